@@ -1,0 +1,122 @@
+/**
+ * @file blocking.h
+ * The lock for threads that block: a client with its own loop thread, safe to call from any number of threads.
+ *
+ * Every function may be called from any thread but the client's own loop thread (on which on_lost and on_log run):
+ * there a blocking call returns #REDLOCK_ERR_INVALID, for it could never end. No mutex is held while a callback runs.
+ * Leases are the handles of redlock.h: redlock_lease_validity_ms(), redlock_lease_token() and redlock_lease_resource()
+ * work on them from any thread, without a lock; every other function of redlock.h that takes a lease does not. After
+ * fork() the child needs a client of its own.
+ */
+#ifndef REDLOCK_BLOCKING_H
+#define REDLOCK_BLOCKING_H
+
+#include <redlock/redlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct redlock_client redlock_client; /**< A manager on a thread of its own. */
+
+/**
+ * Starts a client. Blocks until every node is ready or has failed its first try, at most options->connect_timeout_ms;
+ * nodes that are down are no error (they are tried for ever).
+ * @param options     as for redlock_manager_create(); on_log runs on the loop thread.
+ * @param client      set on success; end it with redlock_client_close().
+ * @param error       where a sentence about a failure goes; may be NULL.
+ * @param error_size  bytes at error; 256 is enough.
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_SYSTEM
+ */
+REDLOCK_API int redlock_client_open(const redlock_manager_options *options, redlock_client **client, char *error,
+                                    size_t error_size);
+
+/**
+ * Ends the client: calls that other threads are blocked in return #REDLOCK_ERR_CLOSED, leases still held are released,
+ * the thread is joined. No other call may begin after this one. In a child process after fork() it frees this process's
+ * copy and sends nothing.
+ * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID on the loop thread
+ */
+REDLOCK_API int redlock_client_close(redlock_client *client);
+
+/** Options of a blocking acquire. */
+typedef struct redlock_client_acquire_options {
+    size_t size;                  /**< sizeof this struct; set by redlock_client_acquire_options_default(). */
+    redlock_acquire_options lock; /**< As for redlock_acquire(); on_lost runs on the loop thread. */
+    bool reentrant;               /**< The owner may acquire again what it holds; a count is kept. Default false. */
+    uint64_t owner;               /**< With reentrant: who asks; 0, the default, is the calling thread. */
+} redlock_client_acquire_options;
+
+/** Fills in the defaults. Call it first, then set what differs. */
+REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_options *options);
+
+/**
+ * Blocks until the lock is taken or cannot be; codes as for redlock_acquire().
+ *
+ * A reentrant acquire by the owner that holds the resource through this client returns at once, with the same lease and
+ * a count one higher; #REDLOCK_ERR_LOST if that lease is lost meanwhile (release it as often as it was acquired, then
+ * begin anew). The count lives in the client, not on the nodes (docs/algorithm.md says why). The ttl and auto_extend of
+ * the first acquire stay. Another owner of the same process waits or is refused like a stranger.
+ *
+ * @param options  NULL for the defaults.
+ * @param lease    set on success; end it with redlock_client_release().
+ * @param result   set to a result to be freed with redlock_result_free(), in case of success and of failure; may be
+ * NULL; NULL is stored where the call ended before any node was asked.
+ */
+REDLOCK_API int redlock_client_acquire(redlock_client *client, const char *resource,
+                                       const redlock_client_acquire_options *options, redlock_lease **lease,
+                                       redlock_result **result);
+
+/** Blocks until the extension is decided; codes as for redlock_extend(). @param result as for redlock_client_acquire()
+ */
+REDLOCK_API int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms,
+                                      redlock_result **result);
+
+/**
+ * Blocks until the release is decided; codes as for redlock_release(). The handle ends, unless it is a
+ * reentrant lease with a count left: then #REDLOCK_OK at once. A reentrant lease is released by its owner only: from
+ * another thread, where the owner is the thread, the answer is #REDLOCK_ERR_NOT_OWNER.
+ */
+REDLOCK_API int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock_result **result);
+
+/** As redlock_client_release(), for a lease that was acquired under an owner id (not 0). */
+REDLOCK_API int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner,
+                                          redlock_result **result);
+
+/** As redlock_adopt(); the lease ends with redlock_client_release() or redlock_client_forget(). */
+REDLOCK_API int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
+                                     const redlock_acquire_options *options, redlock_lease **lease);
+
+/** As redlock_lease_forget(). */
+REDLOCK_API int redlock_client_forget(redlock_client *client, redlock_lease *lease);
+
+/** As redlock_inspect(). */
+REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result);
+
+/** As redlock_manager_statistics(), as of now. */
+REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);
+
+/**
+ * Work to do under a lock. It learns of a loss by redlock_lease_validity_ms(lease) == 0 (cheap: ask before each step
+ * that counts) or by on_lost.
+ * @return anything; redlock_client_with() hands it on.
+ */
+typedef int (*redlock_work)(redlock_lease *lease, void *data);
+
+/**
+ * Acquires, runs work on the calling thread, and releases however it ends: by return, pthread_exit() or cancellation of
+ * the thread (not by longjmp() or a C++ exception, which must not leave work).
+ * @param work_result  what work returned; untouched if it did not run; may be NULL.
+ * @return as redlock_client_acquire() if the lock was not taken, in which case work did not run; else as
+ * redlock_client_release(): #REDLOCK_OK says that the lock was ours until work had ended, anything else that the work
+ * may have overlapped with another's.
+ */
+REDLOCK_API int redlock_client_with(redlock_client *client, const char *resource,
+                                    const redlock_client_acquire_options *options, redlock_work work, void *data,
+                                    int *work_result, redlock_result **result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+/* Addresses. */
+#include "address.h"

@@ -1,0 +1,2 @@
+/* blocking */
+#include "redlock/blocking.h"

@@ -1,0 +1,2 @@
+/* Random delays. */
+#include "core/backoff.h"

@@ -1,0 +1,2 @@
+/* Releases that nodes still owe. */
+#include "core/debt.h"

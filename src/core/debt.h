@@ -1,0 +1,32 @@
+/* Which nodes still owe us a release, when to ask again, and when the key's ttl has ended the debt (R8, R9). */
+#ifndef REDLOCK_CORE_DEBT_H
+#define REDLOCK_CORE_DEBT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/quorum.h"
+
+struct redlock_debt {
+    redlock_nodes owing; /* nodes that have not confirmed that the key is not ours any more */
+    redlock_nodes asked; /* of these, the ones with a request under way */
+    int64_t expires_ns;  /* by then the ttl has removed the key everywhere */
+    int64_t retry_ns;    /* ask the idle ones again */
+    uint8_t failures;
+};
+
+void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t expires_ns);
+
+/* The nodes to ask now: those of `ready` that owe and are not being asked; they count as asked from here on. */
+redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns);
+
+/* A node answered a release. GRANTED and DENIED both say that our key is gone; anything else leaves the debt. */
+void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_kind vote, int64_t now_ns);
+
+/* Paid, or past its expiry; never while a request is under way. */
+bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns);
+
+/* When to look again; REDLOCK_NEVER_NS while every owing node is being asked. */
+int64_t redlock_debt_next_ns(const struct redlock_debt *debt);
+
+#endif

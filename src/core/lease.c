@@ -1,0 +1,2 @@
+/* The lease's state machine. */
+#include "core/lease.h"

@@ -1,0 +1,133 @@
+/* The life of one lock, from the first attempt to the last release: a state machine fed with events that carry the
+ * time. */
+#ifndef REDLOCK_CORE_LEASE_H
+#define REDLOCK_CORE_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/quorum.h"
+
+/*
+ * States, and what each event does. "cleanup" is a release of this attempt's token on every node whose vote is not
+ * FAILED or ABSTAINED (R8).
+ *
+ * IDLE       begin              → ACQUIRING   send ACQUIRE to all
+ *            adopt              → ADOPTED
+ * ACQUIRING  vote makes WON     → HELD        acquired OK
+ *            LOST, time left    → WAITING     cleanup
+ *            LOST, no time left → ENDED       cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
+ *            cancel             → ENDED       cleanup, acquired CANCELLED (or CLOSED)
+ * WAITING    time to retry      → ACQUIRING   send ACQUIRE to all, under a fresh token (R10)
+ *            wait is over       → ENDED       acquired with the last attempt's reason
+ *            cancel             → ENDED       acquired CANCELLED (or CLOSED)
+ * ADOPTED    extend             → EXTENDING   send EXTEND to all
+ *            release            → RELEASING   send RELEASE to all
+ * HELD       extend, renewal    → EXTENDING   send EXTEND to all; the deadline shrinks at once if the ttl is shorter
+ * (R12) deadline           → LOST        lost, cleanup release            → RELEASING   send RELEASE EXTENDING  WON →
+ * HELD        extended OK, deadline anew from the round's own start LOST, most nodes say missing or foreign → LOST
+ * lost, extended LOST, cleanup LOST otherwise     → HELD (ADOPTED if it never was held)   extended NO_QUORUM; renewal
+ * is tried again until the deadline deadline           → LOST        extended LOST, lost, cleanup extend             →
+ * EXTENDING   only over an automatic renewal, whose votes become stale release            → RELEASING   extended
+ * CANCELLED, send RELEASE RELEASING  round decided      → ENDED       released OK | LOST | NO_QUORUM LOST       release
+ * → ENDED       released LOST ENDED      –
+ *
+ * Votes of an earlier round than the current one are stale: they are counted nowhere (the release that follows them
+ * settles the node). Late votes of the current round, after it is decided, still set the round's sets: they decide
+ * which nodes a release goes to.
+ */
+enum redlock_lease_state {
+    REDLOCK_LEASE_IDLE,
+    REDLOCK_LEASE_ACQUIRING,
+    REDLOCK_LEASE_WAITING,
+    REDLOCK_LEASE_ADOPTED,
+    REDLOCK_LEASE_HELD,
+    REDLOCK_LEASE_EXTENDING,
+    REDLOCK_LEASE_RELEASING,
+    REDLOCK_LEASE_LOST,
+    REDLOCK_LEASE_ENDED
+};
+
+enum redlock_operation {
+    REDLOCK_OP_NONE,
+    REDLOCK_OP_ACQUIRE,
+    REDLOCK_OP_EXTEND,
+    REDLOCK_OP_RELEASE,
+    REDLOCK_OP_INSPECT
+};
+
+/* What the caller asked for; constant over the lease's life but for ttl_ms. */
+struct redlock_plan {
+    int64_t ttl_ms;
+    int64_t wait_timeout_ms;
+    int64_t retry_delay_min_ms, retry_delay_max_ms;
+    int64_t auto_extend_max_ms;
+    bool auto_extend;
+};
+
+enum redlock_event_type {
+    REDLOCK_EVENT_BEGIN,   /* plan */
+    REDLOCK_EVENT_ADOPT,   /* plan */
+    REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round */
+    REDLOCK_EVENT_REFUSED, /* nodes (any number): FAILED votes of the current round, nothing was sent */
+    REDLOCK_EVENT_TIMER,   /* the clock was read; something may be due */
+    REDLOCK_EVENT_CANCEL,  /* code: REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED */
+    REDLOCK_EVENT_EXTEND,  /* ttl_ms */
+    REDLOCK_EVENT_RELEASE
+};
+
+struct redlock_event {
+    enum redlock_event_type type;
+    int64_t now_ns;
+    redlock_nodes nodes;
+    redlock_vote_kind vote;
+    uint32_t round;
+    int64_t ttl_ms;
+    int code;
+    const struct redlock_plan *plan;
+};
+
+/* What to do, in this order: cleanup, send, then tell. Zeroed by each step. Codes are meaningful only with their flag.
+ */
+struct redlock_actions {
+    redlock_nodes cleanup;       /* release the current token there */
+    enum redlock_operation send; /* to send_nodes, as round number `round`; ACQUIRE takes a fresh token */
+    redlock_nodes send_nodes;
+    uint32_t round;
+    bool lost;          /* tell the owner, once */
+    bool lost_by_votes; /* because most nodes say that the key is not ours, not because of the deadline */
+    bool acquired, extended, released;
+    int acquired_code, extended_code, released_code;
+};
+
+struct redlock_lease_core {
+    enum redlock_lease_state state;
+    struct redlock_round votes; /* of the current round */
+    struct redlock_plan plan;
+    redlock_nodes touched; /* nodes where the current token's key may be */
+    uint32_t round;        /* number of the current round; rises by one a round */
+    uint32_t attempts;
+    uint32_t jitter;
+    uint8_t node_count;
+    bool extend_by_caller; /* the EXTENDING round completes a caller's request, not only a renewal */
+    bool was_held;
+    int last_code;        /* why the last attempt was lost */
+    int64_t begun_ns;     /* HELD since (the cap counts from here) */
+    int64_t start_ns;     /* of the current round */
+    int64_t round_ttl_ms; /* that the current round sent */
+    int64_t deadline_ns;  /* of the lease; while ACQUIRING, what it would be */
+    int64_t wait_until_ns;
+    int64_t next_try_ns; /* next attempt or renewal */
+};
+
+void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed);
+void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
+                        struct redlock_actions *actions);
+
+/* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
+int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
+
+/* The deadline as the owner may rely on it; 0 where nothing is held. */
+int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease);
+
+#endif

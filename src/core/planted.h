@@ -1,0 +1,29 @@
+/* The bugs that the simulator plants to prove that it would find them. Nothing of this exists outside its test build.
+ */
+#ifndef REDLOCK_CORE_PLANTED_H
+#define REDLOCK_CORE_PLANTED_H
+
+#ifdef REDLOCK_PLANTED_BUGS
+
+enum redlock_planted_bug {
+    REDLOCK_BUG_NONE = 0,
+    REDLOCK_BUG_QUORUM_HALF,          /* quorum n/2 */
+    REDLOCK_BUG_NO_DRIFT,             /* drift left out */
+    REDLOCK_BUG_START_AFTER_SEND,     /* start read after the send */
+    REDLOCK_BUG_RELEASE_ANY_TOKEN,    /* DEL without comparing the token */
+    REDLOCK_BUG_TOKEN_REUSED,         /* one token for all attempts */
+    REDLOCK_BUG_UNKNOWN_GRANTS,       /* UNKNOWN counted as GRANTED */
+    REDLOCK_BUG_NO_RELEASE_TIMED_OUT, /* no release to nodes that timed out */
+    REDLOCK_BUG_EXTEND_AFTER_END,     /* extend after the deadline */
+    REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* loss noticed only when a reply arrives */
+    REDLOCK_BUG_COUNT
+};
+
+extern enum redlock_planted_bug redlock_planted_bug;
+#define REDLOCK_PLANTED(bug) (redlock_planted_bug == REDLOCK_BUG_##bug)
+
+#else
+#define REDLOCK_PLANTED(bug) 0
+#endif
+
+#endif

@@ -1,0 +1,2 @@
+/* Votes of a round. */
+#include "core/quorum.h"

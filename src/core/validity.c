@@ -1,0 +1,2 @@
+/* Integer time arithmetic of a lease. */
+#include "core/validity.h"

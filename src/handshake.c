@@ -1,0 +1,2 @@
+/* handshake */
+#include "node.h"

@@ -1,0 +1,2 @@
+/* inflight */
+#include "node.h"

@@ -1,0 +1,2 @@
+/* inspect */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* lease */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* loop */
+#include "loop.h"

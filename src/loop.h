@@ -1,0 +1,30 @@
+/* libev under the env and the reactor: clock, timers, descriptors, the flush before each poll, random bytes, the fork
+ * check. */
+#ifndef REDLOCK_LOOP_H
+#define REDLOCK_LOOP_H
+
+#include "env.h"
+
+struct redlock_loop;
+
+struct redlock_loop_hooks {
+    void *ctx;
+    void (*wake)(void *ctx); /* the time asked with redlock_loop_wake_at() has come */
+    redlock_log_callback on_log;
+    redlock_log_level log_level;
+    void *log_data;
+};
+
+/* NULL without memory or descriptors (errno says which). */
+struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_loop_hooks *hooks);
+void redlock_loop_delete(struct redlock_loop *loop);
+
+void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor);
+int64_t redlock_loop_now_ns(void *loop);
+int redlock_loop_random(void *loop, void *buffer, size_t size);
+void redlock_loop_wake_at(void *loop, int64_t when_ns);
+bool redlock_loop_forked(const struct redlock_loop *loop);
+void redlock_loop_log(void *loop, redlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

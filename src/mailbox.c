@@ -1,0 +1,2 @@
+/* mailbox */
+#include "redlock/blocking.h"

@@ -1,0 +1,2 @@
+/* manager */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* names */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* node */
+#include "node.h"

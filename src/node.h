@@ -1,0 +1,47 @@
+/* One node's connection: resolve, connect, handshake, requests in flight with their timeout, stall and reconnect. */
+#ifndef REDLOCK_NODE_H
+#define REDLOCK_NODE_H
+
+#include "address.h"
+#include "env.h"
+
+struct redlock_node;
+
+struct redlock_node_options {
+    int64_t node_timeout_ms;
+    int64_t connect_timeout_ms;
+    const char *client_name; /* outlives the node */
+};
+
+/* Where a node reports. None of these is called inside a call of this header. */
+struct redlock_node_listener {
+    void *ctx;
+    void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
+    void (*settled)(void *ctx, unsigned index, bool ready);
+    /* The name of another ready node with this run_id, or NULL (R18). */
+    const char *(*same_server)(void *ctx, unsigned index, const char *run_id);
+};
+
+/* Takes over the address on success. Begins to connect in the next turn of the loop. NULL without memory. */
+struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
+                                      const struct redlock_node_options *options, const struct redlock_reactor *reactor,
+                                      const struct redlock_node_listener *listener);
+
+/* Closes the connection without an answer to anything in flight. In a forked child: `forked` closes descriptors only.
+ */
+void redlock_node_delete(struct redlock_node *node, bool forked);
+
+/*
+ * Queues a request of `size` bytes for this turn's write. Its answer comes within the node timeout, except that a
+ * request that could not be written at all yet (first connection under way) is withdrawn at its timeout as FAILED.
+ * Returns false if the node takes none now: see redlock_node_refusal().
+ */
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, enum redlock_operation operation,
+                       void *owner, uint32_t round, int64_t now_ns);
+
+struct redlock_text *redlock_node_refusal(struct redlock_node *node);
+const char *redlock_node_name(const struct redlock_node *node);
+const char *redlock_node_run_id(const struct redlock_node *node); /* "" unless READY or STALLED */
+void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info);
+
+#endif

@@ -1,0 +1,2 @@
+/* outbox */
+#include "node.h"

@@ -1,0 +1,2 @@
+/* owed */
+#include "manager.h"

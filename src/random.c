@@ -1,0 +1,2 @@
+/* random */
+#include "loop.h"

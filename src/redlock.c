@@ -1,0 +1,2 @@
+/* Composition root. */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* reentrant */
+#include "redlock/blocking.h"

@@ -1,0 +1,2 @@
+/* reply */
+#include "node.h"

@@ -1,0 +1,2 @@
+/* resolve */
+#include "node.h"

@@ -1,0 +1,2 @@
+/* result */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* schedule */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* Scripts. */
+#include "script.h"

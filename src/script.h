@@ -1,0 +1,22 @@
+/* The Lua scripts that compare the token and act in one step (R11), with their SHA1. */
+#ifndef REDLOCK_SCRIPT_H
+#define REDLOCK_SCRIPT_H
+
+#include <stddef.h>
+
+enum redlock_script_id {
+    REDLOCK_SCRIPT_RELEASE, /* KEYS[1] key, ARGV[1] token: 1 deleted, 0 missing, -1 another token */
+    REDLOCK_SCRIPT_EXTEND,  /* KEYS[1] key, ARGV[1] token, ARGV[2] ttl ms: 1 extended, 0 missing, -1 another token */
+    REDLOCK_SCRIPT_INSPECT, /* KEYS[1] key: {value or false, PTTL} */
+    REDLOCK_SCRIPT_COUNT
+};
+
+struct redlock_script {
+    const char *source;
+    size_t source_size;
+    const char *sha1; /* 40 hexadecimal digits; a test compares it with a server's own */
+};
+
+const struct redlock_script *redlock_script_get(enum redlock_script_id id);
+
+#endif

@@ -1,0 +1,2 @@
+/* stream */
+#include "node.h"

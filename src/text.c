@@ -1,0 +1,2 @@
+/* Shared error texts. */
+#include "text.h"

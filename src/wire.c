@@ -1,0 +1,2 @@
+/* Wire. */
+#include "wire.h"
