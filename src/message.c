@@ -1,2 +1,2 @@
-/* inspect */
+/* message */
 #include "manager.h"

@@ -1,0 +1,2 @@
+/* acquire */
+#include "manager.h"

@@ -1,0 +1,2 @@
+/* query */
+#include "manager.h"

@@ -1,0 +1,158 @@
+/* The manager's memory, shared by the files that make it up: what receives answers, what is due, who must be told. */
+#ifndef REDLOCK_STATE_H
+#define REDLOCK_STATE_H
+
+#include <stdatomic.h>
+
+#include "core/debt.h"
+#include "core/lease.h"
+#include "core/validity.h"
+#include "manager.h"
+#include "schedule.h"
+
+#define REDLOCK_TOKEN_DIGITS 32 /* of our own tokens: 128 random bits in hexadecimal (R10) */
+#define REDLOCK_LEASES_MAX   (1u << 20)
+#define REDLOCK_OWED_MAX     (1u << 16)
+
+/* Everything that sends messages begins with this: an answer's owner points to it. */
+enum redlock_owner_kind { REDLOCK_OWNER_LEASE, REDLOCK_OWNER_OWED, REDLOCK_OWNER_INSPECT, REDLOCK_OWNER_CONNECT };
+
+struct redlock_owner {
+    struct redlock_due due;
+    uint8_t kind;
+    uint8_t in_flight; /* answers to come: memory stays until there are none. Two rounds of 31 nodes and resends fit */
+    struct redlock_owner *previous, *next;
+};
+
+struct redlock_owner_list {
+    struct redlock_owner *first, *last;
+    uint32_t count;
+};
+
+/* One node's vote in the current round, as the result will tell it. */
+struct redlock_detail {
+    struct redlock_text *text;
+    int32_t latency_us;
+    uint8_t kind;
+};
+
+enum redlock_tell {
+    REDLOCK_TELL_ACQUIRED = 1,
+    REDLOCK_TELL_EXTENDED = 2,
+    REDLOCK_TELL_LOST = 4,
+    REDLOCK_TELL_RELEASED = 8
+};
+
+struct redlock_lease {
+    struct redlock_owner owner;
+    redlock_manager *manager;
+    _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
+    struct redlock_lease *next_told;
+    redlock_callback cb; /* of the acquire, later of the release */
+    void *data;
+    redlock_callback extend_cb;
+    void *extend_data;
+    redlock_lost_callback lost_cb;
+    void *lost_data;
+    struct redlock_lease_core core;
+    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
+    redlock_nodes owing;     /* nodes whose release is not confirmed */
+    uint16_t key_size;
+    uint8_t token_size;
+    uint8_t tell; /* enum redlock_tell: callbacks still to run */
+    uint8_t sent; /* enum redlock_operation of the current round */
+    int8_t acquired_code, extended_code, released_code;
+    bool queued_to_tell : 1;
+    bool telling : 1;
+    bool token_drawn : 1;  /* for the attempt that comes */
+    bool handle_ended : 1; /* the caller may not use the lease any more */
+    bool forgotten : 1;    /* answers and time change nothing any more */
+    bool lost_by_votes : 1;
+    bool counted_held : 1;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    struct redlock_detail details[]; /* node_count of them, then the key, terminated */
+};
+
+/* A release that is the library's duty (R8): after a lost attempt, a lost lease, or for nodes that did not confirm a
+ * caller's release. */
+struct redlock_owed {
+    struct redlock_owner owner;
+    struct redlock_debt debt;
+    uint16_t key_size;
+    uint8_t token_size;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    char key[];
+};
+
+struct redlock_manager {
+    struct redlock_env env;
+    void *root;
+    unsigned node_count;
+    redlock_nodes ready, settled;
+    const char *const *node_names;
+    char *key_prefix;
+    size_t key_prefix_size;
+    int64_t node_timeout_ns;
+    redlock_log_level log_level;
+    struct redlock_schedule schedule;
+    struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
+    struct redlock_lease *told_first, *told_last;
+    struct redlock_query *told_queries;
+    int64_t armed_ns; /* what wake_at() was last asked for */
+    bool telling;     /* callbacks are running: calls they make are told in the next turn */
+    bool closing;
+    int64_t close_deadline_ns;
+    redlock_manager_drained drained;
+    void *drained_ctx;
+    redlock_statistics statistics;
+};
+
+/* --- manager.c --- */
+int redlock_manager_check_open(redlock_manager *manager); /* OK, ERR_CLOSED or ERR_FORKED */
+int64_t redlock_manager_now_ns(const redlock_manager *manager);
+void redlock_manager_own(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner,
+                         enum redlock_owner_kind kind);
+void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner);
+/* Sends and counts; returns the nodes that took the message. */
+redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,
+                                   struct redlock_message *message);
+/* Runs the callbacks that wait, then asks for the next wake-up. At the end of every way in from the env. */
+void redlock_manager_settle(redlock_manager *manager);
+/* Asks for the next wake-up: at the end of every public call. */
+void redlock_manager_rearm(redlock_manager *manager);
+/* OK, or ERR_INVALID: 1 byte or more, not longer than allowed with the prefix. */
+int redlock_manager_check_resource(const redlock_manager *manager, const char *resource, size_t *key_size);
+void redlock_manager_write_key(const redlock_manager *manager, const char *resource, size_t key_size, char *key);
+
+/* --- lease.c --- */
+void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
+                          const struct redlock_answer *answer);
+void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
+void redlock_lease_close(struct redlock_lease *lease);
+/* Runs what waits to be told of one lease, and frees it if that was the last. */
+void redlock_lease_tell(struct redlock_lease *lease);
+void redlock_lease_free(struct redlock_lease *lease);
+
+/* --- owed.c --- */
+/* Sends releases now and owns them until they are confirmed or over. Without memory the keys live until their ttl
+ * (counted as dropped). */
+void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size, const char *token, size_t token_size,
+                      redlock_nodes nodes, int64_t ttl_ms);
+void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
+                         const struct redlock_answer *answer);
+void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns);
+void redlock_owed_node_ready(redlock_manager *manager);
+void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed);
+
+/* --- query.c: inspect and connect --- */
+struct redlock_query;
+void redlock_query_answer(redlock_manager *manager, struct redlock_query *query, uint32_t round, unsigned node,
+                          const struct redlock_answer *answer);
+void redlock_query_due(redlock_manager *manager, struct redlock_query *query);
+void redlock_query_close(redlock_manager *manager, struct redlock_query *query);
+void redlock_query_node_settled(redlock_manager *manager);
+void redlock_query_tell(redlock_manager *manager);
+bool redlock_query_to_tell(const redlock_manager *manager);
+void redlock_query_free(redlock_manager *manager, struct redlock_query *query);
+
+#endif
