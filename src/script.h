@@ -8,8 +8,13 @@ enum redlock_script_id {
     REDLOCK_SCRIPT_RELEASE, /* KEYS[1] key, ARGV[1] token: 1 deleted, 0 missing, -1 another token */
     REDLOCK_SCRIPT_EXTEND,  /* KEYS[1] key, ARGV[1] token, ARGV[2] ttl ms: 1 extended, 0 missing, -1 another token */
     REDLOCK_SCRIPT_INSPECT, /* KEYS[1] key: {value or false, PTTL} */
-    REDLOCK_SCRIPT_COUNT
+    REDLOCK_SCRIPT_COUNT,
+#ifdef REDLOCK_PLANTED_BUGS
+    REDLOCK_SCRIPT_PLANTED_RELEASE = REDLOCK_SCRIPT_COUNT /* RELEASE_ANY_TOKEN: 1 deleted, 0 missing */
+#endif
 };
+
+#define REDLOCK_SHA1_SIZE 40
 
 struct redlock_script {
     const char *source;

@@ -2,7 +2,18 @@
 #ifndef REDLOCK_TEXT_H
 #define REDLOCK_TEXT_H
 
-struct redlock_text; /* NULL stands for "no text", and for a text that there was no memory for */
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A pointer to one is NULL for "no text", and for a text that there was no memory for. */
+struct redlock_text {
+    const char *string;
+    uint32_t references; /* 0: a constant, which is never counted or freed */
+};
+
+/* A constant text, for the answers that come by the thousand: `static const struct redlock_text missing = {"…", 0};`
+ * handed out by this. */
+struct redlock_text *redlock_text_constant(const struct redlock_text *text);
 
 struct redlock_text *redlock_text_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
 struct redlock_text *redlock_text_keep(struct redlock_text *text);

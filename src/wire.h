@@ -21,4 +21,9 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer);
 void redlock_wire_answer(enum redlock_operation operation, const struct redlock_reply *reply,
                          struct redlock_answer *answer);
 
+/* What a server's error says, fit for people: printable, bounded, without the arguments that servers echo (they may be
+ * a token or a password). Returns its length. */
+#define REDLOCK_WIRE_ERROR_SIZE 200
+size_t redlock_wire_error(const struct redlock_reply_value *error, char buffer[REDLOCK_WIRE_ERROR_SIZE]);
+
 #endif
