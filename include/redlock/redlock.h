@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
+/** Marks what the library exports. */
 #define REDLOCK_API __attribute__((visibility("default")))
 #else
 #define REDLOCK_API
@@ -89,6 +90,7 @@ typedef enum redlock_node_state {
     REDLOCK_NODE_UNUSABLE        /**< Answers but may not vote: a replica, the same server twice, no access (R18). */
 } redlock_node_state;
 
+/** How much on_log gets to see. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_ERROR = 0, /**< Needs somebody: a node is unusable, a lease was lost. */
     REDLOCK_LOG_WARNING,   /**< A node went away, evicts, or answers out of protocol. */
@@ -117,8 +119,10 @@ typedef void (*redlock_closed_callback)(void *data);
 /** One line without a newline, valid only during the call. Passwords and tokens are never in it. */
 typedef void (*redlock_log_callback)(redlock_log_level level, const char *line, void *data);
 
-/** @name Manager @{ */
+/** @name Manager
+ * @{ */
 
+/** Options of a manager. */
 typedef struct redlock_manager_options {
     size_t size;                 /**< sizeof this struct; set by redlock_manager_options_default(). */
     const char *const *nodes;    /**< Node URIs; copied. See redlock_manager_create(). */
@@ -221,8 +225,11 @@ typedef struct redlock_statistics {
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */
 REDLOCK_API int redlock_manager_statistics(const redlock_manager *manager, redlock_statistics *statistics);
 
-/** @} @name The lock @{ */
+/** @} */
+/** @name The lock
+ * @{ */
 
+/** Options of an acquire. */
 typedef struct redlock_acquire_options {
     size_t size;    /**< sizeof this struct; set by redlock_acquire_options_default(). */
     int64_t ttl_ms; /**< 1 to #REDLOCK_TTL_MS_MAX; default 10000. */
@@ -313,7 +320,9 @@ REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
 /** The resource as it was given. Owned by the lease. Any thread, while the handle is valid. */
 REDLOCK_API const char *redlock_lease_resource(const redlock_lease *lease);
 
-/** @} @name Results @{ */
+/** @} */
+/** @name Results
+ * @{ */
 
 /** One node's vote. Strings are valid as long as the result. */
 typedef struct redlock_vote {
@@ -358,7 +367,9 @@ REDLOCK_API redlock_result *redlock_result_copy(const redlock_result *result);
 /** Frees what redlock_result_copy() or the blocking API gave; NULL is allowed. */
 REDLOCK_API void redlock_result_free(redlock_result *result);
 
-/** @} @name Names @{ */
+/** @} */
+/** @name Names
+ * @{ */
 
 /** A short text for a code; never NULL. Any thread. */
 REDLOCK_API const char *redlock_strerror(int code);

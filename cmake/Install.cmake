@@ -1,0 +1,43 @@
+# What `cmake --install` puts where: libraries, headers, redlock.pc, the CMake package, man pages.
+include(CMakePackageConfigHelpers)
+
+foreach(kind static shared)
+  string(SUBSTRING ${kind} 0 1 initial)
+  string(TOUPPER ${initial} initial)
+  string(SUBSTRING ${kind} 1 -1 rest)
+  install(TARGETS redlock_${kind} EXPORT redlock_${kind} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT redlock_${kind} NAMESPACE redlock:: FILE redlock${initial}${rest}Targets.cmake
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
+endforeach()
+install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+# pkg-config can move what is named relative to its prefix; absolute directories stay as they are.
+foreach(dir LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
+    set(REDLOCK_PC_${dir} "${CMAKE_INSTALL_${dir}}")
+  else()
+    set(REDLOCK_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
+  endif()
+endforeach()
+configure_file(cmake/redlock.pc.in ${PROJECT_BINARY_DIR}/redlock.pc @ONLY)
+# `cmake --install --prefix` chooses the prefix after the file was made.
+install(CODE "
+  file(READ \"${PROJECT_BINARY_DIR}/redlock.pc\" pc)
+  string(REGEX REPLACE \"^prefix=[^\\n]*\" \"prefix=\${CMAKE_INSTALL_PREFIX}\" pc \"\${pc}\")
+  file(WRITE \"${PROJECT_BINARY_DIR}/install/redlock.pc\" \"\${pc}\")")
+install(FILES ${PROJECT_BINARY_DIR}/install/redlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+configure_package_config_file(cmake/redlockConfig.cmake.in ${PROJECT_BINARY_DIR}/redlockConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
+# Before 1.0 a minor version may break its users.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/redlockConfig.cmake ${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake
+  cmake/FindLibev.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
+
+foreach(section 1 3 7)
+  file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
+  if(pages)
+    install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+  endif()
+endforeach()

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Installs the library into a temporary prefix (through DESTDIR too) and builds programs against it, outside of the tree.
+set -euo pipefail
+
+way=$1
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The prefix has a space in no case, but is not one that any tool knows.
+prefix=$work/prefix
+"$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
+libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
+[[ -e $prefix/bin/redlock && -e $prefix/include/redlock/redlock.h && -e $prefix/include/redlock/blocking.h ]] ||
+    { echo "missing in the installed tree:"; find "$prefix"; exit 1; }
+for page in "$REDLOCK_SOURCE"/docs/man/*.[137]; do
+    [[ ! -e $page || -e $prefix/share/man/man${page##*.}/${page##*/} ]] || { echo "not installed: $page"; exit 1; }
+done
+
+run() {
+    echo "+ $*"
+    "$@"
+}
+
+pkgconfig() {
+    command -v pkg-config >/dev/null || { echo "skipped: no pkg-config"; exit 77; }
+    export PKG_CONFIG_PATH=$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+    [[ $(pkg-config --modversion redlock) == "$REDLOCK_VERSION" ]] || { echo "redlock.pc has another version"; exit 1; }
+    # A user of the shared library must not be asked for hiredis and libev.
+    if pkg-config --libs redlock | grep -qE 'hiredis|-lev'; then
+        echo "pkg-config --libs names what only the static library needs"
+        exit 1
+    fi
+    local flags
+    read -ra flags <<<"${REDLOCK_FLAGS:-}"
+    # shellcheck disable=SC2046 # pkg-config's words are to be split
+    run "$CC" -std=c11 "${flags[@]}" -o "$work/shared" "$here/program.c" $(pkg-config --cflags --libs redlock)
+    LD_LIBRARY_PATH=$libdir run "$work/shared" "$REDLOCK_VERSION"
+    # shellcheck disable=SC2046
+    run "$CC" -std=c11 "${flags[@]}" -o "$work/static" "$here/program.c" $(pkg-config --cflags redlock) \
+        -Wl,-Bstatic -L"$libdir" -lredlock -Wl,-Bdynamic $(pkg-config --static --libs redlock | sed 's/-lredlock//')
+    if command -v ldd >/dev/null && ldd "$work/static" | grep -q libredlock; then
+        echo "the static program still needs libredlock.so"
+        exit 1
+    fi
+    run "$work/static" "$REDLOCK_VERSION"
+}
+
+cmake_package() {
+    cp "$here/program.c" "$work"
+    cp "$here/consumer.cmake" "$work/CMakeLists.txt"
+    # An installed tree can be moved: nothing in it may name the place it was installed to.
+    mv "$prefix" "$work/moved"
+    libdir=${libdir/"$prefix"/"$work/moved"}
+    run "$REDLOCK_CMAKE" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWANTED_VERSION="$REDLOCK_VERSION" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    run "$REDLOCK_CMAKE" --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    run "$work/build/program_shared" "$REDLOCK_VERSION"
+    run "$work/build/program_static" "$REDLOCK_VERSION"
+}
+
+destdir() {
+    DESTDIR=$work/staged "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix /usr >"$work/log" || { cat "$work/log"; exit 1; }
+    [[ -e $work/staged/usr/bin/redlock ]] || { echo "DESTDIR was not obeyed:"; find "$work/staged"; exit 1; }
+    local pc
+    pc=$(find "$work/staged" -name redlock.pc)
+    grep -qx 'prefix=/usr' "$pc" || { echo "redlock.pc names another prefix than /usr:"; cat "$pc"; exit 1; }
+}
+
+case $way in
+pkgconfig) pkgconfig && destdir ;;
+cmake) cmake_package ;;
+*) echo "usage: install.sh pkgconfig|cmake" >&2 && exit 64 ;;
+esac
