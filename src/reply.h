@@ -33,4 +33,29 @@ struct redlock_reply {
     size_t element_count;                                            /* as the node said; more than are kept, perhaps */
 };
 
+/* A reply may have this many bytes on the wire. */
+#define REDLOCK_REPLY_SIZE_MAX (1024 * 1024)
+
+enum redlock_read {
+    REDLOCK_READ_REPLY,    /* one more reply */
+    REDLOCK_READ_MORE,     /* not a whole reply yet */
+    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: the connection is of no use any more */
+    REDLOCK_READ_NO_MEMORY
+};
+
+struct redlock_reader;
+
+/* NULL without memory. */
+struct redlock_reader *redlock_reader_new(void);
+void redlock_reader_delete(struct redlock_reader *reader); /* NULL is allowed */
+
+/* Takes in what came from the node. Returns false without memory. */
+bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size);
+
+/* The next reply of what was fed. It is overwritten by the next call. */
+enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply);
+
+/* After REDLOCK_READ_PROTOCOL: what was wrong. */
+const char *redlock_reader_error(const struct redlock_reader *reader);
+
 #endif
