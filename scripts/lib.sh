@@ -3,6 +3,7 @@
 
 REDLOCK_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # What a build of the library and the tool needs, by the names of Debian and Ubuntu.
+# shellcheck disable=SC2034 # for those who source this
 REDLOCK_BUILD_PACKAGES=(gcc libc6-dev cmake ninja-build pkg-config libhiredis-dev libev-dev)
 
 redlock_die() {
