@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# Builds libredlock in every way that counts and runs all of its tests. Installs what is missing (Debian 12 or 13, root or sudo).
+set -uo pipefail
+
+# shellcheck source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+ALL_PARTS=(release lint clang asan tsan valgrind coverage)
+TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev redis-server)
+
+usage() {
+    cat <<'END'
+usage: scripts/test.sh [OPTION]… [PART]…
+
+Installs what is missing, builds, and runs the tests of all parts, or of those that are named:
+  release   gcc with warnings as errors; every test: unit, simulation, integration, fuzz smoke, package
+  lint      clang-format, shellcheck, man pages, API reference (uses the release build)
+  clang     clang with warnings as errors; builds everything, runs the unit tests
+  asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test, fewer schedules in the simulation
+  tsan      ThreadSanitizer; the tests of threads
+  valgrind  memcheck; the unit tests of the core and one integration run
+  coverage  gcov; every line and at least 95 % of the branches of src/core must be reached by the unit tests
+
+  --build-dir DIR   where to build; default: build/
+  --jobs N          tests and compilers at a time; default: the number of processors
+  --no-install      install nothing; what is missing fails or is skipped
+  --help            this text
+
+The last line is the count over all parts: "N passed, N failed, N skipped". A part that does not build, or a coverage that
+is too low, counts as one failure. Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
+END
+}
+
+builds=$REDLOCK_ROOT/build
+jobs=$(nproc)
+install=1
+parts=()
+while (($#)); do
+    case $1 in
+    --help | -h) usage && exit 0 ;;
+    --build-dir) builds=${2:?--build-dir needs a directory} && shift ;;
+    --jobs) jobs=${2:?--jobs needs a number} && shift ;;
+    --no-install) install=0 ;;
+    -*) echo "test.sh: unknown option $1 (see --help)" >&2 && exit 64 ;;
+    *)
+        [[ " ${ALL_PARTS[*]} " == *" $1 "* ]] || { echo "test.sh: unknown part $1; there are: ${ALL_PARTS[*]}" >&2 && exit 64; }
+        parts+=("$1")
+        ;;
+    esac
+    shift
+done
+((${#parts[@]})) || parts=("${ALL_PARTS[@]}")
+mkdir -p "$builds" || redlock_die "cannot make the directory $builds"
+builds=$(cd "$builds" && pwd)
+export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_OUTPUT_ON_FAILURE=1
+
+passed=0 failed=0 skipped=0
+failures=() skips=()
+wrap=() # put before ctest
+
+fail() {
+    printf '%s\n' "FAILED: $*"
+    failed=$((failed + 1))
+    failures+=("$*")
+}
+
+# build NAME [cmake args…] : in $builds/NAME; a build that exists is brought up to date.
+build() {
+    local name=$1 began=$SECONDS
+    shift
+    printf '%s: building in %s …\n' "$name" "$builds/$name"
+    (redlock_build "$builds/$name" "$@") || {
+        fail "$name does not build"
+        return 1
+    }
+    printf '%s: built in %d s\n' "$name" $((SECONDS - began))
+}
+
+# One line a test from CTest's JUnit file: its fate, its name, and for a skipped one the last line that it printed.
+fates() {
+    awk '
+        function attribute(line, name) { return match(line, " " name "=\"[^\"]*\"") ? substr(line, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
+        function tell() {
+            if (test == "") return
+            if (status == "run") fate = "passed"
+            else if (status == "notrun" && skip) fate = "skipped"
+            else fate = "failed"
+            gsub(/&lt;/, "<", last); gsub(/&gt;/, ">", last); gsub(/&quot;/, "\"", last); gsub(/&amp;/, "\\&", last)
+            print fate "\t" test "\t" (fate == "skipped" ? last : "")
+            test = ""
+        }
+        /<testcase / { tell(); test = attribute($0, "name"); status = attribute($0, "status"); skip = 0; last = ""; out = 0 }
+        /<skipped message="SKIP_/ { skip = 1 }
+        /<system-out>/ { out = 1; sub(/^.*<system-out>/, "") }
+        /<\/system-out>/ { sub(/<\/system-out>.*$/, ""); if (out && $0 != "") last = $0; out = 0 }
+        out && $0 != "" { last = $0 }
+        END { tell() }
+    ' "$1"
+}
+
+# run_tests PART BUILD [ctest args…] : runs CTest there and adds to the count. No test at all is a failure.
+run_tests() {
+    local part=$1 dir=$builds/$2 began=$SECONDS fate test why count=0
+    shift 2
+    local junit=$dir/junit-$part.xml
+    rm -f "$junit"
+    (cd "$dir" && "${wrap[@]}" ctest --no-tests=error -j "$jobs" --output-on-failure --output-junit "$junit" "$@") </dev/null
+    local status=$? before=$failed
+    if [[ ! -s $junit ]]; then
+        fail "$part: ctest left no results (its exit status was $status)"
+        return 1
+    fi
+    while IFS=$'\t' read -r fate test why; do
+        count=$((count + 1))
+        case $fate in
+        passed) passed=$((passed + 1)) ;;
+        skipped) skipped=$((skipped + 1)) && skips+=("$part: $test: $why") ;;
+        *) fail "$part: $test" ;;
+        esac
+    done < <(fates "$junit")
+    # What ctest says and what its file says must agree.
+    if ((count == 0)); then
+        fail "$part: no tests were found"
+    elif ((status != 0 && failed == before)); then
+        fail "$part: ctest ended with status $status"
+    fi
+    printf '%s: %d tests in %d s\n' "$part" "$count" $((SECONDS - began))
+}
+
+part_release() {
+    build release --preset release && run_tests release release -LE lint
+}
+
+part_lint() {
+    build release --preset release && run_tests lint release -L lint
+}
+
+part_clang() {
+    build clang --preset release -DCMAKE_C_COMPILER=clang && run_tests clang clang -L unit
+}
+
+part_asan() {
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    export REDLOCK_SIM_SCHEDULES=10000
+    build asan --preset asan && run_tests asan asan -LE lint
+    unset ASAN_OPTIONS UBSAN_OPTIONS REDLOCK_SIM_SCHEDULES
+}
+
+part_tsan() {
+    # gcc's ThreadSanitizer refuses address spaces that are more random than it knows.
+    setarch -R true 2>/dev/null && wrap=(setarch -R)
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    build tsan --preset tsan && run_tests tsan tsan -L threads
+    unset TSAN_OPTIONS
+    wrap=()
+}
+
+part_valgrind() {
+    command -v valgrind >/dev/null || {
+        fail "valgrind is not installed"
+        return
+    }
+    # The emulator is what CMake puts before each test's program.
+    build valgrind --preset release \
+        "-DCMAKE_CROSSCOMPILING_EMULATOR=valgrind;--quiet;--error-exitcode=99;--leak-check=full;--errors-for-leak-kinds=definite,indirect,possible;--track-fds=no" &&
+        run_tests valgrind valgrind -L valgrind_ok
+}
+
+part_coverage() {
+    command -v gcovr >/dev/null || {
+        fail "gcovr is not installed"
+        return
+    }
+    build coverage --preset coverage || return
+    find "$builds/coverage" -name '*.gcda' -delete
+    run_tests coverage coverage -L unit
+    local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/" "$builds/coverage/src")
+    echo "lines of src/core:"
+    "${gcovr[@]}" --txt
+    echo "branches of src/core:"
+    "${gcovr[@]}" --txt --branches
+    if "${gcovr[@]}" --fail-under-line 100 --fail-under-branch 95 -o /dev/null; then
+        passed=$((passed + 1))
+        echo "coverage: every line, and at least 95 % of the branches"
+    else
+        fail "coverage of src/core: every line and at least 95 % of the branches must be reached"
+    fi
+}
+
+began=$SECONDS
+if ((install)); then
+    (redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}") || exit 1
+    printf 'packages: %d s\n' $((SECONDS - began))
+fi
+for part in "${parts[@]}"; do
+    part_began=$SECONDS
+    printf '\n== %s\n' "$part"
+    "part_$part"
+    printf '== %s: %d s\n' "$part" $((SECONDS - part_began))
+done
+
+printf '\n%d s in all\n' $((SECONDS - began))
+for line in "${skips[@]}"; do
+    printf 'skipped: %s\n' "$line"
+done
+for line in "${failures[@]}"; do
+    printf 'failed: %s\n' "$line"
+done
+printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+((failed == 0 && passed > 0))

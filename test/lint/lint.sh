@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# One check of the form of the sources: format, shell, man or docs. Run from the top of the tree.
+set -euo pipefail
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+# What belongs to the project: in a checkout what git knows or would add, in a release tarball every file.
+sources() {
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git -c core.quotePath=false ls-files --cached --others --exclude-standard -- "$@"
+    else
+        local pattern name=()
+        for pattern in "$@"; do name+=(-o -path "./${pattern#\*}" -o -name "${pattern##*/}"); done
+        find . -path './build*' -prune -o -type f \( "${name[@]:1}" \) -print
+    fi | while read -r file; do [[ -f $file ]] && echo "$file"; done
+}
+
+format() {
+    command -v clang-format >/dev/null || skip "no clang-format"
+    # Other versions lay out the same settings differently.
+    [[ $(clang-format --version) == *"version 14."* ]] || skip "clang-format is not of version 14: $(clang-format --version)"
+    mapfile -t files < <(sources '*.c' '*.h' '*.cpp')
+    ((${#files[@]} > 10)) || { echo "only ${#files[@]} files were found"; exit 1; }
+    clang-format --dry-run -Werror "${files[@]}"
+    # The first line says what the file is.
+    local file first bad=0
+    for file in "${files[@]}"; do
+        first=$(head -n 1 "$file")
+        [[ $first == '/*'* || $first == '//'* ]] || { echo "$file:1: the first line is no comment that says what the file is"; bad=1; }
+    done
+    ((bad == 0)) || exit 1
+    echo "${#files[@]} files"
+}
+
+shell() {
+    command -v shellcheck >/dev/null || skip "no shellcheck"
+    mapfile -t files < <({ sources '*.sh'; sources '.ci/run'; } | sort -u)
+    ((${#files[@]} > 3)) || { echo "only ${#files[@]} scripts were found"; exit 1; }
+    shellcheck -x -P SCRIPTDIR "${files[@]}"
+    echo "${#files[@]} scripts"
+}
+
+man() {
+    command -v mandoc >/dev/null || skip "no mandoc"
+    mapfile -t files < <(sources 'docs/man/*')
+    ((${#files[@]})) || skip "there are no man pages"
+    # A style message (such as a missing date of the operating system) is none of ours; warnings and errors are.
+    mandoc -T lint -W warning "${files[@]}"
+    echo "${#files[@]} pages"
+}
+
+docs() {
+    command -v doxygen >/dev/null || skip "no doxygen"
+    "$REDLOCK_CMAKE" --build "$REDLOCK_BUILD" --target docs
+    [[ -s $REDLOCK_BUILD/docs/html/index.html ]] || { echo "no HTML was made"; exit 1; }
+}
+
+case ${1-} in
+format | shell | man | docs) "$1" ;;
+*) echo "usage: lint.sh format|shell|man|docs" >&2 && exit 64 ;;
+esac
