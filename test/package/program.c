@@ -8,7 +8,8 @@ static const char *const nodes[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}
 
 int main(int argc, char **argv) {
     if (argc != 2 || strcmp(redlock_version(), argv[1]) != 0) {
-        fprintf(stderr, "redlock_version() is %s, expected %s\n", redlock_version(), argc == 2 ? argv[1] : "an argument");
+        fprintf(stderr, "redlock_version() is %s, expected %s\n", redlock_version(),
+                argc == 2 ? argv[1] : "an argument");
         return 1;
     }
     redlock_manager_options options;
