@@ -23,14 +23,20 @@
  *            cancel             → ENDED       acquired CANCELLED (or CLOSED)
  * ADOPTED    extend             → EXTENDING   send EXTEND to all
  *            release            → RELEASING   send RELEASE to all
- * HELD       extend, renewal    → EXTENDING   send EXTEND to all; the deadline shrinks at once if the ttl is shorter
- * (R12) deadline           → LOST        lost, cleanup release            → RELEASING   send RELEASE EXTENDING  WON →
- * HELD        extended OK, deadline anew from the round's own start LOST, most nodes say missing or foreign → LOST
- * lost, extended LOST, cleanup LOST otherwise     → HELD (ADOPTED if it never was held)   extended NO_QUORUM; renewal
- * is tried again until the deadline deadline           → LOST        extended LOST, lost, cleanup extend             →
- * EXTENDING   only over an automatic renewal, whose votes become stale release            → RELEASING   extended
- * CANCELLED, send RELEASE RELEASING  round decided      → ENDED       released OK | LOST | NO_QUORUM LOST       release
- * → ENDED       released LOST ENDED      –
+ * HELD       extend, renewal    → EXTENDING   send EXTEND to all; the deadline shrinks at once if the ttl is shorter (R12)
+ *            deadline           → LOST        lost, cleanup
+ *            release            → RELEASING   send RELEASE
+ * EXTENDING  WON                → HELD        extended OK, deadline anew from the round's own start
+ *            LOST, most nodes say missing or foreign
+ *                               → LOST        lost, extended LOST, cleanup
+ *            LOST otherwise     → HELD        (ADOPTED if it never was held) extended NO_QUORUM; renewal is tried again
+ *                                             until the deadline
+ *            deadline           → LOST        extended LOST, lost, cleanup
+ *            extend             → EXTENDING   only over an automatic renewal, whose votes become stale
+ *            release            → RELEASING   extended CANCELLED, send RELEASE
+ * RELEASING  round decided      → ENDED       released OK | LOST | NO_QUORUM
+ * LOST       release            → ENDED       released LOST
+ * ENDED      –
  *
  * Votes of an earlier round than the current one are stale: they are counted nowhere (the release that follows them
  * settles the node). Late votes of the current round, after it is decided, still set the round's sets: they decide
