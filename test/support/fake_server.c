@@ -1,0 +1,241 @@
+/* The hostile node: accepts one connection after the other and plays its script on each. */
+#include "fake_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "support.h"
+
+struct fake_server {
+    pthread_t thread;
+    struct fake_script script;
+    int listener, stop[2];
+    atomic_int connections, hostile_answers;
+    atomic_llong bytes_sent;
+    char name[32], uri[48], run_id[41];
+};
+
+struct conversation {
+    struct fake_server *fake;
+    int fd;
+    size_t used;
+    char input[65536];
+};
+
+/* Waits for the descriptor or the stop. False: stop. */
+static bool wait_for(struct fake_server *fake, int fd, short events) {
+    struct pollfd polls[2] = {{.fd = fake->stop[0], .events = POLLIN}, {.fd = fd, .events = events}};
+    while (poll(polls, 2, -1) < 0)
+        if (errno != EINTR)
+            support_fatal("fake server: poll: %s", strerror(errno));
+    return !polls[0].revents;
+}
+
+static bool say(struct conversation *talk, const char *bytes, size_t size) {
+    for (size_t sent = 0; sent < size;) {
+        if (!wait_for(talk->fake, talk->fd, POLLOUT))
+            return false;
+        ssize_t n = send(talk->fd, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            continue;
+        if (n < 0)
+            return false;
+        sent += (size_t)n;
+        atomic_fetch_add(&talk->fake->bytes_sent, n);
+    }
+    return true;
+}
+
+static bool say_text(struct conversation *talk, const char *text) {
+    return say(talk, text, strlen(text));
+}
+
+/* False: stop, or the client is gone. */
+static bool hear(struct conversation *talk) {
+    if (talk->used == sizeof talk->input)
+        support_fatal("fake server: a request of more than %zu bytes", sizeof talk->input);
+    if (!wait_for(talk->fake, talk->fd, POLLIN))
+        return false;
+    ssize_t n = recv(talk->fd, talk->input + talk->used, sizeof talk->input - talk->used, 0);
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
+    talk->used += (size_t)n;
+    return true;
+}
+
+/* Finds the first whole request: its length, 0 for none yet, and the start of its first two words. */
+static size_t next_request(const struct conversation *talk, const char *words[2]) {
+    const char *at = talk->input, *end = talk->input + talk->used;
+    words[0] = words[1] = "";
+    const char *line_end = memchr(at, '\n', (size_t)(end - at));
+    if (!line_end)
+        return 0;
+    if (*at != '*')
+        support_fatal("fake server: the request does not begin with an array");
+    long count = atol(at + 1);
+    at = line_end + 1;
+    for (long i = 0; i < count; i++) {
+        line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        if (!line_end)
+            return 0;
+        long size = atol(at + 1);
+        if (i < 2)
+            words[i] = line_end + 1;
+        if (end - line_end - 1 < size + 2)
+            return 0;
+        at = line_end + 1 + size + 2;
+    }
+    return (size_t)(at - talk->input);
+}
+
+static bool begins(const char *words, const char *name) {
+    size_t size = strlen(name);
+    return strncasecmp(words, name, size) == 0 && words[size] == '\r';
+}
+
+static bool say_info(struct conversation *talk) {
+    char info[512], reply[600];
+    int size = snprintf(info, sizeof info,
+                        "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\nuptime_in_seconds:100\r\n"
+                        "# Memory\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\n# Persistence\r\nloading:0\r\n"
+                        "# Replication\r\nrole:master\r\n",
+                        talk->fake->run_id);
+    snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", size, info);
+    return say_text(talk, reply);
+}
+
+/* As a real node would, to what a handshake may hold. *known is false for anything else. */
+static bool behave(struct conversation *talk, const char *const *words, bool *known) {
+    *known = true;
+    if (begins(words[0], "INFO"))
+        return say_info(talk);
+    if (begins(words[0], "AUTH") || begins(words[0], "SELECT"))
+        return say_text(talk, "+OK\r\n");
+    if (begins(words[0], "PING"))
+        return say_text(talk, "+PONG\r\n");
+    if (begins(words[0], "CLIENT") && begins(words[1], "ID"))
+        return say_text(talk, ":7\r\n");
+    if (begins(words[0], "CLIENT"))
+        return say_text(talk, "+OK\r\n");
+    if (begins(words[0], "SCRIPT")) /* whatever SHA: the client knows its own */
+        return say_text(talk, "$40\r\n0123456789012345678901234567890123456789\r\n");
+    *known = false;
+    return true;
+}
+
+static bool be_hostile(struct conversation *talk) {
+    const struct fake_script *script = &talk->fake->script;
+    static const char filler[] =
+        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+    atomic_fetch_add(&talk->fake->hostile_answers, 1);
+    if (script->bytes && !say(talk, script->bytes, script->size))
+        return false;
+    while (script->for_ever)
+        if (!say(talk, script->tail ? script->tail : filler, script->tail ? script->tail_size : sizeof filler - 1))
+            return false;
+    return script->end == FAKE_KEEP_OPEN;
+}
+
+static void converse(struct conversation *talk) {
+    const struct fake_script *script = &talk->fake->script;
+    if (script->greet && !be_hostile(talk))
+        return;
+    for (;;) {
+        const char *words[2];
+        size_t size = next_request(talk, words);
+        if (size == 0) {
+            if (!hear(talk))
+                return;
+            continue;
+        }
+        bool known = false;
+        if (script->behave_in_handshake && !behave(talk, words, &known))
+            return;
+        if (!known && !be_hostile(talk))
+            return;
+        talk->used -= size;
+        memmove(talk->input, talk->input + size, talk->used);
+    }
+}
+
+static void *run(void *data) {
+    struct fake_server *fake = data;
+    struct conversation *talk = malloc(sizeof *talk);
+    if (!talk)
+        support_fatal("fake server: out of memory");
+    while (wait_for(fake, fake->listener, POLLIN)) {
+        *talk = (struct conversation){.fake = fake, .fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC)};
+        if (talk->fd < 0)
+            continue;
+        atomic_fetch_add(&fake->connections, 1);
+        converse(talk);
+        struct linger reset = {.l_onoff = 1, .l_linger = 0};
+        if (fake->script.end == FAKE_RST)
+            setsockopt(talk->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+        else
+            shutdown(talk->fd, SHUT_WR);
+        /* Unread input would turn our FIN into a reset. */
+        char drain[4096];
+        while (fake->script.end == FAKE_FIN && recv(talk->fd, drain, sizeof drain, MSG_DONTWAIT) > 0) {
+        }
+        close(talk->fd);
+    }
+    free(talk);
+    return NULL;
+}
+
+struct fake_server *fake_server_start(const struct fake_script *script) {
+    struct fake_server *fake = calloc(1, sizeof *fake);
+    if (!fake)
+        support_fatal("fake server: out of memory");
+    int port;
+    fake->script = *script;
+    fake->listener = support_listen(&port);
+    snprintf(fake->name, sizeof fake->name, "127.0.0.1:%d", port);
+    snprintf(fake->uri, sizeof fake->uri, "redis://%s", fake->name);
+    snprintf(fake->run_id, sizeof fake->run_id, "%040d", port);
+    if (pipe2(fake->stop, O_CLOEXEC) != 0 || pthread_create(&fake->thread, NULL, run, fake) != 0)
+        support_fatal("fake server: cannot start");
+    return fake;
+}
+
+void fake_server_stop(struct fake_server *fake) {
+    if (!fake)
+        return;
+    if (write(fake->stop[1], "", 1) != 1)
+        support_fatal("fake server: write: %s", strerror(errno));
+    pthread_join(fake->thread, NULL);
+    close(fake->listener);
+    close(fake->stop[0]);
+    close(fake->stop[1]);
+    free(fake);
+}
+
+const char *fake_server_uri(const struct fake_server *fake) {
+    return fake->uri;
+}
+
+const char *fake_server_name(const struct fake_server *fake) {
+    return fake->name;
+}
+
+int fake_server_connections(struct fake_server *fake) {
+    return atomic_load(&fake->connections);
+}
+
+int fake_server_hostile_answers(struct fake_server *fake) {
+    return atomic_load(&fake->hostile_answers);
+}
+
+long long fake_server_bytes_sent(struct fake_server *fake) {
+    return atomic_load(&fake->bytes_sent);
+}

@@ -1,0 +1,46 @@
+/*
+ * A loopback TCP proxy on a thread of its own, for a network that misbehaves: it delays, holds, swallows, or cuts what
+ * goes between a client and a server. All functions act at once on the connections that stand and on later ones.
+ */
+#ifndef TEST_SUPPORT_PROXY_H
+#define TEST_SUPPORT_PROXY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct proxy;
+
+enum proxy_way { PROXY_REQUESTS = 0, PROXY_REPLIES = 1 }; /* client to server, server to client */
+enum proxy_cut { PROXY_FIN, PROXY_RST };
+
+/* Listens on a free port of 127.0.0.1 and connects each client to 127.0.0.1:target_port. Stopped at the latest by
+ * proxy_stop(); ends the program on failure. */
+struct proxy *proxy_start(int target_port);
+void proxy_stop(struct proxy *proxy);
+
+/* redis://127.0.0.1:port and 127.0.0.1:port, owned by the proxy. */
+const char *proxy_uri(const struct proxy *proxy);
+const char *proxy_name(const struct proxy *proxy);
+
+/* Each piece of bytes is passed on this much later. */
+void proxy_delay(struct proxy *proxy, enum proxy_way way, int delay_ms);
+/*
+ * Keeps the bytes of one way until it is told otherwise; then they go on in order. Where the client has closed
+ * meanwhile, held requests still go to the server, as bytes in a network do.
+ */
+void proxy_hold(struct proxy *proxy, enum proxy_way way, bool on);
+/* Reads and throws away. */
+void proxy_swallow(struct proxy *proxy, enum proxy_way way, bool on);
+/* Each connection is cut as soon as so many bytes have passed one way; -1: never. */
+void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, enum proxy_cut how);
+/* Cuts the connections that stand, towards the client as said; what is held is thrown away. The server sees a FIN. */
+void proxy_cut_now(struct proxy *proxy, enum proxy_cut how);
+/* New clients are reset at once. */
+void proxy_refuse(struct proxy *proxy, bool on);
+
+/* Bytes that came in one way, and connections accepted, since the start. */
+long long proxy_bytes(struct proxy *proxy, enum proxy_way way);
+int proxy_connections(struct proxy *proxy);
+
+#endif
