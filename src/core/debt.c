@@ -1,2 +1,53 @@
-/* Releases that nodes still owe. */
+/* Releases that nodes still owe us: asked again with a backoff until confirmed, or until the key's ttl has passed. */
 #include "core/debt.h"
+
+#include "core/backoff.h"
+#include "core/validity.h"
+
+#define RETRY_MIN_MS 100
+#define RETRY_MAX_MS 2000
+
+/* Once for all nodes that fail at about the same time; a retry that is still to come serves them too. */
+static void retry_later(struct redlock_debt *debt, int64_t now_ns) {
+    if (debt->retry_ns > now_ns)
+        return;
+    if (debt->failures < UINT8_MAX)
+        debt->failures++;
+    uint32_t jitter = (uint32_t)debt->expires_ns ^ (uint32_t)now_ns;
+    debt->retry_ns = redlock_after_ns(now_ns, redlock_backoff_ns(&jitter, debt->failures, RETRY_MIN_MS, RETRY_MAX_MS));
+}
+
+void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t expires_ns) {
+    *debt = (struct redlock_debt){.owing = owing, .expires_ns = expires_ns};
+}
+
+redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
+    if (now_ns >= debt->expires_ns) {
+        debt->owing &= debt->asked;
+        return 0;
+    }
+    redlock_nodes idle = debt->owing & ~debt->asked;
+    redlock_nodes ask = idle & ready;
+    debt->asked |= ask;
+    if (idle != ask)
+        retry_later(debt, now_ns);
+    return ask;
+}
+
+void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_kind vote, int64_t now_ns) {
+    debt->asked &= ~REDLOCK_NODE(node);
+    if (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED || now_ns >= debt->expires_ns)
+        debt->owing &= ~REDLOCK_NODE(node);
+    else if ((debt->owing & REDLOCK_NODE(node)) != 0)
+        retry_later(debt, now_ns);
+}
+
+bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns) {
+    return debt->asked == 0 && (debt->owing == 0 || now_ns >= debt->expires_ns);
+}
+
+int64_t redlock_debt_next_ns(const struct redlock_debt *debt) {
+    if ((debt->owing & ~debt->asked) == 0)
+        return REDLOCK_NEVER_NS;
+    return debt->retry_ns < debt->expires_ns ? debt->retry_ns : debt->expires_ns;
+}

@@ -17,7 +17,11 @@ struct redlock_debt {
 
 void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t expires_ns);
 
-/* The nodes to ask now: those of `ready` that owe and are not being asked; they count as asked from here on. */
+/*
+ * The nodes to ask now: those of `ready` that owe and are not being asked; they count as asked from here on, until their
+ * vote (FAILED for one that refused). Does not look at retry_ns: a node that became ready is asked at once. Past the
+ * expiry it asks nobody and forgives the idle ones.
+ */
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns);
 
 /* A node answered a release. GRANTED and DENIED both say that our key is gone; anything else leaves the debt. */

@@ -9,34 +9,47 @@
 #include "core/quorum.h"
 
 /*
- * States, and what each event does. "cleanup" is a release of this attempt's token on every node whose vote is not
- * FAILED or ABSTAINED (R8).
+ * States, and what each event does. What is not here changes nothing. "cleanup" is a release of the current token on
+ * every node whose vote on its ACQUIRE is not FAILED or ABSTAINED (R8).
  *
- * IDLE       begin              → ACQUIRING   send ACQUIRE to all
- *            adopt              → ADOPTED
- * ACQUIRING  vote makes WON     → HELD        acquired OK
- *            LOST, time left    → WAITING     cleanup
- *            LOST, no time left → ENDED       cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
- *            cancel             → ENDED       cleanup, acquired CANCELLED (or CLOSED)
- * WAITING    time to retry      → ACQUIRING   send ACQUIRE to all, under a fresh token (R10)
- *            wait is over       → ENDED       acquired with the last attempt's reason
- *            cancel             → ENDED       acquired CANCELLED (or CLOSED)
- * ADOPTED    extend             → EXTENDING   send EXTEND to all
- *            release            → RELEASING   send RELEASE to all
- * HELD       extend, renewal    → EXTENDING   send EXTEND to all; the deadline shrinks at once if the ttl is shorter (R12)
- *            deadline           → LOST        lost, cleanup
- *            release            → RELEASING   send RELEASE
- * EXTENDING  WON                → HELD        extended OK, deadline anew from the round's own start
+ * IDLE       begin                → ACQUIRING  send ACQUIRE to all
+ *            begin, ttl <= drift  → ENDED      acquired TOO_SLOW; nothing is sent
+ *            adopt                → ADOPTED
+ * ACQUIRING  WON in time          → HELD       acquired OK
+ *            LOST, WON too late, or the deadline; time left to wait
+ *                                 → WAITING    cleanup
+ *            the same, no time left, or the wait is over
+ *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
+ *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
+ * WAITING    time to retry        → ACQUIRING  send ACQUIRE to all, under a fresh token (R10)
+ *            wait is over         → ENDED      acquired with the last attempt's reason
+ *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
+ * ADOPTED    extend               → EXTENDING  send EXTEND to all
+ *            release              → RELEASING  send RELEASE to all
+ * HELD       extend, renewal      → EXTENDING  send EXTEND to all; if its ttl ends sooner the deadline shrinks now (R12)
+ *            deadline             → LOST       cleanup, lost
+ *            late vote; by now most nodes said missing or foreign to the last EXTEND
+ *                                 → LOST       cleanup, lost by votes
+ *            release              → RELEASING  send RELEASE where the cleanup would go
+ * EXTENDING  WON                  → HELD       extended OK; the deadline anew from the round's own start
  *            LOST, most nodes say missing or foreign
- *                               → LOST        lost, extended LOST, cleanup
- *            LOST otherwise     → HELD        (ADOPTED if it never was held) extended NO_QUORUM; renewal is tried again
- *                                             until the deadline
- *            deadline           → LOST        extended LOST, lost, cleanup
- *            extend             → EXTENDING   only over an automatic renewal, whose votes become stale
- *            release            → RELEASING   extended CANCELLED, send RELEASE
- * RELEASING  round decided      → ENDED       released OK | LOST | NO_QUORUM
- * LOST       release            → ENDED       released LOST
- * ENDED      –
+ *                                 → LOST       cleanup, lost by votes, extended LOST
+ *            LOST otherwise       → HELD       extended NO_QUORUM; a renewal is tried again until the deadline
+ *            deadline             → LOST       cleanup, lost, extended LOST
+ *            extend               → EXTENDING  only over an automatic renewal, whose votes become stale
+ *            release              → RELEASING  send RELEASE where the cleanup would go, extended CANCELLED
+ * RELEASING  WON                  → ENDED      released OK
+ *            LOST                 → ENDED      released LOST | NO_QUORUM
+ * LOST       extend               → LOST       extended LOST
+ *            release              → ENDED      released LOST
+ * ENDED
+ *
+ * An adopted lease that was never held has no deadline to keep: where its first EXTEND fails it is ADOPTED again
+ * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where most nodes deny it, it is LOST without `lost`.
+ * An extend whose ttl leaves no validity at all sends nothing and changes nothing: extended TOO_SLOW.
+ *
+ * The deadline goes first: at and after it no vote counts and nothing is extended (R3, R12), however late the clock was
+ * read. Only a release does not care: its votes tell whether the lock was still ours.
  *
  * Votes of an earlier round than the current one are stale: they are counted nowhere (the release that follows them
  * settles the node). Late votes of the current round, after it is decided, still set the round's sets: they decide
@@ -67,7 +80,7 @@ struct redlock_plan {
     int64_t ttl_ms;
     int64_t wait_timeout_ms;
     int64_t retry_delay_min_ms, retry_delay_max_ms;
-    int64_t auto_extend_max_ms;
+    int64_t auto_extend_max_ms; /* no renewal is sent from then on; the last one before may reach beyond; 0 for never */
     bool auto_extend;
 };
 
@@ -77,8 +90,8 @@ enum redlock_event_type {
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round */
     REDLOCK_EVENT_REFUSED, /* nodes (any number): FAILED votes of the current round, nothing was sent */
     REDLOCK_EVENT_TIMER,   /* the clock was read; something may be due */
-    REDLOCK_EVENT_CANCEL,  /* code: REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED */
-    REDLOCK_EVENT_EXTEND,  /* ttl_ms */
+    REDLOCK_EVENT_CANCEL,  /* code: REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED: why the acquire is given up */
+    REDLOCK_EVENT_EXTEND,  /* ttl_ms; a caller's, see redlock_lease_extend_check() */
     REDLOCK_EVENT_RELEASE
 };
 
@@ -110,8 +123,9 @@ struct redlock_lease_core {
     enum redlock_lease_state state;
     struct redlock_round votes; /* of the current round */
     struct redlock_plan plan;
-    redlock_nodes touched; /* nodes where the current token's key may be */
-    uint32_t round;        /* number of the current round; rises by one a round */
+    redlock_nodes touched;            /* nodes where the current token's key may be */
+    enum redlock_operation operation; /* of the current round */
+    uint32_t round;                   /* number of the current round; rises by one a round */
     uint32_t attempts;
     uint32_t jitter;
     uint8_t node_count;
@@ -121,6 +135,7 @@ struct redlock_lease_core {
     int64_t begun_ns;     /* HELD since (the cap counts from here) */
     int64_t start_ns;     /* of the current round */
     int64_t round_ttl_ms; /* that the current round sent */
+    int64_t ttl_max_ms;   /* the longest that was sent under the current token: so long a key of it may live */
     int64_t deadline_ns;  /* of the lease; while ACQUIRING, what it would be */
     int64_t wait_until_ns;
     int64_t next_try_ns; /* next attempt or renewal */
@@ -129,6 +144,10 @@ struct redlock_lease_core {
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed);
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions);
+
+/* Whether an EXTEND event may be fed now: REDLOCK_OK, or with what to refuse it, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST.
+ */
+int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
 
 /* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);

@@ -1,2 +1,75 @@
-/* Votes of a round. */
+/* Votes of a round: counting them, and deciding the round as early as it can be (R4, R5). */
 #include "core/quorum.h"
+
+#include <assert.h>
+
+#include "core/planted.h"
+
+redlock_nodes redlock_nodes_all(unsigned n) {
+    assert(n >= 1 && n <= REDLOCK_NODES_MAX);
+    return REDLOCK_NODE(n) - 1;
+}
+
+unsigned redlock_nodes_count(redlock_nodes nodes) {
+    unsigned count = 0;
+    for (; nodes != 0; nodes &= nodes - 1)
+        count++;
+    return count;
+}
+
+unsigned redlock_quorum(unsigned n) {
+    assert(n >= 1 && n <= REDLOCK_NODES_MAX);
+    return REDLOCK_PLANTED(QUORUM_HALF) ? (n + (n == 1)) / 2 : n / 2 + 1;
+}
+
+void redlock_round_start(struct redlock_round *round, unsigned n, redlock_nodes asked) {
+    *round = (struct redlock_round){.all = redlock_nodes_all(n), .quorum = (uint8_t)redlock_quorum(n)};
+    round->abstained = round->all & ~asked;
+}
+
+redlock_nodes redlock_round_pending(const struct redlock_round *round) {
+    return round->all & ~(round->granted | round->denied | round->failed | round->unknown | round->abstained);
+}
+
+bool redlock_round_vote(struct redlock_round *round, unsigned node, redlock_vote_kind vote) {
+    assert(node < REDLOCK_NODES_MAX && (round->all & REDLOCK_NODE(node)) != 0);
+    redlock_nodes bit = REDLOCK_NODE(node) & redlock_round_pending(round);
+    switch (vote) {
+    case REDLOCK_VOTE_GRANTED:
+        round->granted |= bit;
+        break;
+    case REDLOCK_VOTE_DENIED:
+        round->denied |= bit;
+        break;
+    case REDLOCK_VOTE_FAILED:
+        round->failed |= bit;
+        break;
+    case REDLOCK_VOTE_UNKNOWN:
+        *(REDLOCK_PLANTED(UNKNOWN_GRANTS) ? &round->granted : &round->unknown) |= bit;
+        break;
+    case REDLOCK_VOTE_ABSTAINED:
+        round->abstained |= bit;
+        break;
+    case REDLOCK_VOTE_PENDING:
+        return false;
+    }
+    return bit != 0;
+}
+
+enum redlock_outcome redlock_round_outcome(const struct redlock_round *round) {
+    unsigned granted = redlock_nodes_count(round->granted);
+    if (granted >= round->quorum)
+        return REDLOCK_ROUND_WON;
+    if (granted + redlock_nodes_count(redlock_round_pending(round)) < round->quorum)
+        return REDLOCK_ROUND_LOST;
+    return REDLOCK_ROUND_PENDING;
+}
+
+bool redlock_round_answered(const struct redlock_round *round) {
+    redlock_nodes silent = round->failed | round->unknown | round->abstained;
+    return redlock_nodes_count(round->all & ~silent) >= round->quorum;
+}
+
+bool redlock_round_answered_by_now(const struct redlock_round *round) {
+    return redlock_nodes_count(round->granted | round->denied) >= round->quorum;
+}

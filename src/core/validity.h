@@ -16,7 +16,8 @@ int64_t redlock_deadline_ns(int64_t start_ns, int64_t ttl_ms);
 /* What is left, rounded down, never negative. */
 int64_t redlock_validity_ms(int64_t deadline_ns, int64_t now_ns);
 
-/* now + delay, REDLOCK_NEVER_NS when that does not fit. delay_ms is 0 or more. */
+/* now + delay, REDLOCK_NEVER_NS when that does not fit. Neither is negative. */
+int64_t redlock_after_ns(int64_t now_ns, int64_t delay_ns);
 int64_t redlock_after_ms(int64_t now_ns, int64_t delay_ms);
 
 #endif
