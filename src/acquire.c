@@ -1,2 +1,228 @@
-/* acquire */
-#include "manager.h"
+/* The public calls on locks: what they check, and the event that each feeds to its lease. */
+#include <string.h>
+
+#include "state.h"
+
+void redlock_acquire_options_default(redlock_acquire_options *options) {
+    *options = (redlock_acquire_options){.size = sizeof *options,
+                                         .ttl_ms = 10000,
+                                         .wait_timeout_ms = 0,
+                                         .retry_delay_min_ms = 50,
+                                         .retry_delay_max_ms = 200};
+}
+
+/* An older program's options are shorter, a newer one's longer: what it does not know keeps its default. */
+static int read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
+    redlock_acquire_options_default(options);
+    if (!given) {
+        return REDLOCK_OK;
+    }
+    if (given->size == 0) {
+        return REDLOCK_ERR_INVALID;
+    }
+    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
+    const bool valid = options->ttl_ms >= 1 && options->ttl_ms <= REDLOCK_TTL_MS_MAX &&
+                       options->wait_timeout_ms >= REDLOCK_WAIT_FOREVER && options->retry_delay_min_ms >= 0 &&
+                       options->retry_delay_max_ms >= 1 && options->retry_delay_max_ms >= options->retry_delay_min_ms &&
+                       options->retry_delay_max_ms <= REDLOCK_TTL_MS_MAX && options->auto_extend_max_ms >= 0;
+    return valid ? REDLOCK_OK : REDLOCK_ERR_INVALID;
+}
+
+static struct redlock_plan plan_of(const redlock_acquire_options *options) {
+    return (struct redlock_plan){.ttl_ms = options->ttl_ms,
+                                 .wait_timeout_ms = options->wait_timeout_ms,
+                                 .retry_delay_min_ms = options->retry_delay_min_ms,
+                                 .retry_delay_max_ms = options->retry_delay_max_ms,
+                                 .auto_extend_max_ms = options->auto_extend_max_ms,
+                                 .auto_extend = options->auto_extend};
+}
+
+/* What acquire and adopt share: every check, the memory, and a drawn token (which an adopted lease replaces). */
+static int lease_create(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
+                        redlock_acquire_options *options, struct redlock_lease **lease) {
+    size_t key_size;
+    if (redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK ||
+        read_options(given, options) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const int code = redlock_manager_check_open(manager);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (manager->leases.count >= REDLOCK_LEASES_MAX) {
+        return REDLOCK_ERR_LIMIT;
+    }
+    *lease = redlock_lease_new(manager, resource, key_size);
+    if (!*lease) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    const int random_code = redlock_lease_draw_token(*lease);
+    if (random_code != REDLOCK_OK) {
+        redlock_lease_free(*lease);
+        return random_code;
+    }
+    (*lease)->lost_cb = options->on_lost;
+    (*lease)->lost_data = options->lost_data;
+    uint32_t seed;
+    memcpy(&seed, (*lease)->token + 8, sizeof seed); /* delays need no secret, only to differ between clients */
+    redlock_lease_init(&(*lease)->core, manager->node_count, seed);
+    return REDLOCK_OK;
+}
+
+int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
+                    redlock_request **request, redlock_callback cb, void *data) {
+    if (!manager || !cb) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_acquire_options options;
+    struct redlock_lease *lease;
+    const int code = lease_create(manager, resource, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    lease->cb = cb;
+    lease->data = data;
+    manager->statistics.acquires++;
+    manager->statistics.requests_pending++;
+    const struct redlock_plan plan = plan_of(&options);
+    /* R1: start is read before the first byte of the round is sent. */
+    redlock_lease_feed(
+        lease,
+        &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
+    if (request) {
+        *request = (redlock_request *)lease;
+    }
+    redlock_manager_rearm(manager);
+    return REDLOCK_OK;
+}
+
+/* The lease was won, and its caller does not want it any more or cannot have it: it ends with `code` and is released. */
+static void take_back(struct redlock_lease *lease, int code) {
+    lease->acquired_code = (int8_t)code;
+    lease->handle_ended = true;
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
+}
+
+static void give_up(struct redlock_lease *lease, int code) {
+    if (lease->core.state == REDLOCK_LEASE_ACQUIRING || lease->core.state == REDLOCK_LEASE_WAITING) {
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
+                                                          .now_ns = redlock_manager_now_ns(lease->manager),
+                                                          .code = code});
+    } else if ((lease->tell & REDLOCK_TELL_ACQUIRED) && lease->acquired_code == REDLOCK_OK) {
+        take_back(lease, code);
+    }
+}
+
+void redlock_request_cancel(redlock_request *request) {
+    struct redlock_lease *lease = (struct redlock_lease *)request;
+    if (!lease || redlock_manager_check_open(lease->manager) != REDLOCK_OK) {
+        return; /* closing has given it up already */
+    }
+    give_up(lease, REDLOCK_ERR_CANCELLED);
+    redlock_manager_rearm(lease->manager);
+}
+
+int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
+                  const redlock_acquire_options *given, redlock_lease **adopted) {
+    const size_t token_size = token ? strnlen(token, REDLOCK_TOKEN_SIZE_MAX + 1) : 0;
+    if (!manager || !adopted || token_size == 0 || token_size > REDLOCK_TOKEN_SIZE_MAX) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_acquire_options options;
+    struct redlock_lease *lease;
+    const int code = lease_create(manager, resource, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    memcpy(lease->token, token, token_size);
+    lease->token[token_size] = '\0';
+    lease->token_size = (uint8_t)token_size;
+    lease->ttl_sent_max_ms = options.ttl_ms;
+    const struct redlock_plan plan = plan_of(&options);
+    redlock_lease_feed(
+        lease,
+        &(struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
+    *adopted = lease;
+    return REDLOCK_OK;
+}
+
+int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
+    if (!lease || ttl_ms < 1 || ttl_ms > REDLOCK_TTL_MS_MAX || lease->handle_ended) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_manager_check_open(lease->manager);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (lease->extend_pending) {
+        return REDLOCK_ERR_BUSY;
+    }
+    const int64_t now_ns = redlock_manager_now_ns(lease->manager);
+    code = redlock_lease_extend_check(&lease->core, now_ns);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    lease->extend_cb = cb;
+    lease->extend_data = data;
+    lease->extend_pending = true;
+    lease->manager->statistics.requests_pending++;
+    redlock_lease_feed(lease,
+                       &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
+    redlock_manager_rearm(lease->manager);
+    return REDLOCK_OK;
+}
+
+int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
+    if (!lease || lease->handle_ended) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_manager *manager = lease->manager;
+    if (redlock_manager_check_open(manager) == REDLOCK_ERR_FORKED) {
+        return REDLOCK_ERR_FORKED;
+    }
+    lease->handle_ended = true;
+    lease->cb = cb;
+    lease->data = data;
+    lease->release_pending = true;
+    manager->statistics.requests_pending++;
+    redlock_lease_feed(
+        lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_manager_now_ns(manager)});
+    redlock_manager_rearm(manager);
+    return REDLOCK_OK;
+}
+
+void redlock_lease_forget(redlock_lease *lease) {
+    if (!lease || lease->handle_ended) {
+        return;
+    }
+    redlock_manager *manager = lease->manager;
+    lease->handle_ended = true;
+    redlock_lease_retire(lease);
+    redlock_manager_rearm(manager);
+}
+
+void redlock_lease_close(struct redlock_lease *lease) {
+    if (lease->forgotten) {
+        return;
+    }
+    give_up(lease, REDLOCK_ERR_CLOSED);
+    if (lease->handle_ended || lease->core.state == REDLOCK_LEASE_ENDED) {
+        return;
+    }
+    lease->handle_ended = true;
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
+    if (lease->tell & REDLOCK_TELL_EXTENDED) {
+        lease->extended_code = REDLOCK_ERR_CLOSED;
+    }
+}
+
+int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
+    const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);
+    return until_ns ? redlock_validity_ms(until_ns, redlock_manager_now_ns(lease->manager)) : 0;
+}
+
+const char *redlock_lease_token(const redlock_lease *lease) {
+    return lease->token;
+}

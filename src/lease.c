@@ -1,2 +1,398 @@
-/* lease */
-#include "manager.h"
+/* One lease's memory: steps its core, carries out the actions, takes its answers, tells its owner, and ends. */
+#include "state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "result.h"
+
+static const char *lease_key(const struct redlock_lease *lease) {
+    return (const char *)(lease->details + lease->manager->node_count);
+}
+
+const char *redlock_lease_resource(const redlock_lease *lease) {
+    return lease_key(lease) + lease->manager->key_prefix_size;
+}
+
+struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size) {
+    if (manager->leases.count >= REDLOCK_LEASES_MAX || !redlock_schedule_reserve(&manager->schedule)) {
+        return NULL;
+    }
+    struct redlock_lease *lease = malloc(sizeof *lease + manager->node_count * sizeof lease->details[0] + key_size + 1);
+    if (!lease) {
+        redlock_schedule_unreserve(&manager->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    memset(lease, 0, sizeof *lease + manager->node_count * sizeof lease->details[0]);
+    lease->manager = manager;
+    lease->key_size = (uint16_t)key_size;
+    redlock_manager_write_key(manager, resource, key_size, (char *)(lease->details + manager->node_count));
+    redlock_manager_own(&manager->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    return lease;
+}
+
+void redlock_lease_free(struct redlock_lease *lease) {
+    redlock_manager *manager = lease->manager;
+    if (lease->owing && !manager->deleting) {
+        /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
+        redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
+                         lease->ttl_sent_max_ms);
+    }
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        redlock_text_drop(lease->details[i].text);
+    }
+    redlock_manager_disown(manager, &manager->leases, &lease->owner);
+    free(lease);
+}
+
+static void free_if_over(struct redlock_lease *lease) {
+    const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
+    if (over && lease->handle_ended && !lease->tell && !lease->telling && lease->owner.in_flight == 0) {
+        assert(!lease->queued_to_tell);
+        redlock_lease_free(lease);
+    }
+}
+
+/* R10: a fresh token for every attempt, 128 bits from the kernel, printable. */
+int redlock_lease_draw_token(struct redlock_lease *lease) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
+    const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        lease->token[2 * i] = digits[bytes[i] >> 4];
+        lease->token[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    lease->token[REDLOCK_TOKEN_DIGITS] = '\0';
+    lease->token_size = REDLOCK_TOKEN_DIGITS;
+    lease->token_drawn = true;
+    return REDLOCK_OK;
+}
+
+static void queue_to_tell(struct redlock_lease *lease, unsigned what) {
+    redlock_manager *manager = lease->manager;
+    lease->tell |= (uint8_t)what;
+    if (lease->queued_to_tell) {
+        return;
+    }
+    lease->queued_to_tell = true;
+    lease->next_told = NULL;
+    if (manager->told_last) {
+        manager->told_last->next_told = lease;
+    } else {
+        manager->told_first = lease;
+    }
+    manager->told_last = lease;
+}
+
+static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
+    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+        struct redlock_detail *detail = &lease->details[i];
+        redlock_text_drop(detail->text);
+        detail->text = NULL;
+        detail->latency_us = -1;
+        detail->kind = asked & REDLOCK_NODE(i) ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
+    }
+}
+
+static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
+    const struct redlock_env *env = &lease->manager->env;
+    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+        if (refused & REDLOCK_NODE(i)) {
+            lease->details[i].kind = REDLOCK_VOTE_FAILED;
+            lease->details[i].text = redlock_text_keep(env->refusal(env->ctx, i));
+        }
+    }
+}
+
+static struct redlock_message message_of(const struct redlock_lease *lease) {
+    return (struct redlock_message){.operation = (enum redlock_operation)lease->sent,
+                                    .key = lease_key(lease),
+                                    .key_size = lease->key_size,
+                                    .token = lease->token,
+                                    .token_size = lease->token_size,
+                                    .ttl_ms = lease->core.round_ttl_ms,
+                                    .round = lease->core.round};
+}
+
+/* Sends the core's round; returns the nodes that refused it. */
+static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
+    redlock_manager *manager = lease->manager;
+    lease->sent = (uint8_t)actions->send;
+    assert(actions->round == lease->core.round);
+    begin_details(lease, actions->send_nodes);
+    switch (actions->send) {
+    case REDLOCK_OP_ACQUIRE:
+        manager->statistics.attempts++;
+        lease->token_drawn = false;
+        break;
+    case REDLOCK_OP_EXTEND:
+        manager->statistics.extends++;
+        break;
+    case REDLOCK_OP_RELEASE:
+        lease->owing = actions->send_nodes;
+        break;
+    case REDLOCK_OP_INSPECT:
+    case REDLOCK_OP_NONE:
+        assert(!"not a lease's");
+    }
+    if (actions->send != REDLOCK_OP_RELEASE && lease->core.round_ttl_ms > lease->ttl_sent_max_ms) {
+        lease->ttl_sent_max_ms = lease->core.round_ttl_ms;
+    }
+    struct redlock_message message = message_of(lease);
+    const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
+    if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
+        lease->core.start_ns = redlock_manager_now_ns(manager);
+        lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
+    }
+    refuse_details(lease, actions->send_nodes & ~taken);
+    return actions->send_nodes & ~taken;
+}
+
+static void count_acquired(redlock_manager *manager, int code) {
+    redlock_statistics *statistics = &manager->statistics;
+    statistics->requests_pending--;
+    switch (code) {
+    case REDLOCK_OK:
+        statistics->acquired++;
+        break;
+    case REDLOCK_ERR_CONTENDED:
+        statistics->contended++;
+        break;
+    case REDLOCK_ERR_NO_QUORUM:
+        statistics->no_quorum++;
+        break;
+    case REDLOCK_ERR_TOO_SLOW:
+        statistics->too_slow++;
+        break;
+    default:
+        statistics->cancelled++;
+    }
+}
+
+static void note_results(struct redlock_lease *lease, const struct redlock_actions *actions) {
+    redlock_manager *manager = lease->manager;
+    if (actions->acquired) {
+        lease->acquired_code = (int8_t)actions->acquired_code;
+        queue_to_tell(lease, REDLOCK_TELL_ACQUIRED);
+    }
+    if (actions->extended) {
+        lease->extended_code = (int8_t)actions->extended_code;
+        if (lease->extend_pending) {
+            queue_to_tell(lease, REDLOCK_TELL_EXTENDED);
+        }
+    }
+    if (actions->lost) {
+        lease->lost_by_votes = actions->lost_by_votes;
+        manager->statistics.lost++;
+        queue_to_tell(lease, REDLOCK_TELL_LOST);
+    }
+    if (actions->released) {
+        lease->released_code = (int8_t)actions->released_code;
+        manager->statistics.released += actions->released_code == REDLOCK_OK;
+        queue_to_tell(lease, REDLOCK_TELL_RELEASED);
+    }
+}
+
+static void publish(struct redlock_lease *lease) {
+    redlock_manager *manager = lease->manager;
+    const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
+    if (until_ns != atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&lease->held_until_ns, until_ns, memory_order_release);
+    }
+    const bool held = until_ns != 0;
+    if (held != lease->counted_held) {
+        manager->statistics.leases_held += held ? 1u : (uint64_t)-1;
+        lease->counted_held = held;
+    }
+    redlock_schedule_set(&manager->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
+}
+
+void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
+    struct redlock_actions actions;
+    redlock_lease_step(&lease->core, event, &actions);
+    if (actions.cleanup) {
+        redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
+                         actions.cleanup, lease->ttl_sent_max_ms);
+    }
+    redlock_nodes refused = 0;
+    int random_code = REDLOCK_OK;
+    if (actions.send != REDLOCK_OP_NONE) {
+        if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn && !REDLOCK_PLANTED(TOKEN_REUSED)) {
+            random_code = redlock_lease_draw_token(lease);
+        }
+        refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
+    }
+    note_results(lease, &actions);
+    if (random_code != REDLOCK_OK) {
+        /* No token, no attempt: nothing was sent, so there is nothing to clean up. */
+        redlock_lease_step(
+            &lease->core,
+            &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
+            &actions);
+        note_results(lease, &actions);
+    }
+    if (refused) {
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
+                                                          .now_ns = event->now_ns,
+                                                          .nodes = refused,
+                                                          .round = lease->core.round});
+        return;
+    }
+    publish(lease);
+}
+
+/* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
+static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
+    const bool wanted = lease->sent == REDLOCK_OP_RELEASE ||
+                        (lease->sent == REDLOCK_OP_EXTEND && lease->core.state == REDLOCK_LEASE_EXTENDING);
+    if (!wanted) {
+        return false;
+    }
+    struct redlock_message message = message_of(lease);
+    message.by_source = true;
+    return redlock_manager_send(lease->manager, &lease->owner, REDLOCK_NODE(node), &message) != 0;
+}
+
+static void note_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer, int64_t now_ns) {
+    struct redlock_detail *detail = &lease->details[node];
+    redlock_text_drop(detail->text);
+    detail->text = redlock_text_keep(answer->text);
+    detail->kind = (uint8_t)answer->vote;
+    const int64_t latency_us = (now_ns - lease->core.start_ns) / 1000;
+    detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
+    if (lease->sent == REDLOCK_OP_RELEASE &&
+        (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
+        lease->owing &= ~REDLOCK_NODE(node);
+    }
+}
+
+void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
+                          const struct redlock_answer *answer) {
+    if (round != lease->core.round || lease->forgotten) {
+        /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
+        lease->manager->statistics.votes_late++;
+    } else if (!answer->no_script || !sent_by_source(lease, node)) {
+        const int64_t now_ns = redlock_manager_now_ns(lease->manager);
+        if (redlock_round_outcome(&lease->core.votes) != REDLOCK_ROUND_PENDING) {
+            lease->manager->statistics.votes_late++;
+        }
+        note_vote(lease, node, answer, now_ns);
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                          .now_ns = now_ns,
+                                                          .nodes = REDLOCK_NODE(node),
+                                                          .vote = answer->vote,
+                                                          .round = round});
+    }
+    free_if_over(lease);
+}
+
+void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = now_ns});
+    free_if_over(lease);
+}
+
+void redlock_lease_retire(struct redlock_lease *lease) {
+    lease->forgotten = true;
+    redlock_schedule_set(&lease->manager->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    if (lease->counted_held) {
+        lease->manager->statistics.leases_held--;
+        lease->counted_held = false;
+    }
+    if (lease->extend_pending) {
+        lease->extended_code = REDLOCK_ERR_CANCELLED;
+        queue_to_tell(lease, REDLOCK_TELL_EXTENDED);
+    }
+    free_if_over(lease);
+}
+
+static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
+                         void *data) {
+    const redlock_manager *manager = lease->manager;
+    struct redlock_result result = {.code = code,
+                                    .of = of,
+                                    .resource = redlock_lease_resource(lease),
+                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1,
+                                    .ttl_ms = lease->core.plan.ttl_ms,
+                                    .count = manager->node_count};
+    if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
+        result.lease = (struct redlock_lease *)(uintptr_t)lease;
+    }
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        const struct redlock_detail *detail = &lease->details[i];
+        result.votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
+                                                       .error = redlock_text_string(detail->text),
+                                                       .holder = "",
+                                                       .latency_us = detail->latency_us,
+                                                       .holder_ttl_ms = -1,
+                                                       .kind = (redlock_vote_kind)detail->kind};
+    }
+    cb(&result, data);
+}
+
+static void tell_acquired(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->cb;
+    count_acquired(lease->manager, lease->acquired_code);
+    lease->cb = NULL;
+    if (lease->acquired_code != REDLOCK_OK) {
+        lease->handle_ended = true;
+    }
+    run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
+}
+
+static void tell_extended(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->extend_cb;
+    lease->extend_pending = false;
+    lease->extend_cb = NULL;
+    lease->manager->statistics.requests_pending--;
+    if (cb) {
+        run_callback(lease, REDLOCK_RESULT_EXTEND, lease->extended_code, cb, lease->extend_data);
+    }
+}
+
+static void tell_lost(struct redlock_lease *lease) {
+    if (lease->lost_cb && !lease->handle_ended) {
+        lease->lost_cb(lease,
+                       lease->lost_by_votes
+                           ? "most nodes say that the key is gone or held under another token"
+                           : "the deadline passed without an extension that a quorum of nodes confirmed",
+                       lease->lost_data);
+    }
+}
+
+static void tell_released(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->cb;
+    lease->cb = NULL;
+    if (lease->release_pending) {
+        lease->release_pending = false;
+        lease->manager->statistics.requests_pending--;
+    }
+    if (cb) {
+        run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
+    }
+}
+
+void redlock_lease_tell(struct redlock_lease *lease) {
+    /* What a callback adds is queued again, for the next turn: a caller that asks anew and fails at once must not loop here. */
+    const unsigned tell = lease->tell;
+    lease->tell = 0;
+    lease->telling = true;
+    if (tell & REDLOCK_TELL_ACQUIRED) {
+        tell_acquired(lease);
+    }
+    if (tell & REDLOCK_TELL_EXTENDED) {
+        tell_extended(lease);
+    }
+    if (tell & REDLOCK_TELL_LOST) {
+        tell_lost(lease);
+    }
+    if (tell & REDLOCK_TELL_RELEASED) {
+        tell_released(lease);
+    }
+    lease->telling = false;
+    free_if_over(lease);
+}

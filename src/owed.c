@@ -1,2 +1,102 @@
-/* owed */
-#include "manager.h"
+/* Releases that are the library's own duty (R8): sent at once, asked again until every node has confirmed or the ttl has ended the key. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+static void drop_oldest(redlock_manager *manager) {
+    struct redlock_owner *owner = manager->owed.first;
+    while (owner && owner->in_flight) {
+        owner = owner->next;
+    }
+    if (owner) {
+        manager->statistics.releases_dropped++;
+        redlock_owed_free(manager, (struct redlock_owed *)owner);
+    }
+}
+
+static void ask(redlock_manager *manager, struct redlock_owed *owed, redlock_nodes nodes, bool by_source) {
+    struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
+                                      .by_source = by_source,
+                                      .key = owed->key,
+                                      .key_size = owed->key_size,
+                                      .token = owed->token,
+                                      .token_size = owed->token_size};
+    const redlock_nodes refused = nodes & ~redlock_manager_send(manager, &owed->owner, nodes, &message);
+    for (unsigned i = 0; refused && i < manager->node_count; i++) {
+        if (refused & REDLOCK_NODE(i)) {
+            redlock_debt_vote(&owed->debt, i, REDLOCK_VOTE_FAILED, redlock_manager_now_ns(manager));
+        }
+    }
+}
+
+/* Paid, over, or to be looked at again. */
+static void settle(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns) {
+    if (redlock_debt_over(&owed->debt, now_ns)) {
+        if (owed->debt.owing) {
+            manager->statistics.releases_dropped++;
+        }
+        redlock_owed_free(manager, owed);
+        return;
+    }
+    redlock_schedule_set(&manager->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt));
+}
+
+void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size, const char *token, size_t token_size,
+                      redlock_nodes nodes, int64_t ttl_ms) {
+    if (manager->owed.count >= REDLOCK_OWED_MAX) {
+        drop_oldest(manager);
+    }
+    struct redlock_owed *owed = NULL;
+    if (redlock_schedule_reserve(&manager->schedule)) {
+        owed = malloc(sizeof *owed + key_size + 1);
+        if (!owed) {
+            redlock_schedule_unreserve(&manager->schedule, &(struct redlock_due){0});
+        }
+    }
+    if (!owed) {
+        manager->statistics.releases_dropped++; /* the keys live until their ttl: liveness, not safety */
+        return;
+    }
+    memset(owed, 0, sizeof *owed);
+    owed->key_size = (uint16_t)key_size;
+    owed->token_size = (uint8_t)token_size;
+    memcpy(owed->token, token, token_size);
+    memcpy(owed->key, key, key_size);
+    owed->key[key_size] = '\0';
+    redlock_manager_own(&manager->owed, &owed->owner, REDLOCK_OWNER_OWED);
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    redlock_debt_start(&owed->debt, nodes, redlock_after_ms(now_ns, ttl_ms));
+    ask(manager, owed, redlock_debt_ask(&owed->debt, nodes, now_ns), false);
+    settle(manager, owed, now_ns);
+}
+
+void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
+                         const struct redlock_answer *answer) {
+    if (answer->no_script) {
+        ask(manager, owed, REDLOCK_NODE(node), true);
+    } else {
+        redlock_debt_vote(&owed->debt, node, answer->vote, redlock_manager_now_ns(manager));
+    }
+    settle(manager, owed, redlock_manager_now_ns(manager));
+}
+
+void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns) {
+    if (!redlock_debt_over(&owed->debt, now_ns)) {
+        ask(manager, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false);
+    }
+    settle(manager, owed, now_ns);
+}
+
+void redlock_owed_node_ready(redlock_manager *manager) {
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    for (struct redlock_owner *owner = manager->owed.first, *next; owner; owner = next) {
+        next = owner->next;
+        redlock_owed_due(manager, (struct redlock_owed *)owner, now_ns);
+    }
+}
+
+void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed) {
+    redlock_manager_disown(manager, &manager->owed, &owed->owner);
+    free(owed);
+}

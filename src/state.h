@@ -20,7 +20,7 @@ enum redlock_owner_kind { REDLOCK_OWNER_LEASE, REDLOCK_OWNER_OWED, REDLOCK_OWNER
 struct redlock_owner {
     struct redlock_due due;
     uint8_t kind;
-    uint8_t in_flight; /* answers to come: memory stays until there are none. Two rounds of 31 nodes and resends fit */
+    uint32_t in_flight; /* answers to come: memory stays until there are none */
     struct redlock_owner *previous, *next;
 };
 
@@ -69,6 +69,8 @@ struct redlock_lease {
     bool forgotten : 1;    /* answers and time change nothing any more */
     bool lost_by_votes : 1;
     bool counted_held : 1;
+    bool extend_pending : 1;  /* a caller's extend has not been told */
+    bool release_pending : 1; /* a caller's release has not been told */
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_detail details[]; /* node_count of them, then the key, terminated */
 };
@@ -98,9 +100,11 @@ struct redlock_manager {
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
     struct redlock_lease *told_first, *told_last;
     struct redlock_query *told_queries;
-    int64_t armed_ns; /* what wake_at() was last asked for */
-    bool telling;     /* callbacks are running: calls they make are told in the next turn */
+    uint64_t in_flight; /* answers to come, of all owners */
+    int64_t armed_ns;   /* what wake_at() was last asked for */
+    bool telling;       /* callbacks are running: calls they make are told in the next turn */
     bool closing;
+    bool deleting;
     int64_t close_deadline_ns;
     redlock_manager_drained drained;
     void *drained_ctx;
@@ -110,8 +114,7 @@ struct redlock_manager {
 /* --- manager.c --- */
 int redlock_manager_check_open(redlock_manager *manager); /* OK, ERR_CLOSED or ERR_FORKED */
 int64_t redlock_manager_now_ns(const redlock_manager *manager);
-void redlock_manager_own(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner,
-                         enum redlock_owner_kind kind);
+void redlock_manager_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind);
 void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner);
 /* Sends and counts; returns the nodes that took the message. */
 redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,
@@ -125,13 +128,23 @@ int redlock_manager_check_resource(const redlock_manager *manager, const char *r
 void redlock_manager_write_key(const redlock_manager *manager, const char *resource, size_t key_size, char *key);
 
 /* --- lease.c --- */
+/* Room for a lease of this resource, in the manager's list; NULL without memory or past the bound. */
+struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size);
+int redlock_lease_draw_token(struct redlock_lease *lease);
+/* Steps the core and carries out what it says. */
+void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
-void redlock_lease_close(struct redlock_lease *lease);
+/* The handle was forgotten: no answer and no time changes anything any more; freed once nothing is under way. */
+void redlock_lease_retire(struct redlock_lease *lease);
 /* Runs what waits to be told of one lease, and frees it if that was the last. */
 void redlock_lease_tell(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
+
+/* --- acquire.c --- */
+/* The manager closes: a pending acquire is CLOSED, a lease is released and its handle ends. */
+void redlock_lease_close(struct redlock_lease *lease);
 
 /* --- owed.c --- */
 /* Sends releases now and owns them until they are confirmed or over. Without memory the keys live until their ttl
