@@ -38,7 +38,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     if (lease->owing && !manager->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
         redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
-                         lease->ttl_sent_max_ms);
+                         lease->core.ttl_max_ms);
     }
     for (unsigned i = 0; i < manager->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -110,7 +110,7 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
 }
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
-    return (struct redlock_message){.operation = (enum redlock_operation)lease->sent,
+    return (struct redlock_message){.operation = lease->core.operation,
                                     .key = lease_key(lease),
                                     .key_size = lease->key_size,
                                     .token = lease->token,
@@ -122,8 +122,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
 /* Sends the core's round; returns the nodes that refused it. */
 static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     redlock_manager *manager = lease->manager;
-    lease->sent = (uint8_t)actions->send;
-    assert(actions->round == lease->core.round);
+    assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
@@ -139,9 +138,6 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     case REDLOCK_OP_INSPECT:
     case REDLOCK_OP_NONE:
         assert(!"not a lease's");
-    }
-    if (actions->send != REDLOCK_OP_RELEASE && lease->core.round_ttl_ms > lease->ttl_sent_max_ms) {
-        lease->ttl_sent_max_ms = lease->core.round_ttl_ms;
     }
     struct redlock_message message = message_of(lease);
     const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
@@ -217,7 +213,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     redlock_lease_step(&lease->core, event, &actions);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, lease->ttl_sent_max_ms);
+                         actions.cleanup, lease->core.ttl_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -248,8 +244,8 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
 
 /* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
 static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
-    const bool wanted = lease->sent == REDLOCK_OP_RELEASE ||
-                        (lease->sent == REDLOCK_OP_EXTEND && lease->core.state == REDLOCK_LEASE_EXTENDING);
+    const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE ||
+                        (lease->core.operation == REDLOCK_OP_EXTEND && lease->core.state == REDLOCK_LEASE_EXTENDING);
     if (!wanted) {
         return false;
     }
@@ -265,7 +261,7 @@ static void note_vote(struct redlock_lease *lease, unsigned node, const struct r
     detail->kind = (uint8_t)answer->vote;
     const int64_t latency_us = (now_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
-    if (lease->sent == REDLOCK_OP_RELEASE &&
+    if (lease->core.operation == REDLOCK_OP_RELEASE &&
         (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
         lease->owing &= ~REDLOCK_NODE(node);
     }

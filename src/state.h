@@ -55,12 +55,10 @@ struct redlock_lease {
     redlock_lost_callback lost_cb;
     void *lost_data;
     struct redlock_lease_core core;
-    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
-    redlock_nodes owing;     /* nodes whose release is not confirmed */
+    redlock_nodes owing; /* nodes whose release is not confirmed */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */
-    uint8_t sent; /* enum redlock_operation of the current round */
     int8_t acquired_code, extended_code, released_code;
     bool queued_to_tell : 1;
     bool telling : 1;

@@ -269,8 +269,8 @@ REDLOCK_API void redlock_request_cancel(redlock_request *request);
 
 /**
  * Asks every node to set the key's ttl anew. The result is #REDLOCK_OK (the validity is recomputed),
- * #REDLOCK_ERR_NO_QUORUM (the old deadline stands, or the new one if that is sooner; try again), #REDLOCK_ERR_LOST, or
- * #REDLOCK_ERR_CANCELLED when a release overtook it.
+ * #REDLOCK_ERR_NO_QUORUM (the old deadline stands, or the new one if that is sooner; try again), #REDLOCK_ERR_LOST,
+ * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), or #REDLOCK_ERR_CANCELLED when a release overtook it.
  * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX; also the ttl of later automatic renewals.
  * @param cb      may be NULL.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_LOST, #REDLOCK_ERR_BUSY, #REDLOCK_ERR_CLOSED,
