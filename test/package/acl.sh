@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The ACL of docs/operations.md is enough for all that the tool does, and lets a user do nothing else.
+set -euo pipefail
+
+command -v redis-server >/dev/null || { echo "skipped: no redis-server"; exit 77; }
+command -v redis-cli >/dev/null || { echo "skipped: no redis-cli"; exit 77; }
+tool=$1 document=$2
+work=$(mktemp -d)
+server=
+cleanup() {
+    [[ -z $server ]] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+rule=$(awk '/^```acl$/ { on = 1; next } /^```/ { on = 0 } on' "$document")
+[[ $rule == 'ACL SETUSER locker '* && $(wc -l <<<"$rule") == 1 ]] || { echo "no single ACL rule in $document"; exit 1; }
+
+# A socket has no port that somebody else could have.
+socket=$work/node.sock
+redis-server --port 0 --unixsocket "$socket" --dir "$work" --save '' --appendonly no --daemonize no >"$work/log" 2>&1 &
+server=$!
+admin() {
+    redis-cli -s "$socket" "$@"
+}
+for ((deadline = SECONDS + 20; SECONDS < deadline; )); do
+    admin ping >/dev/null 2>&1 && break
+    kill -0 "$server" 2>/dev/null || { cat "$work/log"; exit 1; }
+done
+version=$(admin info server | tr -d '\r' | sed -n 's/^redis_version://p')
+((${version%%.*} >= 6)) || { echo "skipped: redis $version has no ACL"; exit 77; }
+read -ra words <<<"$rule"
+[[ $(admin "${words[@]}") == OK ]] || { echo "refused: $rule"; exit 1; }
+admin acl setuser default off >/dev/null 2>&1 || true
+
+locker() {
+    redis-cli -s "$socket" --no-auth-warning --user locker --pass secret "$@"
+}
+[[ $(locker ping) == PONG ]] || { echo "the user cannot log in"; exit 1; }
+for forbidden in "get other" "set other 1" "flushall" "keys *" "config get maxmemory" "acl list" "debug sleep 0" "shutdown nosave"; do
+    read -ra words <<<"$forbidden"
+    [[ $(locker "${words[@]}" 2>&1) == *NOPERM* ]] || { echo "the user may: $forbidden"; exit 1; }
+done
+
+# Times are long: a loaded machine must not make this test fail.
+export REDLOCK_NODES="unix://locker:secret@$socket"
+lock() {
+    echo "+ redlock --node-timeout 10s $*" >&2
+    "$tool" --node-timeout 10s "$@"
+}
+lock status >"$work/status" || { cat "$work/status"; exit 1; }
+token=$(lock acquire -t 10m lock:acl)
+lock extend -t 10m lock:acl "$token"
+lock status lock:acl >"$work/status" || { cat "$work/status"; exit 1; }
+lock release lock:acl "$token"
+[[ $(locker exists lock:acl 2>&1) == *NOPERM* && -z $(locker get lock:acl) ]] || { echo "the key is still there"; exit 1; }
+# Without its scripts the node must get them again (R11): by EVAL, or by SCRIPT LOAD.
+token=$(lock acquire -t 10m lock:acl)
+lock release lock:acl "$token"
+lock run -t 10m lock:acl -- true
+# Nothing that the library sent was refused.
+refused=$(redis-cli -s "$socket" --no-auth-warning --user locker --pass secret info commandstats | tr -d '\r' | grep -E 'rejected_calls=[1-9]' | grep -vE '^cmdstat_(get|set|flushall|keys|config|acl|debug|shutdown|exists)' || true)
+[[ -z $refused ]] || { echo "the ACL refused:"; echo "$refused"; exit 1; }
+if lock acquire -t 10m other >"$work/out" 2>&1; then
+    echo "the user locked a resource that it may not touch"
+    exit 1
+fi
+grep -q NOPERM "$work/out" || { echo "the error does not say NOPERM:"; cat "$work/out"; exit 1; }
