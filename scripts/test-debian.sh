@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Runs scripts/test.sh in a fresh Debian in a temporary folder: other versions of compilers, hiredis and Redis than the machine's own.
+set -euo pipefail
+
+# shellcheck source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+    cat <<'END'
+usage: scripts/test-debian.sh [--mirror URL] [--keep] [12|13] [PART]…
+
+Makes a minimal Debian 13 (the default) or 12 with debootstrap, copies this tree into it and runs scripts/test.sh PART… there; without
+parts: release. Debian 13 has hiredis 1.2 and Redis 8. Needs root, and leaves nothing behind.
+
+  --mirror URL   where packages come from; default: what apt of this machine uses for Debian
+  --keep         leave the folder, and say where it is
+END
+}
+
+mirror='' keep=0 suite=trixie
+while (($#)); do
+    case $1 in
+    --help | -h) usage && exit 0 ;;
+    --mirror) mirror=${2:?--mirror needs a URL} && shift ;;
+    --keep) keep=1 ;;
+    12) suite=bookworm ;;
+    13) suite=trixie ;;
+    -*) usage >&2 && exit 64 ;;
+    *) break ;;
+    esac
+    shift
+done
+parts=("$@")
+((${#parts[@]})) || parts=(release)
+
+((EUID == 0)) || redlock_die "run it as root: debootstrap and chroot need that"
+redlock_install debootstrap
+if [[ -z $mirror ]]; then
+    # shellcheck disable=SC2016 # apt fills these in
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+    [[ -n $mirror ]] || redlock_die "apt of this machine knows no Debian archive: name one with --mirror URL"
+fi
+
+root=$(mktemp -d)
+# Mounts live in a namespace of their own (below), so nothing of the machine is in the folder when it is removed.
+cleanup() {
+    if ((keep)); then
+        printf 'kept: %s\n' "$root"
+    else
+        rm -rf "$root"
+    fi
+}
+trap cleanup EXIT
+
+began=$SECONDS
+printf 'making a fresh Debian (%s) in %s …\n' "$suite" "$root"
+debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$root" "$mirror" >"$root.log" 2>&1 || {
+    tail -n 20 "$root.log" >&2
+    rm -f "$root.log"
+    redlock_die "debootstrap could not make it (its last words are above)"
+}
+rm -f "$root.log"
+printf 'made in %d s\n' $((SECONDS - began))
+# Proxies and the like of this machine hold in there too.
+apt-config dump Acquire >"$root/etc/apt/apt.conf.d/99machine"
+cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
+
+mkdir "$root/libredlock"
+# What git knows or would add: no build of this machine.
+(cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf -) |
+    tar -xf - -C "$root/libredlock"
+
+# shellcheck disable=SC2016 # expanded inside
+unshare --mount --pid --fork --propagation private sh -c '
+    root=$1 && shift
+    mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount -t tmpfs tmp "$root/dev/shm" &&
+    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
+        chroot "$root" bash /libredlock/scripts/test.sh "$@"' sh "$root" "${parts[@]}" </dev/null
