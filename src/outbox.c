@@ -1,2 +1,70 @@
-/* outbox */
-#include "node.h"
+/* Bytes that wait to be written. */
+#include "outbox.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_MIN      4096
+#define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep */
+
+static bool make_room(struct redlock_outbox *outbox, size_t size) {
+    size_t held = redlock_outbox_size(outbox);
+    if (held + size > REDLOCK_OUTBOX_SIZE_MAX)
+        return false;
+    if (held + size > outbox->room / 2) {
+        size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
+        while (room < 2 * (held + size))
+            room *= 2;
+        char *bytes = malloc(room);
+        if (bytes == NULL)
+            return false;
+        if (held > 0)
+            memcpy(bytes, outbox->bytes + outbox->head, held);
+        free(outbox->bytes);
+        outbox->bytes = bytes;
+        outbox->room = room;
+    } else {
+        /* At least half of the room is at the front: moving costs less than it gains. */
+        memmove(outbox->bytes, outbox->bytes + outbox->head, held);
+    }
+    outbox->head = 0;
+    outbox->tail = held;
+    return true;
+}
+
+bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
+    if (outbox->room - outbox->tail < size && !make_room(outbox, size))
+        return false;
+    memcpy(outbox->bytes + outbox->tail, bytes, size);
+    outbox->tail += size;
+    return true;
+}
+
+void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
+    assert(size <= redlock_outbox_size(outbox));
+    outbox->head += size;
+    outbox->written += size;
+    if (outbox->head < outbox->tail)
+        return;
+    outbox->head = outbox->tail = 0;
+    if (outbox->room > ROOM_IDLE_MAX) {
+        free(outbox->bytes);
+        outbox->bytes = NULL;
+        outbox->room = 0;
+    }
+}
+
+void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size) {
+    assert(position >= outbox->written && position + size <= redlock_outbox_end(outbox));
+    char *at = outbox->bytes + outbox->head + (position - outbox->written);
+    memmove(at, at + size, (size_t)(outbox->bytes + outbox->tail - (at + size)));
+    outbox->tail -= size;
+}
+
+void redlock_outbox_clear(struct redlock_outbox *outbox) {
+    if (outbox->bytes != NULL)
+        explicit_bzero(outbox->bytes, outbox->room);
+    free(outbox->bytes);
+    *outbox = (struct redlock_outbox){0};
+}

@@ -1,0 +1,51 @@
+/* The requests whose reply is still expected, in the order of the replies, which is also that of their deadlines (R7).
+ */
+#ifndef REDLOCK_INFLIGHT_H
+#define REDLOCK_INFLIGHT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REDLOCK_INFLIGHT_MAX 65536
+
+enum redlock_inflight_kind {
+    REDLOCK_INFLIGHT_REQUEST, /* somebody waits for the answer */
+    REDLOCK_INFLIGHT_OWN,     /* the node's own PING or SCRIPT LOAD */
+};
+
+struct redlock_inflight_entry {
+    void *owner;
+    uint64_t position; /* of its first byte in the outbox */
+    int64_t queued_ns;
+    uint32_t round;
+    uint16_t size; /* in the outbox */
+    uint8_t operation;
+    uint8_t kind;
+};
+
+/* All zero is an empty one. */
+struct redlock_inflight {
+    struct redlock_inflight_entry *entries;
+    size_t room; /* a power of two */
+    size_t head, count;
+    size_t expired; /* the first so many were answered with a timeout; their replies are dropped */
+};
+
+/* Returns false without memory. */
+bool redlock_inflight_push(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry);
+
+/* Takes the oldest. Returns true if somebody still waits for it. */
+bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry);
+
+static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
+                                                                 size_t index) {
+    return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
+}
+
+/* Takes out `count` entries from `index` on, whose `size` bytes were withdrawn from the outbox. */
+void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size);
+
+void redlock_inflight_clear(struct redlock_inflight *inflight);
+
+#endif
