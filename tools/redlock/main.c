@@ -1,3 +1,60 @@
-int main(void) {
-    return 0;
+/* The tool `redlock`: reads the command line and hands it to a command. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "help.h"
+#include "report.h"
+
+static int run_command(struct tool_session *session) {
+    switch (session->options->command) {
+    case TOOL_RUN:
+        return tool_run(session);
+    case TOOL_ACQUIRE:
+        return tool_acquire(session);
+    case TOOL_EXTEND:
+        return tool_extend(session);
+    case TOOL_RELEASE:
+        return tool_release(session);
+    case TOOL_STATUS:
+        return tool_status(session);
+    case TOOL_NO_COMMAND:
+        break;
+    }
+    return TOOL_EXIT_USAGE;
+}
+
+/* Ends our process group as the terminal would have; comes back where that is held up. */
+static void raise_for_group(int number) {
+    prctl(PR_SET_DUMPABLE, 0); /* SIGQUIT: no core of ours */
+    signal(number, SIG_DFL);
+    (void)kill(0, number);
+}
+
+int main(int argc, char **argv) {
+    struct tool_signals signals;
+    struct tool_options options;
+    struct tool_session session;
+    tool_signals_begin(&signals);
+    int status = tool_options_parse(argc, argv, &options);
+    if (status == 0 && options.help) {
+        tool_help_print(options.command);
+        status = tool_report_flush(&options);
+    } else if (status == 0 && options.version) {
+        printf("redlock %s\n", redlock_version());
+        status = tool_report_flush(&options);
+    } else if (status == 0) {
+        status = tool_session_open(&session, &options, &signals);
+        if (status == 0) {
+            status = run_command(&session);
+        }
+        tool_session_close(&session);
+        if (session.raise_signal != 0) {
+            raise_for_group(session.raise_signal);
+        }
+    }
+    tool_options_free(&options);
+    return status;
 }

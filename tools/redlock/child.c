@@ -1,0 +1,275 @@
+/* The command that `run` runs: started in a process group of its own, given our signals, stopped when the lease is lost. */
+#include "child.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "options.h"
+
+/* After its leader's end the group is looked at this often; it ends by itself or at the end of the grace. */
+#define GROUP_POLL_S 0.02
+
+static void send_to_group(const struct tool_child *child, int number) {
+    /* ESRCH: all of it has ended. */
+    (void)kill(-child->pid, number);
+}
+
+static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_child *child = watcher->data;
+    if (child->state == TOOL_CHILD_RUNNING || child->state == TOOL_CHILD_STOPPING) {
+        send_to_group(child, watcher->signum);
+    }
+}
+
+/* A command that was stopped while its lease ended must not take one step more: it is told of the loss by on_lost, in
+ * this turn of the loop, and continued then. */
+static void continue_child(struct tool_child *child) {
+    if (child->state != TOOL_CHILD_RUNNING || !child->may_run(child->data)) {
+        return;
+    }
+    if (tool_terminal_wanted()) {
+        tool_terminal_give(child->pid);
+        child->terminal.handed = true;
+    }
+    send_to_group(child, SIGCONT);
+}
+
+static void resumed(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)loop;
+    (void)events;
+    continue_child(watcher->data);
+}
+
+/* Stops ourselves as the terminal would have: group 0 for all of our process group. Returns whether we were stopped:
+ * an orphaned process group is not. */
+static bool suspend_us(struct tool_child *child, int number, bool whole_group) {
+    sigset_t mask;
+    sigset_t before;
+    sigset_t pending;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGCONT);
+    ev_signal_stop(child->loop, &child->suspend); /* back to the default action */
+    sigprocmask(SIG_BLOCK, &mask, &before);
+    (void)kill(whole_group ? 0 : getpid(), number);
+    /* We run again. SIGCONT is blocked, so it is pending if it was what woke us. */
+    bool was_stopped = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    if (!child->signals->ignored[SIGTSTP]) {
+        ev_signal_start(child->loop, &child->suspend);
+    }
+    return was_stopped;
+}
+
+static void suspend_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_child *child = watcher->data;
+    if (child->state == TOOL_CHILD_RUNNING) {
+        send_to_group(child, SIGTSTP);
+    }
+    if (!suspend_us(child, SIGTSTP, false)) {
+        continue_child(child);
+    }
+}
+
+static void child_stopped(struct tool_child *child, int number) {
+    bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
+    if (wants_terminal && tool_terminal_is_ours()) {
+        tool_terminal_give(child->pid);
+        child->terminal.handed = true;
+        send_to_group(child, SIGCONT);
+        return;
+    }
+    if (!child->terminal.handed && !wants_terminal) {
+        return; /* somebody stopped it by kill, and will continue it */
+    }
+    tool_terminal_take_back(&child->terminal);
+    /* SIGTTOU is ignored here, and SIGSTOP would not spare an orphaned group that nobody continues. */
+    if (!suspend_us(child, wants_terminal ? SIGTTIN : SIGTSTP, true) && !wants_terminal) {
+        continue_child(child);
+    }
+}
+
+static bool group_lives(const struct tool_child *child) {
+    return kill(-child->pid, 0) == 0 || errno == EPERM;
+}
+
+static void over(struct tool_child *child) {
+    child->state = TOOL_CHILD_OVER;
+    ev_timer_stop(child->loop, &child->kill_timer);
+    ev_timer_stop(child->loop, &child->group_timer);
+}
+
+static void look_at_group(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_child *child = watcher->data;
+    if (!group_lives(child)) {
+        over(child);
+    }
+}
+
+static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
+    (void)events;
+    struct tool_child *child = watcher->data;
+    if (WIFSTOPPED(watcher->rstatus)) {
+        if (child->state == TOOL_CHILD_RUNNING) {
+            child_stopped(child, WSTOPSIG(watcher->rstatus));
+        }
+        return;
+    }
+    if (!WIFEXITED(watcher->rstatus) && !WIFSIGNALED(watcher->rstatus)) {
+        return; /* continued */
+    }
+    child->reaped = true;
+    child->wait_status = watcher->rstatus;
+    child->had_terminal = child->terminal.handed;
+    ev_child_stop(loop, watcher);
+    tool_terminal_take_back(&child->terminal);
+    if (child->state == TOOL_CHILD_STOPPING && group_lives(child)) {
+        ev_timer_again(loop, &child->group_timer);
+    } else {
+        over(child);
+    }
+}
+
+static void grace_ended(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_child *child = watcher->data;
+    assert(child->state == TOOL_CHILD_STOPPING);
+    send_to_group(child, SIGKILL);
+    child->state = TOOL_CHILD_KILLED;
+    if (child->reaped) {
+        over(child);
+    }
+}
+
+void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struct tool_signals *signals,
+                     bool (*may_run)(void *data), void *data) {
+    static const int numbers[TOOL_FORWARDED_SIGNALS] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                                        SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+    *child = (struct tool_child){.loop = loop, .signals = signals, .may_run = may_run, .data = data};
+    for (int i = 0; i < TOOL_FORWARDED_SIGNALS; i++) {
+        ev_signal_init(&child->forwarders[i], forward, numbers[i]);
+        child->forwarders[i].data = child;
+        if (!signals->ignored[numbers[i]]) {
+            ev_signal_start(loop, &child->forwarders[i]);
+        }
+    }
+    ev_signal_init(&child->suspend, suspend_asked, SIGTSTP);
+    child->suspend.data = child;
+    if (!signals->ignored[SIGTSTP]) {
+        ev_signal_start(loop, &child->suspend);
+    }
+    ev_signal_init(&child->resume, resumed, SIGCONT);
+    child->resume.data = child;
+    ev_signal_start(loop, &child->resume);
+    ev_timer_init(&child->kill_timer, grace_ended, 0., 0.);
+    child->kill_timer.data = child;
+    ev_timer_init(&child->group_timer, look_at_group, 0., GROUP_POLL_S);
+    child->group_timer.data = child;
+}
+
+/* Between fork and exec: async-signal-safe calls only, every signal blocked. Never returns. */
+__attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report) {
+    (void)setpgid(0, 0);
+    if (child->terminal.handed) {
+        tool_terminal_give(getpid());
+    }
+    /* If the tool is killed outright, nobody renews the lock and nobody would tell: this is told by the kernel. */
+    if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent) {
+        _exit(TOOL_EXIT_SYSTEM);
+    }
+    tool_signals_restore(child->signals);
+    execvp(argv[0], argv);
+    int error = errno;
+    ssize_t written = write(report, &error, sizeof error);
+    _exit(written == sizeof error ? TOOL_EXIT_NOT_FOUND : TOOL_EXIT_SYSTEM);
+}
+
+/* What the child says through the pipe; nothing, and its end, once the exec has succeeded. */
+static int exec_error(int fd) {
+    int error = 0;
+    ssize_t size;
+    do {
+        size = read(fd, &error, sizeof error);
+    } while (size < 0 && errno == EINTR);
+    return size == sizeof error ? error : 0;
+}
+
+int tool_child_start(struct tool_child *child, char **argv, bool *in_exec) {
+    int report[2];
+    *in_exec = false;
+    if (pipe2(report, O_CLOEXEC) != 0) {
+        return errno;
+    }
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    child->terminal.handed = tool_terminal_wanted();
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    int error = pid < 0 ? errno : 0;
+    if (pid == 0) {
+        become(child, argv, parent, report[1]);
+    }
+    if (pid > 0) {
+        child->pid = pid;
+        /* The child does the same: whoever is first, the group is there before it matters. */
+        (void)setpgid(pid, pid);
+        child->state = TOOL_CHILD_RUNNING;
+        ev_child_init(&child->watcher, changed, pid, 1);
+        child->watcher.data = child;
+        ev_child_start(child->loop, &child->watcher);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(report[1]);
+    if (pid > 0) {
+        error = exec_error(report[0]);
+        *in_exec = error != 0;
+    }
+    close(report[0]);
+    if (error != 0) {
+        tool_terminal_take_back(&child->terminal);
+    }
+    return error;
+}
+
+void tool_child_stop(struct tool_child *child, int64_t grace_ms) {
+    if (child->state != TOOL_CHILD_RUNNING) {
+        return;
+    }
+    child->state = TOOL_CHILD_STOPPING;
+    send_to_group(child, SIGTERM);
+    /* A stopped process acts on SIGTERM when it is continued; the signal is then the first thing that it sees. */
+    send_to_group(child, SIGCONT);
+    ev_timer_set(&child->kill_timer, (double)grace_ms / 1000., 0.);
+    ev_timer_start(child->loop, &child->kill_timer);
+}
+
+int tool_child_exit_status(const struct tool_child *child) {
+    assert(child->reaped);
+    return WIFSIGNALED(child->wait_status) ? TOOL_EXIT_SIGNAL_BASE + WTERMSIG(child->wait_status)
+                                           : WEXITSTATUS(child->wait_status);
+}
+
+void tool_child_end(struct tool_child *child) {
+    for (int i = 0; i < TOOL_FORWARDED_SIGNALS; i++) {
+        ev_signal_stop(child->loop, &child->forwarders[i]);
+    }
+    ev_signal_stop(child->loop, &child->suspend);
+    ev_signal_stop(child->loop, &child->resume);
+    ev_child_stop(child->loop, &child->watcher);
+    ev_timer_stop(child->loop, &child->kill_timer);
+    ev_timer_stop(child->loop, &child->group_timer);
+}

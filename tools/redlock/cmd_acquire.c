@@ -1,0 +1,36 @@
+/* redlock acquire: take the lock, print its token, leave it to its ttl. */
+#include "commands.h"
+
+#include "report.h"
+
+static void print_json(const struct tool_session *session) {
+    struct tool_json json = {.out = stdout};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, "resource", session->options->resource);
+    tool_json_string(&json, "token", redlock_lease_token(session->lease));
+    tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
+    tool_report_votes(&json, session->result, false);
+    tool_json_close(&json, '}');
+    fputc('\n', stdout);
+}
+
+int tool_acquire(struct tool_session *session) {
+    int status = tool_session_acquire(session, false, NULL, NULL);
+    if (status != 0) {
+        return status;
+    }
+    redlock_lease *lease = session->lease;
+    if (session->options->json) {
+        print_json(session);
+    } else {
+        printf("%s\n", redlock_lease_token(lease));
+    }
+    status = tool_report_flush(session->options);
+    if (status != 0) {
+        /* Nobody knows the token: the lock would be held by no one. */
+        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        return status;
+    }
+    redlock_lease_forget(lease);
+    return 0;
+}

@@ -1,0 +1,137 @@
+/* redlock run: acquire, run a command, renew, release; stop the command if the lease is lost. */
+#include "commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "child.h"
+#include "duration.h"
+#include "report.h"
+
+struct run {
+    struct tool_session *session;
+    struct tool_child child;
+    redlock_lease *lease;
+    bool lost;
+};
+
+static void on_lost(redlock_lease *lease, const char *reason, void *data) {
+    (void)lease;
+    struct run *run = data;
+    const struct tool_options *options = run->session->options;
+    run->lost = true;
+    if (run->child.state != TOOL_CHILD_RUNNING) {
+        return; /* there is nothing to stop; what the release says is told */
+    }
+    /* The command first, then the words: standard error may block. */
+    tool_child_stop(&run->child, options->grace_ms);
+    char grace[32];
+    char message[2048];
+    snprintf(
+        message, sizeof message,
+        "the lease on '%s' is lost: %s; its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
+        options->resource, reason, (long)run->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+}
+
+static bool may_run(void *data) {
+    const struct run *run = data;
+    return !run->lost && redlock_lease_validity_ms(run->lease) > 0;
+}
+
+/* Returns 0 or an errno. */
+static int set_environment(const struct run *run) {
+    char validity[32];
+    snprintf(validity, sizeof validity, "%" PRId64, redlock_lease_validity_ms(run->lease));
+    if (setenv("REDLOCK_RESOURCE", run->session->options->resource, 1) != 0 ||
+        setenv("REDLOCK_TOKEN", redlock_lease_token(run->lease), 1) != 0 ||
+        setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0) {
+        return errno;
+    }
+    return 0;
+}
+
+/* Returns 0 with the command running, or an exit status after saying why. */
+static int start(struct run *run) {
+    const struct tool_options *options = run->session->options;
+    bool in_exec = false;
+    int error = set_environment(run);
+    if (error == 0) {
+        error = tool_child_start(&run->child, options->operands, &in_exec);
+    }
+    if (error == 0) {
+        return 0;
+    }
+    char message[2048];
+    snprintf(message, sizeof message, "cannot run '%.1024s': %s; the lock is released", options->operands[0],
+             strerror(error));
+    tool_report_error(options, in_exec ? "EXEC" : "SYSTEM", message, NULL);
+    if (!in_exec) {
+        return TOOL_EXIT_SYSTEM;
+    }
+    return error == ENOENT ? TOOL_EXIT_NOT_FOUND : TOOL_EXIT_CANNOT_EXECUTE;
+}
+
+/* Releases the lock; returns the exit status that tells of it all. */
+static int release(struct run *run, int status) {
+    struct tool_session *session = run->session;
+    int code = tool_session_finish(session, redlock_release(run->lease, tool_session_completed, session));
+    if (run->lost) {
+        return TOOL_EXIT_LOST; /* told when it happened */
+    }
+    if (code == REDLOCK_ERR_LOST) {
+        return tool_report_failure(session);
+    }
+    if (code != REDLOCK_OK) {
+        tool_report_failure(session);
+        tool_report_say(session->options,
+                        "the command's exit status stands; what is left of the lock ends with its ttl");
+    }
+    return status;
+}
+
+/* What the terminal sent to the command alone would have ended our process group, too: a script that runs us, say. */
+static void pass_on_interrupt(struct run *run) {
+    const struct tool_child *child = &run->child;
+    if (child->reaped && child->had_terminal && WIFSIGNALED(child->wait_status)) {
+        int number = WTERMSIG(child->wait_status);
+        if (number == SIGINT || number == SIGQUIT) {
+            run->session->raise_signal = number;
+        }
+    }
+}
+
+int tool_run(struct tool_session *session) {
+    struct run run = {.session = session};
+    int status = tool_session_acquire(session, true, on_lost, &run);
+    if (status != 0) {
+        return status;
+    }
+    run.lease = session->lease;
+    tool_child_init(&run.child, session->loop, session->signals, may_run, &run);
+    tool_session_ignore_stop(session);
+    if (redlock_lease_validity_ms(run.lease) == 0) {
+        char message[2048];
+        snprintf(message, sizeof message,
+                 "the lease on '%s' ended before the command could be started: use a longer ttl",
+                 session->options->resource);
+        tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+        run.lost = true;
+    } else {
+        status = start(&run);
+        while (status == 0 && run.child.state != TOOL_CHILD_OVER) {
+            ev_run(session->loop, EVRUN_ONCE);
+        }
+        if (status == 0) {
+            status = tool_child_exit_status(&run.child);
+        }
+    }
+    status = release(&run, status);
+    pass_on_interrupt(&run);
+    tool_child_end(&run.child);
+    return status;
+}

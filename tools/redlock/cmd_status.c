@@ -1,0 +1,251 @@
+/* redlock status: the nodes, and who holds which resource where and for how long. */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "duration.h"
+#include "holders.h"
+#include "report.h"
+#include "table.h"
+#include "text.h"
+
+/* What was found. */
+struct findings {
+    size_t nodes;
+    size_t ready;
+    size_t quorum;
+    redlock_result **results; /* one a resource; NULL where memory was short */
+    bool unknown;             /* of some resource, too few nodes answered to tell */
+};
+
+static redlock_node_info node_info(const struct tool_session *session, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
+    return info;
+}
+
+static int inspect_all(struct tool_session *session, struct findings *findings) {
+    const struct tool_options *options = session->options;
+    for (size_t i = 0; i < options->operand_count && session->stop_signal == 0; i++) {
+        int started = redlock_inspect(session->manager, options->operands[i], tool_session_completed, session);
+        int code = tool_session_finish(session, started);
+        if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
+            return tool_report_failure(session);
+        }
+        findings->results[i] = session->result;
+        session->result = NULL;
+        struct tool_holders holders = tool_holders_count(findings->results[i], findings->nodes);
+        findings->unknown = findings->unknown || holders.verdict == TOOL_UNKNOWN;
+    }
+    if (session->stop_signal != 0) {
+        return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+    }
+    /* Counted last: what the inspections learned of the nodes is in it. */
+    for (size_t i = 0; i < findings->nodes; i++) {
+        findings->ready += node_info(session, i).state == REDLOCK_NODE_READY;
+    }
+    return 0;
+}
+
+/* A warning and an error may stand side by side; neither is the common case. */
+static void remark(const redlock_node_info *info, char *buffer, size_t size) {
+    snprintf(buffer, size, "%s%s%s", info->error, info->error[0] != '\0' && info->warning[0] != '\0' ? "; " : "",
+             info->warning);
+}
+
+struct node_cells {
+    char uptime[32];
+    char round_trip[32];
+    char remark[1024];
+};
+
+static void print_nodes(const struct tool_session *session, const struct findings *findings) {
+    struct tool_row rows[REDLOCK_NODES_MAX + 1] = {
+        {{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
+    struct node_cells cells[REDLOCK_NODES_MAX] = {0};
+    for (size_t i = 0; i < findings->nodes; i++) {
+        redlock_node_info info = node_info(session, i);
+        if (info.uptime_s >= 0) {
+            tool_duration_format(info.uptime_s * 1000, cells[i].uptime, sizeof cells[i].uptime);
+        }
+        if (info.round_trip_us >= 0) {
+            snprintf(cells[i].round_trip, sizeof cells[i].round_trip, "%" PRId64 ".%03" PRId64 "ms",
+                     info.round_trip_us / 1000, info.round_trip_us % 1000);
+        }
+        remark(&info, cells[i].remark, sizeof cells[i].remark);
+        rows[i + 1] = (struct tool_row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
+                                         cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+    }
+    tool_table_print(rows, findings->nodes + 1);
+    printf("%zu of %zu nodes ready; a quorum is %zu: locks can%s be taken\n", findings->ready, findings->nodes,
+           findings->quorum, findings->ready >= findings->quorum ? "" : "not");
+}
+
+static void print_remaining(int64_t ms) {
+    char duration[32];
+    if (ms < 0) {
+        fputs("for ever (no ttl)", stdout);
+    } else {
+        printf("for %s", tool_duration_format(ms, duration, sizeof duration));
+    }
+}
+
+static void print_verdict(const struct tool_holders *holders) {
+    switch (holders->verdict) {
+    case TOOL_HELD:
+        fputs("held by ", stdout);
+        tool_print_safe(stdout, holders->token);
+        printf(" on %zu of %zu nodes, ", holders->held, holders->nodes);
+        print_remaining(holders->remaining_ms);
+        break;
+    case TOOL_FREE:
+        printf("free on %zu of %zu nodes", holders->free, holders->nodes);
+        break;
+    case TOOL_SPLIT:
+        printf("split: no token is on a quorum (%zu), only %zu of %zu nodes are free; it passes ", holders->quorum,
+               holders->free, holders->nodes);
+        fputs("when a ttl ends or its owner retries", stdout);
+        break;
+    case TOOL_UNKNOWN:
+        printf("unknown: %zu of %zu nodes answered", holders->answered, holders->nodes);
+        break;
+    }
+    putchar('\n');
+}
+
+static void print_vote(const redlock_vote *vote) {
+    fputs("  ", stdout);
+    tool_print_safe(stdout, vote->node);
+    fputs(": ", stdout);
+    switch (vote->kind) {
+    case REDLOCK_VOTE_GRANTED:
+        fputs("held by ", stdout);
+        tool_print_safe(stdout, vote->holder);
+        fputs(", ", stdout);
+        print_remaining(vote->holder_ttl_ms);
+        break;
+    case REDLOCK_VOTE_DENIED:
+        fputs("free", stdout);
+        break;
+    default:
+        fputs("no answer: ", stdout);
+        tool_print_safe(stdout, vote->error[0] != '\0' ? vote->error : redlock_vote_name(vote->kind));
+        break;
+    }
+    putchar('\n');
+}
+
+static void print_resource(const char *resource, const redlock_result *result, size_t nodes) {
+    struct tool_holders holders = tool_holders_count(result, nodes);
+    putchar('\n');
+    tool_print_safe(stdout, resource);
+    fputs(": ", stdout);
+    print_verdict(&holders);
+    for (size_t i = 0; result != NULL && i < nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        if (redlock_result_vote(result, i, &vote) == REDLOCK_OK) {
+            print_vote(&vote);
+        }
+    }
+}
+
+static void number_or_null(struct tool_json *json, const char *name, int64_t value) {
+    if (value >= 0) {
+        tool_json_number(json, name, value);
+    } else {
+        tool_json_null(json, name);
+    }
+}
+
+static void json_nodes(struct tool_json *json, const struct tool_session *session, size_t nodes) {
+    tool_json_open(json, "nodes", '[');
+    for (size_t i = 0; i < nodes; i++) {
+        redlock_node_info info = node_info(session, i);
+        tool_json_open(json, NULL, '{');
+        tool_json_string(json, "node", info.name);
+        tool_json_string(json, "state", redlock_node_state_name(info.state));
+        tool_json_string(json, "version", info.version);
+        tool_json_string(json, "role", info.role);
+        number_or_null(json, "uptime_s", info.uptime_s);
+        number_or_null(json, "round_trip_us", info.round_trip_us);
+        tool_json_string(json, "warning", info.warning);
+        tool_json_string(json, "error", info.error);
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
+static void json_resource(struct tool_json *json, const char *resource, const redlock_result *result, size_t nodes) {
+    struct tool_holders holders = tool_holders_count(result, nodes);
+    tool_json_open(json, NULL, '{');
+    tool_json_string(json, "resource", resource);
+    tool_json_string(json, "verdict", tool_verdict_name(holders.verdict));
+    if (holders.verdict == TOOL_HELD) {
+        tool_json_string(json, "token", holders.token);
+        number_or_null(json, "remaining_ms", holders.remaining_ms);
+    }
+    tool_json_number(json, "held_on", (int64_t)holders.held);
+    tool_json_number(json, "free_on", (int64_t)holders.free);
+    tool_report_votes(json, result, true);
+    tool_json_close(json, '}');
+}
+
+static void print_json(const struct tool_session *session, const struct findings *findings) {
+    const struct tool_options *options = session->options;
+    struct tool_json json = {.out = stdout};
+    tool_json_open(&json, NULL, '{');
+    if (findings->ready < findings->quorum || findings->unknown) {
+        tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
+        tool_json_string(&json, "message", redlock_strerror(REDLOCK_ERR_NO_QUORUM));
+    }
+    json_nodes(&json, session, findings->nodes);
+    tool_json_number(&json, "ready", (int64_t)findings->ready);
+    tool_json_number(&json, "quorum", (int64_t)findings->quorum);
+    tool_json_open(&json, "resources", '[');
+    for (size_t i = 0; i < options->operand_count; i++) {
+        json_resource(&json, options->operands[i], findings->results[i], findings->nodes);
+    }
+    tool_json_close(&json, ']');
+    tool_json_close(&json, '}');
+    putchar('\n');
+}
+
+static int print_all(const struct tool_session *session, const struct findings *findings) {
+    const struct tool_options *options = session->options;
+    if (options->json) {
+        print_json(session, findings);
+    } else if (!options->quiet) {
+        print_nodes(session, findings);
+        for (size_t i = 0; i < options->operand_count; i++) {
+            print_resource(options->operands[i], findings->results[i], findings->nodes);
+        }
+    }
+    int status = tool_report_flush(options);
+    if (status != 0) {
+        return status;
+    }
+    return findings->ready < findings->quorum || findings->unknown ? TOOL_EXIT_NO_QUORUM : 0;
+}
+
+int tool_status(struct tool_session *session) {
+    size_t resources = session->options->operand_count;
+    struct findings findings = {.nodes = redlock_manager_node_count(session->manager)};
+    findings.quorum = findings.nodes / 2 + 1;
+    findings.results = calloc(resources + 1, sizeof *findings.results);
+    if (findings.results == NULL) {
+        tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_NO_MEMORY),
+                          redlock_strerror(REDLOCK_ERR_NO_MEMORY), NULL);
+        return TOOL_EXIT_SYSTEM;
+    }
+    tool_session_connect(session, true);
+    int status = inspect_all(session, &findings);
+    if (status == 0) {
+        status = print_all(session, &findings);
+    }
+    for (size_t i = 0; i < resources; i++) {
+        redlock_result_free(findings.results[i]);
+    }
+    free(findings.results);
+    return status;
+}

@@ -1,0 +1,82 @@
+/* redlock extend and redlock release: what is done to a lock of which only the token is known. */
+#include "commands.h"
+
+#include <inttypes.h>
+
+#include "duration.h"
+#include "report.h"
+#include "text.h"
+
+/* Returns 0 with *lease set, or an exit status after saying why. */
+static int adopt(struct tool_session *session, redlock_lease **lease) {
+    tool_session_connect(session, false);
+    if (session->stop_signal != 0) {
+        return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+    }
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = session->options->ttl_ms;
+    int code = redlock_adopt(session->manager, session->options->resource, session->options->token, &options, lease);
+    if (code != REDLOCK_OK) {
+        tool_report_error(session->options, redlock_error_name(code), redlock_strerror(code), NULL);
+        return tool_report_exit_status(session->options, code);
+    }
+    return 0;
+}
+
+static void print_success(const struct tool_session *session, const char *text, int64_t validity_ms) {
+    const struct tool_options *options = session->options;
+    if (options->json) {
+        struct tool_json json = {.out = stdout};
+        tool_json_open(&json, NULL, '{');
+        tool_json_string(&json, "resource", options->resource);
+        tool_json_string(&json, "token", options->token);
+        if (validity_ms >= 0) {
+            tool_json_number(&json, "validity_ms", validity_ms);
+        }
+        tool_report_votes(&json, session->result, false);
+        tool_json_close(&json, '}');
+        fputc('\n', stdout);
+    } else if (!options->quiet) {
+        char validity[32];
+        tool_print_safe(stdout, options->resource);
+        printf(": %s%s\n", text, validity_ms < 0 ? "" : tool_duration_format(validity_ms, validity, sizeof validity));
+    }
+}
+
+int tool_extend(struct tool_session *session) {
+    redlock_lease *lease;
+    int status = adopt(session, &lease);
+    if (status != 0) {
+        return status;
+    }
+    int64_t ttl_ms = session->options->ttl_ms;
+    int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
+    if (code == REDLOCK_OK) {
+        print_success(session, "extended; valid for ", redlock_lease_validity_ms(lease));
+        redlock_lease_forget(lease);
+        return tool_report_flush(session->options);
+    }
+    status = tool_report_failure(session);
+    if (code == REDLOCK_ERR_LOST) {
+        /* Keys on a minority would stand in others' way for the new ttl. */
+        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    } else {
+        redlock_lease_forget(lease);
+    }
+    return status;
+}
+
+int tool_release(struct tool_session *session) {
+    redlock_lease *lease;
+    int status = adopt(session, &lease);
+    if (status != 0) {
+        return status;
+    }
+    int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    if (code != REDLOCK_OK) {
+        return tool_report_failure(session);
+    }
+    print_success(session, "released", -1);
+    return tool_report_flush(session->options);
+}

@@ -1,0 +1,13 @@
+/* The commands. Each does its work in an open session and returns the exit status. */
+#ifndef TOOL_COMMANDS_H
+#define TOOL_COMMANDS_H
+
+#include "session.h"
+
+int tool_run(struct tool_session *session);
+int tool_acquire(struct tool_session *session);
+int tool_extend(struct tool_session *session);
+int tool_release(struct tool_session *session);
+int tool_status(struct tool_session *session);
+
+#endif

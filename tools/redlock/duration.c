@@ -1,0 +1,64 @@
+/* Times as people write them: 500ms, 10s, 2m, 1h. */
+#include "duration.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MS_PER_S = 1000, MS_PER_MIN = 60 * MS_PER_S, MS_PER_H = 60 * MS_PER_MIN, MS_PER_DAY = 24 * MS_PER_H };
+
+static int64_t unit_ms(const char *unit) {
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MIN}, {"h", MS_PER_H}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(unit, units[i].name) == 0) {
+            return units[i].ms;
+        }
+    }
+    return 0;
+}
+
+enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms) {
+    int64_t number = 0;
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0) {
+        return TOOL_DURATION_MALFORMED;
+    }
+    for (size_t i = 0; i < digits; i++) {
+        int64_t digit = text[i] - '0';
+        if (number > (INT64_MAX - digit) / 10) {
+            return TOOL_DURATION_TOO_LONG;
+        }
+        number = number * 10 + digit;
+    }
+    if (text[digits] == '\0') {
+        *ms = 0;
+        return number == 0 ? TOOL_DURATION_OK : TOOL_DURATION_NO_UNIT;
+    }
+    int64_t unit = unit_ms(text + digits);
+    if (unit == 0) {
+        return TOOL_DURATION_MALFORMED;
+    }
+    if (number > INT64_MAX / unit) {
+        return TOOL_DURATION_TOO_LONG;
+    }
+    *ms = number * unit;
+    return TOOL_DURATION_OK;
+}
+
+const char *tool_duration_format(int64_t ms, char *buffer, size_t size) {
+    if (ms < MS_PER_S) {
+        snprintf(buffer, size, "%" PRId64 "ms", ms);
+    } else if (ms < MS_PER_MIN) {
+        snprintf(buffer, size, "%" PRId64 ".%" PRId64 "s", ms / MS_PER_S, ms % MS_PER_S / 100);
+    } else if (ms < MS_PER_H) {
+        snprintf(buffer, size, "%" PRId64 "m %" PRId64 "s", ms / MS_PER_MIN, ms % MS_PER_MIN / MS_PER_S);
+    } else if (ms < MS_PER_DAY) {
+        snprintf(buffer, size, "%" PRId64 "h %" PRId64 "m", ms / MS_PER_H, ms % MS_PER_H / MS_PER_MIN);
+    } else {
+        snprintf(buffer, size, "%" PRId64 "d %" PRId64 "h", ms / MS_PER_DAY, ms % MS_PER_DAY / MS_PER_H);
+    }
+    return buffer;
+}

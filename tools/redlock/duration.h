@@ -1,0 +1,21 @@
+/* Times as people write them: 500ms, 10s, 2m, 1h. */
+#ifndef TOOL_DURATION_H
+#define TOOL_DURATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum tool_duration_error {
+    TOOL_DURATION_OK = 0,
+    TOOL_DURATION_NO_UNIT, /* digits alone; 0 needs no unit */
+    TOOL_DURATION_MALFORMED,
+    TOOL_DURATION_TOO_LONG
+};
+
+/* Sets *ms on TOOL_DURATION_OK only. */
+enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms);
+
+/* "850ms", "8.2s", "2m 5s", "3h 4m", "12d 3h": two units at most, rounded down. Returns buffer. */
+const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
+
+#endif

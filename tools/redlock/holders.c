@@ -1,0 +1,63 @@
+/* What the votes of an inspection say about a resource as a whole. */
+#include "holders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FOR_EVER_MS INT64_MAX
+
+static int longest_first(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left;
+    int64_t b = *(const int64_t *)right;
+    return (a < b) - (a > b);
+}
+
+/* How many nodes hold this token; their times to live, the longest first, go into ttls_ms. */
+static size_t count_token(const redlock_result *result, size_t nodes, const char *token, int64_t *ttls_ms) {
+    size_t held = 0;
+    for (size_t i = 0; i < nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        if (redlock_result_vote(result, i, &vote) == REDLOCK_OK && vote.kind == REDLOCK_VOTE_GRANTED &&
+            strcmp(vote.holder, token) == 0) {
+            ttls_ms[held++] = vote.holder_ttl_ms < 0 ? FOR_EVER_MS : vote.holder_ttl_ms;
+        }
+    }
+    qsort(ttls_ms, held, sizeof *ttls_ms, longest_first);
+    return held;
+}
+
+struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes) {
+    struct tool_holders holders = {.nodes = nodes, .quorum = nodes / 2 + 1};
+    int64_t ttls_ms[REDLOCK_NODES_MAX];
+    for (size_t i = 0; result != NULL && i < nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        if (redlock_result_vote(result, i, &vote) != REDLOCK_OK) {
+            break;
+        }
+        holders.free += vote.kind == REDLOCK_VOTE_DENIED;
+        holders.answered += vote.kind == REDLOCK_VOTE_DENIED || vote.kind == REDLOCK_VOTE_GRANTED;
+        size_t held = vote.kind == REDLOCK_VOTE_GRANTED ? count_token(result, nodes, vote.holder, ttls_ms) : 0;
+        if (held > holders.held) {
+            holders.held = held;
+            holders.token = vote.holder;
+            int64_t ttl_ms = ttls_ms[held >= holders.quorum ? holders.quorum - 1 : 0];
+            holders.remaining_ms = ttl_ms == FOR_EVER_MS ? -1 : ttl_ms;
+        }
+    }
+    size_t silent = nodes - holders.answered;
+    if (holders.held >= holders.quorum) {
+        holders.verdict = TOOL_HELD;
+    } else if (holders.free >= holders.quorum) {
+        holders.verdict = TOOL_FREE;
+    } else if (holders.held + silent >= holders.quorum || holders.free + silent >= holders.quorum) {
+        holders.verdict = TOOL_UNKNOWN;
+    } else {
+        holders.verdict = TOOL_SPLIT;
+    }
+    return holders;
+}
+
+const char *tool_verdict_name(enum tool_verdict verdict) {
+    static const char *const names[] = {"free", "held", "split", "unknown"};
+    return names[verdict];
+}

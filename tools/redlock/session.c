@@ -1,0 +1,192 @@
+/* One manager on one loop, and requests made one after the other: the loop runs until each has completed. */
+#include "session.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "report.h"
+#include "text.h"
+
+/* Stragglers get this long beyond the moment when a quorum is ready. */
+#define CONNECT_SLICE_MS INT64_C(50)
+/* A slice that ended this much early did so because every node was settled, not because its timer was a bit fast. */
+#define TIMER_SLACK_MS INT64_C(5)
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    int failed = clock_gettime(CLOCK_BOOTTIME, &now);
+    assert(failed == 0);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void log_line(redlock_log_level level, const char *line, void *data) {
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    (void)data;
+    fprintf(stderr, "redlock: %s: ", names[level]);
+    tool_print_safe(stderr, line);
+    fputc('\n', stderr);
+}
+
+static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_session *session = watcher->data;
+    if (session->stop_signal == 0) {
+        session->stop_signal = watcher->signum;
+    }
+    if (session->request != NULL) {
+        redlock_request_cancel(session->request);
+    }
+}
+
+static void watch_stop_signals(struct tool_session *session) {
+    static const int numbers[TOOL_STOP_SIGNALS] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    for (int i = 0; i < TOOL_STOP_SIGNALS; i++) {
+        ev_signal *watcher = &session->stop_watchers[i];
+        ev_signal_init(watcher, stop_asked, numbers[i]);
+        watcher->data = session;
+        /* What our starter told us to ignore (nohup) stays ignored. */
+        if (!session->signals->ignored[numbers[i]]) {
+            ev_signal_start(session->loop, watcher);
+        }
+    }
+}
+
+int tool_session_open(struct tool_session *session, const struct tool_options *options,
+                      const struct tool_signals *signals) {
+    *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = now_ms()};
+    session->loop = ev_default_loop(EVFLAG_AUTO);
+    if (session->loop == NULL) {
+        tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
+        return TOOL_EXIT_SYSTEM;
+    }
+    redlock_manager_options manager_options;
+    redlock_manager_options_default(&manager_options);
+    manager_options.nodes = options->nodes;
+    manager_options.node_count = options->node_count;
+    manager_options.connect_timeout_ms = options->connect_timeout_ms;
+    if (options->node_timeout_ms != TOOL_NOT_GIVEN) {
+        manager_options.node_timeout_ms = options->node_timeout_ms;
+    }
+    if (options->verbose) {
+        manager_options.on_log = log_line;
+        manager_options.log_level = REDLOCK_LOG_DEBUG;
+    }
+    char error[512] = "";
+    int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
+    if (code != REDLOCK_OK) {
+        tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
+        return tool_report_exit_status(options, code);
+    }
+    watch_stop_signals(session);
+    return 0;
+}
+
+void tool_session_completed(const redlock_result *result, void *data) {
+    struct tool_session *session = data;
+    session->done = true;
+    session->request = NULL;
+    session->code = redlock_result_code(result);
+    session->lease = redlock_result_lease(result);
+    session->result = redlock_result_copy(result);
+}
+
+/* Makes room for the next request's answer. */
+static void prepare(struct tool_session *session) {
+    redlock_result_free(session->result);
+    session->result = NULL;
+    session->lease = NULL;
+    session->done = false;
+}
+
+int tool_session_finish(struct tool_session *session, int started) {
+    prepare(session);
+    session->code = started;
+    while (started == REDLOCK_OK && !session->done) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    return session->code;
+}
+
+void tool_session_connect(struct tool_session *session, bool everyone) {
+    int64_t timeout_ms = session->options->connect_timeout_ms;
+    int64_t slice_ms = everyone || timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
+    bool settled = false;
+    while (!settled && session->stop_signal == 0) {
+        int64_t begun_ms = now_ms();
+        int code = tool_session_finish(
+            session, redlock_manager_connect(session->manager, slice_ms, tool_session_completed, session));
+        settled = code != REDLOCK_ERR_NO_QUORUM || now_ms() - begun_ms < slice_ms - TIMER_SLACK_MS ||
+                  now_ms() - session->opened_ms >= timeout_ms;
+    }
+}
+
+/* Nothing is held, or what was just taken is released. */
+static int stopped(struct tool_session *session) {
+    if (session->lease != NULL) {
+        redlock_lease *lease = session->lease;
+        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    }
+    char message[128];
+    snprintf(message, sizeof message, "stopped by signal %d (%s) before the lock was taken", session->stop_signal,
+             strsignal(session->stop_signal));
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED), message, NULL);
+    return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+}
+
+int tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
+    tool_session_connect(session, false);
+    prepare(session);
+    if (session->stop_signal != 0) {
+        return stopped(session);
+    }
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = session->options->ttl_ms;
+    options.wait_timeout_ms = session->options->wait_ms;
+    if (options.wait_timeout_ms > 0) {
+        int64_t spent_ms = now_ms() - session->opened_ms;
+        options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
+    }
+    options.auto_extend = auto_extend;
+    options.auto_extend_max_ms = session->options->max_time_ms;
+    options.on_lost = on_lost;
+    options.lost_data = data;
+    int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
+                                  tool_session_completed, session);
+    int code = tool_session_finish(session, started);
+    if (session->stop_signal != 0) {
+        return stopped(session);
+    }
+    return code == REDLOCK_OK ? 0 : tool_report_failure(session);
+}
+
+void tool_session_ignore_stop(struct tool_session *session) {
+    for (int i = 0; i < TOOL_STOP_SIGNALS; i++) {
+        ev_signal_stop(session->loop, &session->stop_watchers[i]);
+    }
+}
+
+static void closed(void *data) {
+    struct tool_session *session = data;
+    session->done = true;
+}
+
+void tool_session_close(struct tool_session *session) {
+    if (session->manager != NULL) {
+        prepare(session);
+        int code = redlock_manager_close(session->manager, closed, session);
+        assert(code == REDLOCK_OK);
+        while (!session->done) {
+            ev_run(session->loop, EVRUN_ONCE);
+        }
+        session->manager = NULL;
+        tool_session_ignore_stop(session);
+    }
+    if (session->loop != NULL) {
+        ev_loop_destroy(session->loop);
+        session->loop = NULL;
+    }
+}

@@ -1,0 +1,34 @@
+/* A table for people: columns as wide as their widest cell, the last one as it is. */
+#include "table.h"
+
+#include <stdio.h>
+
+#include "text.h"
+
+static const char *shown(const struct tool_row *row, size_t column) {
+    const char *cell = row->cells[column];
+    return *cell == '\0' && column + 1 < TOOL_TABLE_COLUMNS ? "-" : cell;
+}
+
+void tool_table_print(const struct tool_row *rows, size_t count) {
+    size_t widths[TOOL_TABLE_COLUMNS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t column = 0; column < TOOL_TABLE_COLUMNS; column++) {
+            size_t width = tool_safe_width(shown(&rows[i], column));
+            widths[column] = width > widths[column] ? width : widths[column];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t owed = 0; /* spaces, printed only before something: no line ends in them */
+        for (size_t column = 0; column < TOOL_TABLE_COLUMNS; column++) {
+            const char *cell = shown(&rows[i], column);
+            if (*cell != '\0') {
+                printf("%*s", (int)owed, "");
+                tool_print_safe(stdout, cell);
+                owed = 0;
+            }
+            owed += widths[column] - tool_safe_width(cell) + 2;
+        }
+        putchar('\n');
+    }
+}
