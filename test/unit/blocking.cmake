@@ -1,0 +1,12 @@
+# The blocking client's parts that need no node: the mailbox, and the table of reentrant holds with leases of its own.
+function(redlock_blocking_test name)
+  add_executable(${name} ${name}.c ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PRIVATE redlock_flags PkgConfig::CMOCKA Threads::Threads)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS "unit;blocking")
+endfunction()
+
+redlock_blocking_test(test_mailbox ${PROJECT_SOURCE_DIR}/src/mailbox.c)
+redlock_blocking_test(test_reentrant ${PROJECT_SOURCE_DIR}/src/reentrant.c)
+target_link_options(test_reentrant PRIVATE -Wl,--wrap=malloc,--wrap=calloc)

@@ -1,0 +1,434 @@
+/* The table of reentrant holds, state by state, with leases that are no locks and allocations that fail on demand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "reentrant.h"
+
+#define NEVER_NS INT64_MAX
+
+struct redlock_lease {
+    const char *resource;
+    int64_t validity_ms;
+};
+
+int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
+    return lease->validity_ms;
+}
+
+const char *redlock_lease_resource(const redlock_lease *lease) {
+    return lease->resource;
+}
+
+static bool out_of_memory;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_malloc(size_t size) {
+    return out_of_memory ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return out_of_memory ? NULL : __real_calloc(count, size);
+}
+
+static struct redlock_reentrant table;
+
+static int set_up(void **state) {
+    (void)state;
+    return redlock_reentrant_init(&table, UINT32_MAX);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    redlock_reentrant_destroy(&table);
+    return 0;
+}
+
+static struct redlock_holder id(uint64_t number) {
+    return redlock_holder_of(number);
+}
+
+static int64_t from_now_ns(int64_t ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec + ms * 1000000;
+}
+
+static struct redlock_hold *take(const char *resource, struct redlock_holder holder, redlock_lease *lease) {
+    struct redlock_hold *hold = NULL;
+    redlock_lease *shared = NULL;
+    int code = 0;
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &hold, &shared, &code),
+                     REDLOCK_ENTER_TAKE);
+    assert_non_null(hold);
+    assert_null(shared);
+    if (lease)
+        redlock_reentrant_settle(&table, hold, lease);
+    return hold;
+}
+
+static redlock_lease *share(const char *resource, struct redlock_holder holder) {
+    struct redlock_hold *hold = NULL;
+    redlock_lease *lease = NULL;
+    int code = 0;
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &hold, &lease, &code),
+                     REDLOCK_ENTER_SHARED);
+    return lease;
+}
+
+static int refused(const char *resource, struct redlock_holder holder, int64_t deadline_ns) {
+    struct redlock_hold *hold = NULL;
+    redlock_lease *lease = NULL;
+    int code = 0;
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, deadline_ns, &hold, &lease, &code),
+                     REDLOCK_ENTER_ERROR);
+    assert_null(lease);
+    return code;
+}
+
+static void give(redlock_lease *lease, struct redlock_holder holder) {
+    struct redlock_hold *hold = NULL;
+    assert_int_equal(redlock_reentrant_leave(&table, lease, holder, &hold), REDLOCK_LEAVE_LAST);
+    redlock_reentrant_given(&table, hold, true);
+}
+
+static void only_the_last_leave_lets_go(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    take("r", id(0), &lease);
+    assert_ptr_equal(share("r", id(0)), &lease);
+    assert_ptr_equal(share("r", id(0)), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_ptr_equal(share("r", id(0)), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    give(&lease, id(0));
+    assert_int_equal(atomic_load(&table.holds), 0);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    take("r", id(0), &lease);
+    give(&lease, id(0));
+}
+
+static void another_owner_is_a_stranger(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    take("r", id(7), &lease);
+    redlock_reentrant_settle(&table, take("r", id(8), NULL), NULL);
+    redlock_reentrant_settle(&table, take("r", id(0), NULL), NULL);
+    redlock_reentrant_settle(&table, take("other", id(7), NULL), NULL);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(8), &hold), REDLOCK_LEAVE_REFUSED);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_REFUSED);
+    give(&lease, id(7));
+}
+
+static void a_lease_that_is_not_reentrant_is_strange(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    take("r", id(0), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_int_equal(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    give(&lease, id(0));
+}
+
+static void an_id_and_a_thread_of_the_same_number_are_two(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    (void)state;
+    struct redlock_holder thread = id(0), named = id(thread.id);
+    assert_true(thread.is_thread);
+    assert_false(named.is_thread);
+    assert_int_equal(thread.id, named.id);
+    take("r", thread, &lease);
+    redlock_reentrant_settle(&table, take("r", named, NULL), NULL);
+    give(&lease, thread);
+}
+
+static void *thread_id(void *data) {
+    *(struct redlock_holder *)data = id(0);
+    return NULL;
+}
+
+/* pthread_t and the kernel's ids come back at once in this pattern. */
+static void a_new_thread_never_has_a_dead_ones_id(void **state) {
+    struct redlock_holder seen[64];
+    (void)state;
+    for (size_t i = 0; i < 64; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, thread_id, &seen[i]), 0);
+        pthread_join(thread, NULL);
+        assert_int_not_equal(seen[i].id, id(0).id);
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(seen[i].id, seen[j].id);
+    }
+    assert_int_equal(id(0).id, id(0).id);
+}
+
+static void a_lost_lease_is_not_shared(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    take("r", id(0), &lease);
+    (void)share("r", id(0));
+    lease.validity_ms = 0;
+    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    give(&lease, id(0));
+    redlock_reentrant_settle(&table, take("r", id(0), NULL), NULL);
+}
+
+static void the_count_has_a_limit(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    table.count_max = 2;
+    take("r", id(0), &lease);
+    (void)share("r", id(0));
+    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    give(&lease, id(0));
+}
+
+static void a_release_that_did_not_end_the_handle_leaves_it_held(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    (void)state;
+    take("r", id(0), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    redlock_reentrant_given(&table, hold, false);
+    assert_ptr_equal(share("r", id(0)), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    give(&lease, id(0));
+}
+
+/* The manager frees a lease before its releaser has run again; the next lease may lie at the same place. */
+static void the_address_of_a_lease_given_back_may_be_anothers(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL, *none = NULL;
+    (void)state;
+    take("r", id(1), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
+    take("r", id(2), &lease);
+    redlock_reentrant_given(&table, hold, true);
+    give(&lease, id(2));
+}
+
+static void forgetting_needs_the_last_count_and_the_owner(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    pthread_t thread;
+    struct redlock_holder other;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, thread_id, &other), 0);
+    pthread_join(thread, NULL);
+    take("r", id(0), &lease);
+    (void)share("r", id(0));
+    assert_int_equal(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_LEAVE_REFUSED);
+    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    redlock_reentrant_given(&table, hold, true);
+    take("r", id(5), &lease);
+    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    redlock_reentrant_given(&table, hold, true);
+}
+
+static void many_holds_are_all_found(void **state) {
+    static redlock_lease leases[3000];
+    static char names[3000][16];
+    (void)state;
+    for (size_t i = 0; i < 3000; i++) {
+        (void)snprintf(names[i], sizeof names[i], "r%zu", i);
+        leases[i] = (redlock_lease){.resource = names[i], .validity_ms = 9};
+        take(names[i], id(1 + i % 3), &leases[i]);
+    }
+    assert_true(table.bucket_count > REDLOCK_HOLD_BUCKETS_FIRST);
+    for (size_t i = 0; i < 3000; i++)
+        assert_ptr_equal(share(names[i], id(1 + i % 3)), &leases[i]);
+    for (size_t i = 0; i < 3000; i++) {
+        struct redlock_hold *hold = NULL;
+        assert_int_equal(redlock_reentrant_leave(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_LEAVE_RETAINED);
+        give(&leases[i], id(1 + i % 3));
+    }
+    assert_int_equal(atomic_load(&table.holds), 0);
+}
+
+static void without_memory_the_answer_is_an_error_and_growth_waits(void **state) {
+    struct redlock_reentrant failing;
+    redlock_lease leases[REDLOCK_HOLD_BUCKETS_FIRST + 2];
+    char names[REDLOCK_HOLD_BUCKETS_FIRST + 2][16];
+    (void)state;
+    out_of_memory = true;
+    int refused_code = refused("r", id(0), NEVER_NS);
+    int init_code = redlock_reentrant_init(&failing, 1);
+    out_of_memory = false;
+    assert_int_equal(refused_code, REDLOCK_ERR_NO_MEMORY);
+    assert_int_equal(init_code, REDLOCK_ERR_NO_MEMORY);
+    assert_int_equal(atomic_load(&table.holds), 0);
+    for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++) {
+        (void)snprintf(names[i], sizeof names[i], "r%zu", i);
+        leases[i] = (redlock_lease){.resource = names[i], .validity_ms = 9};
+        take(names[i], id(0), &leases[i]);
+        assert_int_equal(table.bucket_count, (i < REDLOCK_HOLD_BUCKETS_FIRST ? 1 : 2) * REDLOCK_HOLD_BUCKETS_FIRST);
+    }
+    for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++)
+        give(&leases[i], id(0));
+}
+
+/* --- Two threads of one owner --- */
+
+struct entrant {
+    pthread_t thread;
+    int64_t deadline_ns;
+    enum redlock_enter entered;
+    struct redlock_hold *hold;
+    redlock_lease *lease;
+    int code;
+};
+
+static void *enter(void *data) {
+    struct entrant *entrant = data;
+    entrant->entered = redlock_reentrant_enter(&table, "r", id(5), entrant->deadline_ns, &entrant->hold,
+                                               &entrant->lease, &entrant->code);
+    return NULL;
+}
+
+static void begin(struct entrant *entrant, size_t waiting) {
+    *entrant = (struct entrant){.deadline_ns = NEVER_NS};
+    assert_int_equal(pthread_create(&entrant->thread, NULL, enter, entrant), 0);
+    for (int64_t until_ns = from_now_ns(60000);;) {
+        pthread_mutex_lock(&table.mutex);
+        size_t now_waiting = table.waiting;
+        pthread_mutex_unlock(&table.mutex);
+        if (now_waiting == waiting)
+            return;
+        assert_true(from_now_ns(0) < until_ns);
+    }
+}
+
+static void the_second_thread_of_an_owner_shares_what_the_first_gets(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    struct entrant second, third;
+    (void)state;
+    struct redlock_hold *first = take("r", id(5), NULL);
+    begin(&second, 1);
+    begin(&third, 2);
+    redlock_reentrant_settle(&table, first, &lease);
+    pthread_join(second.thread, NULL);
+    pthread_join(third.thread, NULL);
+    assert_int_equal(second.entered, REDLOCK_ENTER_SHARED);
+    assert_int_equal(third.entered, REDLOCK_ENTER_SHARED);
+    assert_ptr_equal(second.lease, &lease);
+    assert_ptr_equal(third.lease, &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
+    give(&lease, id(5));
+}
+
+static void the_second_thread_tries_itself_when_the_first_got_nothing(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct entrant second;
+    (void)state;
+    struct redlock_hold *first = take("r", id(5), NULL);
+    begin(&second, 1);
+    redlock_reentrant_settle(&table, first, NULL);
+    pthread_join(second.thread, NULL);
+    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    redlock_reentrant_settle(&table, second.hold, &lease);
+    give(&lease, id(5));
+}
+
+static void a_thread_that_comes_during_the_last_release_acquires_after_it(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    struct redlock_hold *hold = NULL;
+    struct entrant second;
+    (void)state;
+    take("r", id(5), &lease);
+    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
+    begin(&second, 1);
+    redlock_reentrant_given(&table, hold, true);
+    pthread_join(second.thread, NULL);
+    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    redlock_reentrant_settle(&table, second.hold, NULL);
+}
+
+static void the_wait_for_ones_own_owner_is_bounded(void **state) {
+    (void)state;
+    struct redlock_hold *first = take("r", id(5), NULL);
+    assert_int_equal(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
+    int64_t deadline_ns = from_now_ns(30);
+    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_true(from_now_ns(0) >= deadline_ns);
+    assert_int_equal(table.waiting, 0);
+    redlock_reentrant_settle(&table, first, NULL);
+}
+
+static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    (void)state;
+    take("r", id(5), &lease);
+    for (int locked = 0; locked < 2; locked++) {
+        int status;
+        if (locked)
+            pthread_mutex_lock(&table.mutex);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            redlock_reentrant_abandon(&table);
+            _exit(0);
+        }
+        if (locked)
+            pthread_mutex_unlock(&table.mutex);
+        assert_true(child > 0);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    give(&lease, id(5));
+}
+
+static void what_is_held_at_the_end_is_freed(void **state) {
+    redlock_lease lease = {.resource = "r", .validity_ms = 9};
+    (void)state;
+    take("r", id(5), &lease); /* tear_down() must free it: the leak checker tells */
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(only_the_last_leave_lets_go),
+        TEST(another_owner_is_a_stranger),
+        TEST(a_lease_that_is_not_reentrant_is_strange),
+        TEST(an_id_and_a_thread_of_the_same_number_are_two),
+        TEST(a_new_thread_never_has_a_dead_ones_id),
+        TEST(a_lost_lease_is_not_shared),
+        TEST(the_count_has_a_limit),
+        TEST(a_release_that_did_not_end_the_handle_leaves_it_held),
+        TEST(the_address_of_a_lease_given_back_may_be_anothers),
+        TEST(forgetting_needs_the_last_count_and_the_owner),
+        TEST(many_holds_are_all_found),
+        TEST(without_memory_the_answer_is_an_error_and_growth_waits),
+        TEST(the_second_thread_of_an_owner_shares_what_the_first_gets),
+        TEST(the_second_thread_tries_itself_when_the_first_got_nothing),
+        TEST(a_thread_that_comes_during_the_last_release_acquires_after_it),
+        TEST(the_wait_for_ones_own_owner_is_bounded),
+        TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks),
+        TEST(what_is_held_at_the_end_is_freed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
