@@ -23,7 +23,7 @@ void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t 
 
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
     if (now_ns >= debt->expires_ns) {
-        debt->owing &= debt->asked;
+        debt->retry_ns = REDLOCK_NEVER_NS;
         return 0;
     }
     redlock_nodes idle = debt->owing & ~debt->asked;
@@ -36,7 +36,7 @@ redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, i
 
 void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_kind vote, int64_t now_ns) {
     debt->asked &= ~REDLOCK_NODE(node);
-    if (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED || now_ns >= debt->expires_ns)
+    if (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED)
         debt->owing &= ~REDLOCK_NODE(node);
     else if ((debt->owing & REDLOCK_NODE(node)) != 0)
         retry_later(debt, now_ns);
@@ -49,5 +49,7 @@ bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns) {
 int64_t redlock_debt_next_ns(const struct redlock_debt *debt) {
     if ((debt->owing & ~debt->asked) == 0)
         return REDLOCK_NEVER_NS;
-    return debt->retry_ns < debt->expires_ns ? debt->retry_ns : debt->expires_ns;
+    if (debt->asked == 0 && debt->expires_ns < debt->retry_ns)
+        return debt->expires_ns;
+    return debt->retry_ns;
 }

@@ -20,17 +20,17 @@ void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t 
 /*
  * The nodes to ask now: those of `ready` that owe and are not being asked; they count as asked from here on, until their
  * vote (FAILED for one that refused). Does not look at retry_ns: a node that became ready is asked at once. Past the
- * expiry it asks nobody and forgives the idle ones.
+ * expiry nobody is asked.
  */
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns);
 
 /* A node answered a release. GRANTED and DENIED both say that our key is gone; anything else leaves the debt. */
 void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_kind vote, int64_t now_ns);
 
-/* Paid, or past its expiry; never while a request is under way. */
+/* Paid, or past its expiry (with the rest still in `owing`); never while a request is under way. */
 bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns);
 
-/* When to look again; REDLOCK_NEVER_NS while every owing node is being asked. */
+/* When to look again; REDLOCK_NEVER_NS while every owing node is being asked, or only their votes are missing. */
 int64_t redlock_debt_next_ns(const struct redlock_debt *debt);
 
 #endif

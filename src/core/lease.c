@@ -61,7 +61,6 @@ static void begin_attempt(struct redlock_lease_core *lease, int64_t now_ns, stru
     lease->attempts++;
     lease->touched = all_nodes(lease);
     lease->round_ttl_ms = lease->plan.ttl_ms;
-    lease->ttl_max_ms = lease->plan.ttl_ms;
     lease->deadline_ns = deadline_ns;
 }
 
@@ -138,8 +137,6 @@ static void start_extend(struct redlock_lease_core *lease, int64_t now_ns, struc
     start_round(lease, REDLOCK_OP_EXTEND, all_nodes(lease), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
     lease->round_ttl_ms = lease->plan.ttl_ms;
-    if (lease->ttl_max_ms < lease->round_ttl_ms)
-        lease->ttl_max_ms = lease->round_ttl_ms;
     /* R12: from here on the new ttl may have shortened a node's expiry. */
     lease->deadline_ns = lease->was_held ? min_ns(lease->deadline_ns, candidate_ns) : candidate_ns;
 }
@@ -346,7 +343,6 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
     lease->touched = all_nodes(lease);
-    lease->ttl_max_ms = lease->plan.ttl_ms;
 }
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed) {

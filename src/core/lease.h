@@ -135,7 +135,6 @@ struct redlock_lease_core {
     int64_t begun_ns;     /* HELD since (the cap counts from here) */
     int64_t start_ns;     /* of the current round */
     int64_t round_ttl_ms; /* that the current round sent */
-    int64_t ttl_max_ms;   /* the longest that was sent under the current token: so long a key of it may live */
     int64_t deadline_ns;  /* of the lease; while ACQUIRING, what it would be */
     int64_t wait_until_ns;
     int64_t next_try_ns; /* next attempt or renewal */

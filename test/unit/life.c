@@ -1,0 +1,116 @@
+/* One lease's core, driven by hand. */
+#include "life.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void life_init(struct life *life, unsigned n) {
+    memset(life, 0, sizeof *life);
+    life->plan = (struct redlock_plan){.ttl_ms = TTL_MS, .retry_delay_min_ms = 50, .retry_delay_max_ms = 200};
+    redlock_lease_init(&life->core, n, 12345);
+}
+
+static void step(struct life *life, struct redlock_event event) {
+    event.now_ns = T0 + life->at_ms * MS;
+    memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in all of it */
+    redlock_lease_step(&life->core, &event, &life->did);
+}
+
+void life_begin(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .plan = &life->plan});
+}
+
+void life_adopt(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .plan = &life->plan});
+}
+
+void life_stale(struct life *life, unsigned node, int vote, uint32_t round) {
+    step(life,
+         (struct redlock_event){
+             .type = REDLOCK_EVENT_VOTE, .nodes = REDLOCK_NODE(node), .vote = (redlock_vote_kind)vote, .round = round});
+}
+
+void life_vote(struct life *life, unsigned node, int vote) {
+    life_stale(life, node, vote, life->core.round);
+}
+
+void life_refuse(struct life *life, redlock_nodes nodes) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes});
+}
+
+void life_timer(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_TIMER});
+}
+
+void life_cancel(struct life *life, int code) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .code = code});
+}
+
+void life_extend(struct life *life, int64_t ttl_ms) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .ttl_ms = ttl_ms});
+}
+
+void life_release(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_RELEASE});
+}
+
+void life_votes(struct life *life, const char *votes) {
+    static const char kinds[] = {[G] = 'G', [D] = 'D', [F] = 'F', [U] = 'U'};
+    const size_t n = strlen(votes);
+    bool before = false;
+    for (size_t i = 0; i < n; i++) {
+        if (votes[i] == '.')
+            continue;
+        if (before)
+            life_check(life, life->core.state, (struct redlock_actions){NOTHING}, __FILE__, __LINE__);
+        const char *kind = memchr(kinds, votes[i], sizeof kinds);
+        assert_non_null(kind);
+        life_vote(life, (unsigned)i, (int)(kind - kinds));
+        before = true;
+    }
+}
+
+int64_t life_next_ms(const struct life *life) {
+    const int64_t next_ns = redlock_lease_next_ns(&life->core);
+    return next_ns == REDLOCK_NEVER_NS ? -1 : (next_ns - T0) / MS;
+}
+
+int64_t life_held_until_ms(const struct life *life) {
+    const int64_t until_ns = redlock_lease_held_until_ns(&life->core);
+    return until_ns == 0 ? -1 : (until_ns - T0) / MS;
+}
+
+static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {
+    snprintf(
+        text, size,
+        "cleanup %x send %d to %x as round %u lost %d by votes %d acquired %d (%d) extended %d (%d) released %d (%d)",
+        (unsigned)actions->cleanup, (int)actions->send, (unsigned)actions->send_nodes, (unsigned)actions->round,
+        actions->lost, actions->lost_by_votes, actions->acquired, actions->acquired_code, actions->extended,
+        actions->extended_code, actions->released, actions->released_code);
+    return text;
+}
+
+void life_check(const struct life *life, enum redlock_lease_state state, struct redlock_actions expected,
+                const char *file, int line) {
+    char wanted[300], got[300];
+    if (life->core.state == state &&
+        strcmp(describe(&expected, wanted, sizeof wanted), describe(&life->did, got, sizeof got)) == 0)
+        return;
+    describe(&expected, wanted, sizeof wanted);
+    describe(&life->did, got, sizeof got);
+    print_error("wanted state %d: %s\n   got state %d: %s\n", (int)state, wanted, (int)life->core.state, got);
+    _fail(file, line);
+}
+
+void life_held(struct life *life, bool auto_extend) {
+    life_init(life, 5);
+    life->plan.auto_extend = auto_extend;
+    life_begin(life);
+    life_expect(life, ACQUIRING, SENDS(ACQUIRE, 31, 1));
+    life->at_ms = 1;
+    life_votes(life, "GGG");
+    life_expect(life, HELD, ACQUIRED(OK));
+    life_vote(life, 3, G);
+    life_vote(life, 4, G);
+    life_expect(life, HELD, NOTHING);
+}

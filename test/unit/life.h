@@ -1,0 +1,67 @@
+/* One lease's core, driven by hand: events at a time of our choosing, and each step's actions compared as a whole. */
+#ifndef LIFE_H
+#define LIFE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/lease.h"
+#include "core/validity.h"
+
+#define MS REDLOCK_NS_PER_MS
+#define T0 (1000000 * MS) /* when a life begins; times of the helpers are in ms from here */
+
+/* Of a ttl of 10 s, the validity: drift is 102 ms. */
+#define TTL_MS 10000
+#define END_MS 9898
+
+enum { G = REDLOCK_VOTE_GRANTED, D = REDLOCK_VOTE_DENIED, F = REDLOCK_VOTE_FAILED, U = REDLOCK_VOTE_UNKNOWN };
+
+struct life {
+    struct redlock_lease_core core;
+    struct redlock_plan plan;
+    struct redlock_actions did; /* by the last step */
+    int64_t at_ms;              /* the time of the next event */
+};
+
+/* Idle, of n nodes; the plan is a single try of TTL_MS, with retry delays of 50 to 200 ms. */
+void life_init(struct life *life, unsigned n);
+
+/* One event each, at life->at_ms. */
+void life_begin(struct life *life);
+void life_adopt(struct life *life);
+void life_vote(struct life *life, unsigned node, int vote);
+void life_stale(struct life *life, unsigned node, int vote, uint32_t round);
+void life_refuse(struct life *life, redlock_nodes nodes);
+void life_timer(struct life *life);
+void life_cancel(struct life *life, int code);
+void life_extend(struct life *life, int64_t ttl_ms);
+void life_release(struct life *life);
+
+/* Votes of nodes 0, 1, 2, …, one event each, of which all but the last do nothing visible: "GGD.U", '.' is no vote. */
+void life_votes(struct life *life, const char *votes);
+
+/* When the next TIMER is due, in ms from T0 rounded down; -1 for never. */
+int64_t life_next_ms(const struct life *life);
+int64_t life_held_until_ms(const struct life *life); /* likewise; -1 for not held */
+
+/* The last step did exactly this, and the lease is in that state. */
+#define life_expect(life, state_, ...)                                                                                 \
+    life_check(life, REDLOCK_LEASE_##state_, (struct redlock_actions){__VA_ARGS__}, __FILE__, __LINE__)
+#define NOTHING .send = REDLOCK_OP_NONE
+void life_check(const struct life *life, enum redlock_lease_state state, struct redlock_actions expected,
+                const char *file, int line);
+
+/* Shorthands for life_expect(). */
+#define SENDS(op, nodes, number) .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
+#define ACQUIRED(code)           .acquired = true, .acquired_code = REDLOCK_##code
+#define EXTENDED(code)           .extended = true, .extended_code = REDLOCK_##code
+#define RELEASED(code)           .released = true, .released_code = REDLOCK_##code
+
+/* Held by all of five nodes since T0 + 1 ms; auto_extend as given. */
+void life_held(struct life *life, bool auto_extend);
+
+#endif

@@ -1,0 +1,194 @@
+/* Owed releases: who is asked, when again, when it is over; then thousands of random debts against the invariants. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/backoff.h"
+#include "core/debt.h"
+#include "core/validity.h"
+
+#define MS      REDLOCK_NS_PER_MS
+#define EXPIRES (10000 * MS)
+
+static struct redlock_debt of(redlock_nodes owing) {
+    struct redlock_debt debt;
+    redlock_debt_start(&debt, owing, EXPIRES);
+    return debt;
+}
+
+static void every_node_is_asked_once(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(7);
+    assert_int_equal(redlock_debt_next_ns(&debt), 0);
+    assert_int_equal(redlock_debt_ask(&debt, 31, 5 * MS), 7);
+    assert_int_equal(redlock_debt_ask(&debt, 31, 5 * MS), 0);
+    assert_int_equal(redlock_debt_next_ns(&debt), REDLOCK_NEVER_NS);
+    assert_false(redlock_debt_over(&debt, 5 * MS));
+}
+
+static void granted_and_denied_pay(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(3);
+    redlock_debt_ask(&debt, 3, 0);
+    redlock_debt_vote(&debt, 0, REDLOCK_VOTE_GRANTED, MS);
+    assert_false(redlock_debt_over(&debt, MS));
+    redlock_debt_vote(&debt, 1, REDLOCK_VOTE_DENIED, MS);
+    assert_true(redlock_debt_over(&debt, MS));
+    assert_int_equal(debt.owing, 0);
+    assert_int_equal(redlock_debt_next_ns(&debt), REDLOCK_NEVER_NS);
+}
+
+static void failed_and_unknown_are_asked_again_later_and_later(void **state) {
+    (void)state;
+    static const int64_t most_ms[] = {100, 200, 400, 800, 1600, 2000, 2000};
+    struct redlock_debt debt = of(1);
+    debt.expires_ns = REDLOCK_NEVER_NS;
+    int64_t now_ns = 3 * MS;
+    for (size_t i = 0; i < sizeof most_ms / sizeof most_ms[0]; i++) {
+        assert_int_equal(redlock_debt_ask(&debt, 1, now_ns), 1);
+        redlock_debt_vote(&debt, 0, i % 2 ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, now_ns);
+        const int64_t delay_ns = redlock_debt_next_ns(&debt) - now_ns;
+        assert_true(delay_ns >= most_ms[i] * MS / 2 && delay_ns <= most_ms[i] * MS);
+        now_ns = redlock_debt_next_ns(&debt);
+    }
+    debt.failures = UINT8_MAX;
+    redlock_debt_ask(&debt, 1, now_ns);
+    redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, now_ns);
+    assert_int_equal(debt.failures, UINT8_MAX);
+    assert_true(redlock_debt_next_ns(&debt) >= now_ns + 1000 * MS);
+}
+
+static void nodes_that_fail_together_are_asked_together(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(31);
+    redlock_debt_ask(&debt, 31, 0);
+    for (unsigned i = 0; i < 5; i++)
+        redlock_debt_vote(&debt, i, REDLOCK_VOTE_UNKNOWN, (50 + i) * MS);
+    assert_int_equal(debt.failures, 1);
+    const int64_t next_ns = redlock_debt_next_ns(&debt);
+    assert_true(next_ns >= 100 * MS && next_ns <= 150 * MS);
+    assert_int_equal(redlock_debt_ask(&debt, 31, next_ns), 31);
+}
+
+/* R9: the moment that it can be paid. */
+static void a_node_that_becomes_ready_is_asked_at_once(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(3);
+    redlock_debt_ask(&debt, 3, 0);
+    redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, 0);
+    redlock_debt_vote(&debt, 1, REDLOCK_VOTE_FAILED, 0);
+    assert_int_equal(redlock_debt_ask(&debt, REDLOCK_NODE(1), MS), REDLOCK_NODE(1));
+    redlock_debt_vote(&debt, 1, REDLOCK_VOTE_GRANTED, 2 * MS);
+    assert_int_equal(debt.owing, 1);
+    assert_true(redlock_debt_next_ns(&debt) >= 50 * MS);
+}
+
+static void nodes_that_are_not_ready_do_not_make_it_spin(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(3);
+    assert_int_equal(redlock_debt_ask(&debt, 0, MS), 0);
+    const int64_t next_ns = redlock_debt_next_ns(&debt);
+    assert_true(next_ns >= 51 * MS && next_ns <= 101 * MS);
+    assert_int_equal(redlock_debt_ask(&debt, 0, next_ns), 0);
+    assert_true(redlock_debt_next_ns(&debt) >= next_ns + 100 * MS);
+}
+
+static void the_ttl_ends_it_but_not_under_a_request(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(3);
+    redlock_debt_ask(&debt, 1, EXPIRES - MS);
+    assert_true(redlock_debt_next_ns(&debt) > EXPIRES - MS);
+    assert_false(redlock_debt_over(&debt, EXPIRES));
+    assert_int_equal(redlock_debt_ask(&debt, 3, EXPIRES), 0);
+    assert_int_equal(redlock_debt_next_ns(&debt), REDLOCK_NEVER_NS);
+    redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, EXPIRES + 49 * MS);
+    assert_true(redlock_debt_over(&debt, EXPIRES + 49 * MS));
+    assert_int_equal(debt.owing, 3); /* never confirmed: for the statistics */
+}
+
+static void it_wakes_at_its_expiry(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(1);
+    redlock_debt_ask(&debt, 1, EXPIRES - MS);
+    redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, EXPIRES - MS);
+    assert_int_equal(redlock_debt_next_ns(&debt), EXPIRES);
+    assert_false(redlock_debt_over(&debt, EXPIRES - 1));
+    assert_true(redlock_debt_over(&debt, EXPIRES));
+}
+
+static void a_vote_of_somebody_else_changes_nothing(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(1);
+    redlock_debt_ask(&debt, 1, 0);
+    redlock_debt_vote(&debt, 4, REDLOCK_VOTE_FAILED, 0);
+    assert_int_equal(debt.owing, 1);
+    assert_int_equal(debt.asked, 1);
+    assert_int_equal(debt.retry_ns, 0);
+}
+
+/* Nodes refuse, hang, fail and confirm at random. Looked at when it asks for it, each debt is over by its expiry or with
+ * the last vote after it, asks nobody twice at once, and never asks to be looked at without something to do. */
+static void random_debts_end(void **state) {
+    (void)state;
+    for (uint32_t seed = 1; seed <= 20000; seed++) {
+        uint32_t random = seed;
+        const redlock_nodes owing = 1 + redlock_jitter_next(&random) % 127;
+        struct redlock_debt debt = of(owing);
+        redlock_nodes asked = 0, paid = 0;
+        int64_t answer_ns[7], now_ns = 0;
+        int looks = 0;
+        while (!redlock_debt_over(&debt, now_ns)) {
+            assert_int_equal(debt.asked, asked);
+            assert_int_equal(debt.owing, owing & ~paid);
+            int64_t next_ns = redlock_debt_next_ns(&debt);
+            unsigned node = 7;
+            for (unsigned i = 0; i < 7; i++)
+                if ((asked & REDLOCK_NODE(i)) != 0 && answer_ns[i] < next_ns) {
+                    next_ns = answer_ns[i];
+                    node = i;
+                }
+            assert_true(next_ns < REDLOCK_NEVER_NS);
+            now_ns = next_ns > now_ns ? next_ns : now_ns;
+            if (node < 7) {
+                const uint32_t draw = redlock_jitter_next(&random) % 6;
+                const redlock_vote_kind vote =
+                    draw < 2 ? (redlock_vote_kind)(draw + 1) : (redlock_vote_kind)(3 + draw % 2);
+                asked &= ~REDLOCK_NODE(node);
+                paid |= draw < 2 ? REDLOCK_NODE(node) : 0;
+                redlock_debt_vote(&debt, node, vote, now_ns);
+            } else {
+                const redlock_nodes ready = redlock_jitter_next(&random);
+                const redlock_nodes ask = redlock_debt_ask(&debt, ready, now_ns);
+                assert_int_equal(ask & ~ready, 0);
+                assert_int_equal(ask & asked, 0);
+                assert_int_equal(ask & ~(owing & ~paid), 0);
+                asked |= ask;
+                for (unsigned i = 0; i < 7; i++)
+                    if ((ask & REDLOCK_NODE(i)) != 0)
+                        answer_ns[i] = now_ns + redlock_jitter_next(&random) % (60 * MS);
+                assert_true(redlock_debt_next_ns(&debt) > now_ns || redlock_debt_over(&debt, now_ns));
+            }
+            assert_true(++looks < 1000);
+        }
+        assert_true(now_ns <= EXPIRES + 60 * MS);
+        assert_true(now_ns >= EXPIRES || debt.owing == 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_node_is_asked_once),
+        cmocka_unit_test(granted_and_denied_pay),
+        cmocka_unit_test(failed_and_unknown_are_asked_again_later_and_later),
+        cmocka_unit_test(nodes_that_fail_together_are_asked_together),
+        cmocka_unit_test(a_node_that_becomes_ready_is_asked_at_once),
+        cmocka_unit_test(nodes_that_are_not_ready_do_not_make_it_spin),
+        cmocka_unit_test(the_ttl_ends_it_but_not_under_a_request),
+        cmocka_unit_test(it_wakes_at_its_expiry),
+        cmocka_unit_test(a_vote_of_somebody_else_changes_nothing),
+        cmocka_unit_test(random_debts_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

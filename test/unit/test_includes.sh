@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Includes only point down the layers of docs/architecture.md; then, as a control, each of some planted bad includes is found.
+set -euo pipefail
+
+root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
+
+# What a layer may include of ours. `env` stands for the doors: env.h, and the texts that go through them.
+declare -A allowed=(
+    [public]="public"
+    [core]="public core"
+    [env]="public core env"
+    [manager]="public core env manager"
+    [wire]="public core env wire reply"
+    [reply]="reply"
+    [node]="public core env wire reply node"
+    [loop]="public core env loop"
+    [root]="public core env manager wire reply node loop root"
+    [blocking]="public core loop blocking"
+    [tool]="public tool"
+)
+
+# What a layer may include of the system: decisions are pure, only what talks to the world may see it.
+pure="assert inttypes limits stdarg stdbool stddef stdint string"
+declare -A libc=(
+    [public]="stdbool stddef stdint"
+    [core]="$pure"
+    [env]="$pure stdio stdlib"
+    [manager]="$pure stdatomic stdio stdlib"
+    [wire]="$pure stdio stdlib"
+)
+
+# hiredis and libev, and the only files that know them; nobody else of the library includes them.
+hiredis_users=" src/reply.c "
+ev_users=" src/loop.c src/blocking.c "
+
+# The layer of each file, from the lists that it is built by; a header belongs to its source, those without one are here.
+declare -A layer_of
+read_layers() {
+    local top=$1 layer list file
+    layer_of=([env.h]=env [text.h]=env [text.c]=env [state.h]=manager [client.h]=blocking [node_state.h]=node [core/planted.h]=core)
+    for layer in core manager wire node loop root blocking; do
+        list=$(tr '\n' ' ' <"$top/src/CMakeLists.txt" | sed -n "s/.*set(REDLOCK_${layer^^}_SOURCES \([^)]*\)).*/\1/p")
+        [[ -n $list ]] || { echo "src/CMakeLists.txt lists no sources of the layer $layer"; return 1; }
+        for file in $list; do
+            [[ -n ${layer_of[$file]-} ]] || layer_of[$file]=$layer
+            [[ -n ${layer_of[${file%.c}.h]-} ]] || layer_of[${file%.c}.h]=$layer
+        done
+    done
+    layer_of[reply.h]=reply
+}
+
+bad() {
+    echo "$1"
+    errors=$((errors + 1))
+}
+
+check_include() {
+    local top=$1 file=$2 layer=$3 include=$4 target
+    case $include in
+    '<hiredis'* | '"hiredis'*)
+        [[ $hiredis_users == *" $file "* ]] || bad "$file: only$hiredis_users""includes hiredis"
+        ;;
+    '<ev.h>' | '"ev.h"' | '<ev++.h>')
+        [[ $layer == tool || $ev_users == *" $file "* ]] || bad "$file: only$ev_users""and the tool include ev.h"
+        ;;
+    '<redlock/'* | '"redlock/'*)
+        [[ " ${allowed[$layer]} " == *" public "* ]] || bad "$file: $layer may not include $include"
+        ;;
+    '<'*)
+        target=${include#<} target=${target%.h>}
+        [[ -z ${libc[$layer]-} || " ${libc[$layer]} " == *" $target "* ]] || bad "$file: $layer may not include $include"
+        ;;
+    *)
+        target=${include//\"/}
+        if [[ $layer == tool ]]; then
+            [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the tool may not include $include"
+        elif [[ -z ${layer_of[$target]-} ]]; then
+            bad "$file: $include belongs to no layer"
+        elif [[ " ${allowed[$layer]} " != *" ${layer_of[$target]} "* ]]; then
+            bad "$file: $layer may not include $include, which is of ${layer_of[$target]}"
+        fi
+        ;;
+    esac
+}
+
+# Prints what is wrong and how much was looked at; fails if anything is wrong.
+check() {
+    local top=$1 file layer include files=0 includes=0
+    errors=0
+    read_layers "$top" || return 1
+    while read -r file; do
+        case $file in
+        include/*) layer=public ;;
+        tools/*) layer=tool ;;
+        *) layer=${layer_of[${file#src/}]-} ;;
+        esac
+        [[ -n $layer ]] || { bad "$file: belongs to no layer: src/CMakeLists.txt does not list it"; continue; }
+        files=$((files + 1))
+        while read -r include; do
+            includes=$((includes + 1))
+            check_include "$top" "$file" "$layer" "$include"
+        done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<][^">]*[">]).*/\1/p' "$top/$file")
+    done < <(cd "$top" && find include src tools -name '*.[ch]' | sort)
+    ((files >= 40 && includes >= 100)) || bad "only $files files with $includes includes were found"
+    echo "$files files, $includes includes, $errors errors"
+    ((errors == 0))
+}
+
+# plant FILE LINE WORDS: the same tree with the line put at the end of the file is refused, with these words.
+controls=0
+plant() {
+    local file=$1 line=$2 words=$3 said
+    rm -rf "$temp/tree"
+    mkdir "$temp/tree"
+    cp -r "$root/include" "$root/src" "$root/tools" "$temp/tree/"
+    printf '%s\n' "$line" >>"$temp/tree/$file"
+    if said=$(check "$temp/tree"); then
+        echo "control failed: '$line' in $file was not found"
+        return 1
+    fi
+    grep -qF -- "$words" <<<"$said" || { echo "control failed: '$line' in $file: $said"; return 1; }
+    controls=$((controls + 1))
+}
+
+check "$root"
+
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+plant src/core/lease.c '#include "env.h"' 'src/core/lease.c: core may not include "env.h"'
+plant src/core/quorum.h '#  include <time.h>' 'src/core/quorum.h: core may not include <time.h>'
+plant src/manager.c '#include "node.h"' 'src/manager.c: manager may not include "node.h"'
+plant src/owed.c '#include <unistd.h>' 'src/owed.c: manager may not include <unistd.h>'
+plant src/wire.c '#include "node.h"' 'src/wire.c: wire may not include "node.h"'
+plant src/node.c '#include "manager.h"' 'src/node.c: node may not include "manager.h"'
+plant src/stream.c '#include <hiredis/async.h>' 'src/stream.c: only'
+plant src/node.c '#include <ev.h>' 'src/node.c: only'
+plant src/loop.c '#include "node.h"' 'src/loop.c: loop may not include "node.h"'
+plant src/blocking.c '#include "state.h"' 'src/blocking.c: blocking may not include "state.h"'
+plant src/env.h '#include "manager.h"' 'src/env.h: env may not include "manager.h"'
+plant include/redlock/redlock.h '#include <ev.h>' 'include/redlock/redlock.h: only'
+plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blocking.h: public may not include <pthread.h>'
+plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
+plant tools/redlock/main.c '#include "manager.h"' 'tools/redlock/main.c: the tool may not include "manager.h"'
+plant tools/redlock/main.c '#include <hiredis/hiredis.h>' 'tools/redlock/main.c: only'
+plant src/stray.c '#include <stdio.h>' 'src/stray.c: belongs to no layer'
+echo "$controls planted includes were found"

@@ -1,0 +1,365 @@
+/* Acquire: how an attempt is won, lost, tried again, given up, and what is cleaned up after it. */
+#include "life.h"
+
+static void a_quorum_wins_at_once(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    assert_int_equal(life_next_ms(&life), -1);
+    life_begin(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 31, 1));
+    assert_int_equal(life_next_ms(&life), END_MS);
+    assert_int_equal(life_held_until_ms(&life), -1);
+    life.at_ms = 3;
+    life_votes(&life, "G.GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* from the start, not from the votes */
+    assert_int_equal(life_next_ms(&life), END_MS);
+    assert_int_equal(life.core.attempts, 1);
+}
+
+static void late_votes_are_accounted_for(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, F);
+    life_expect(&life, HELD, NOTHING);
+    life_vote(&life, 4, U);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life.core.votes.failed, 8);
+    assert_int_equal(life.core.votes.unknown, 16);
+    life_release(&life); /* node 3 surely has no key, node 4 may */
+    life_expect(&life, RELEASING, SENDS(RELEASE, 23, 2));
+}
+
+static void denied_by_most_is_contended(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "DGDF");
+    life_expect(&life, ENDED, .cleanup = 31 & ~8, ACQUIRED(ERR_CONTENDED));
+    assert_int_equal(life_next_ms(&life), -1);
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "DDD");
+    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED)); /* the pending ones too (R8) */
+}
+
+static void a_tie_is_contended_at_once(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 4);
+    life_begin(&life);
+    life_votes(&life, "GGDD");
+    life_expect(&life, ENDED, .cleanup = 15, ACQUIRED(ERR_CONTENDED));
+    life_init(&life, 2);
+    life_begin(&life);
+    life_vote(&life, 1, D);
+    life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_CONTENDED));
+}
+
+static void too_few_answers_are_no_quorum(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "UGFU");
+    life_expect(&life, ENDED, .cleanup = 31 & ~4, ACQUIRED(ERR_NO_QUORUM));
+    life_init(&life, 1);
+    life_begin(&life);
+    life_vote(&life, 0, F);
+    life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void nodes_that_refuse_have_failed(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_refuse(&life, 3);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_votes(&life, "..GGG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 28, 2));
+    life_init(&life, 5);
+    life_begin(&life);
+    life_refuse(&life, 31);
+    life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void a_node_that_may_not_vote_abstains(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_vote(&life, 0, REDLOCK_VOTE_ABSTAINED);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 1, D);
+    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
+}
+
+static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    life.at_ms = END_MS;
+    life_vote(&life, 1, G);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
+    life_init(&life, 3);
+    life_begin(&life);
+    life.at_ms = END_MS - 1;
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+static void a_ttl_within_the_drift_is_not_even_tried(void **state) {
+    (void)state;
+    for (int64_t ttl_ms = 1; ttl_ms <= 4; ttl_ms++) {
+        struct life life;
+        life_init(&life, 3);
+        life.plan.ttl_ms = ttl_ms;
+        life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+        life_begin(&life);
+        if (ttl_ms <= 3) {
+            life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
+            assert_int_equal(life.core.attempts, 0);
+            assert_int_equal(redlock_round_pending(&life.core.votes), 0);
+        } else
+            life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
+    }
+}
+
+static void the_rounds_deadline_ends_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        int code;
+    } table[] = {{"GGD..", REDLOCK_ERR_CONTENDED}, {"GG...", REDLOCK_ERR_NO_QUORUM}, {"FG.G.", REDLOCK_ERR_NO_QUORUM}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct life life;
+        life_init(&life, 5);
+        life_begin(&life);
+        life_votes(&life, table[i].votes);
+        life.at_ms = END_MS - 1;
+        life_timer(&life);
+        life_expect(&life, ACQUIRING, NOTHING);
+        life.at_ms = END_MS;
+        life_timer(&life);
+        life_expect(&life, ENDED, .cleanup = 31 & ~life.core.votes.failed, .acquired = true,
+                    .acquired_code = table[i].code);
+    }
+}
+
+static void with_time_left_it_is_tried_again(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.wait_timeout_ms = 1000;
+    life_begin(&life);
+    for (uint32_t round = 1; round <= 4; round++) {
+        assert_int_equal(life_next_ms(&life), 1000);
+        life_votes(&life, "DGU");
+        life_expect(&life, WAITING, .cleanup = 7);
+        const int64_t retry_ms = life_next_ms(&life);
+        assert_in_range(retry_ms, life.at_ms + 50, life.at_ms + 200);
+        life.at_ms = retry_ms;
+        life_timer(&life);
+        life_expect(&life, WAITING, NOTHING); /* a part of a millisecond too early */
+        life.at_ms = retry_ms + 1;
+        life_stale(&life, 1, D, round);
+        life_expect(&life, WAITING, NOTHING);
+        life_timer(&life);
+        life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, round + 1));
+        assert_int_equal(life.core.attempts, round + 1);
+    }
+    const int64_t start_ms = life.at_ms;
+    life_stale(&life, 0, G, 1); /* of an attempt long over */
+    life_stale(&life, 1, G, 4);
+    life_expect(&life, ACQUIRING, NOTHING);
+    assert_int_equal(life.core.votes.granted, 0);
+    life_votes(&life, "FGG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), start_ms + END_MS);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 6, 6));
+}
+
+static void too_slow_is_tried_again_too(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.ttl_ms = 100;
+    life.plan.wait_timeout_ms = 5000;
+    life_begin(&life);
+    life.at_ms = 97;
+    life_vote(&life, 0, G);
+    life_expect(&life, WAITING, .cleanup = 1);
+    life.at_ms = 5000;
+    life_timer(&life);
+    life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
+}
+
+static void no_attempt_begins_when_the_wait_is_over(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.wait_timeout_ms = 100;
+    life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 60;
+    life_begin(&life);
+    life.at_ms = 40;
+    life_vote(&life, 0, D);
+    life_expect(&life, WAITING, .cleanup = 1);
+    assert_int_equal(life_next_ms(&life), 100);
+    life.at_ms = 99;
+    life_timer(&life);
+    life_expect(&life, WAITING, NOTHING);
+    life.at_ms = 100; /* the retry and the end of the wait are due both: the end wins */
+    life_timer(&life);
+    life_expect(&life, ENDED, ACQUIRED(ERR_CONTENDED));
+    assert_int_equal(life_next_ms(&life), -1);
+}
+
+static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3); /* the first attempt: by what was answered */
+    life.plan.wait_timeout_ms = 30;
+    life_begin(&life);
+    assert_int_equal(life_next_ms(&life), 30);
+    life_vote(&life, 0, D);
+    life.at_ms = 30;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+    life_init(&life, 3);
+    life.plan.wait_timeout_ms = 30;
+    life_begin(&life);
+    life_votes(&life, "DG");
+    life.at_ms = 30;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
+    life_init(&life, 3); /* a later one: by the reason of the one before */
+    life.plan.wait_timeout_ms = 250;
+    life_begin(&life);
+    life_votes(&life, "DD");
+    life.at_ms = 201;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+    life_vote(&life, 1, F);
+    life.at_ms = 20000; /* the timer is late: past the round's deadline also */
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 5, ACQUIRED(ERR_CONTENDED));
+}
+
+static void an_attempt_lost_when_the_wait_is_over_is_the_last(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.wait_timeout_ms = 30;
+    life_begin(&life);
+    life_vote(&life, 0, F);
+    life.at_ms = 30;
+    life_vote(&life, 1, F);
+    life_expect(&life, ENDED, .cleanup = 4, ACQUIRED(ERR_NO_QUORUM));
+    life_init(&life, 3); /* a grant that is a little late for the wait is none the worse */
+    life.plan.wait_timeout_ms = 30;
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    life.at_ms = 31;
+    life_vote(&life, 1, G);
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+static void waiting_for_ever_ends_by_cancel_only(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 0;
+    life_begin(&life);
+    for (uint32_t round = 1; round < 1000; round++) {
+        assert_int_equal(life_next_ms(&life), life.at_ms + END_MS);
+        life_vote(&life, 0, D);
+        life_expect(&life, WAITING, .cleanup = 1);
+        assert_int_equal(life_next_ms(&life), life.at_ms);
+        life.at_ms += 3600 * 1000;
+        life_timer(&life);
+        life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 1, round + 1));
+    }
+    life_vote(&life, 0, D);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED)); /* this attempt's cleanup was done */
+}
+
+static void cancel_cleans_up(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GFD");
+    life_cancel(&life, REDLOCK_ERR_CLOSED);
+    life_expect(&life, ENDED, .cleanup = 31 & ~2, ACQUIRED(ERR_CLOSED));
+    life_vote(&life, 3, G);
+    life_expect(&life, ENDED, NOTHING);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, ENDED, NOTHING);
+    life_held(&life, false);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, HELD, NOTHING);
+}
+
+static void what_a_state_does_not_know_changes_nothing(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_timer(&life);
+    life_expect(&life, IDLE, NOTHING);
+    life_vote(&life, 0, G);
+    life_expect(&life, IDLE, NOTHING);
+    life_release(&life);
+    life_expect(&life, IDLE, NOTHING);
+    life_begin(&life);
+    life_begin(&life);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_adopt(&life);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_release(&life);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 0, G);
+    life_vote(&life, 0, G); /* one node, one vote */
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 1, REDLOCK_VOTE_PENDING);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_refuse(&life, ~(redlock_nodes)7); /* no such nodes */
+    life_expect(&life, ACQUIRING, NOTHING);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quorum_wins_at_once),
+        cmocka_unit_test(late_votes_are_accounted_for),
+        cmocka_unit_test(denied_by_most_is_contended),
+        cmocka_unit_test(a_tie_is_contended_at_once),
+        cmocka_unit_test(too_few_answers_are_no_quorum),
+        cmocka_unit_test(nodes_that_refuse_have_failed),
+        cmocka_unit_test(a_node_that_may_not_vote_abstains),
+        cmocka_unit_test(a_quorum_that_comes_too_late_is_too_slow),
+        cmocka_unit_test(a_ttl_within_the_drift_is_not_even_tried),
+        cmocka_unit_test(the_rounds_deadline_ends_it),
+        cmocka_unit_test(with_time_left_it_is_tried_again),
+        cmocka_unit_test(too_slow_is_tried_again_too),
+        cmocka_unit_test(no_attempt_begins_when_the_wait_is_over),
+        cmocka_unit_test(the_wait_ends_in_the_middle_of_an_attempt),
+        cmocka_unit_test(an_attempt_lost_when_the_wait_is_over_is_the_last),
+        cmocka_unit_test(waiting_for_ever_ends_by_cancel_only),
+        cmocka_unit_test(cancel_cleans_up),
+        cmocka_unit_test(what_a_state_does_not_know_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

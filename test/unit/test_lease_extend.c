@@ -1,0 +1,355 @@
+/* Extend by the caller: won, lost, superseding a renewal, shortening (R12), of an adopted lease, and loss (R3). */
+#include "life.h"
+
+static void a_quorum_extends_from_the_rounds_own_start(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 4000;
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_OK);
+    life_extend(&life, 20000);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_ERR_BUSY);
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* nothing is gained before the votes */
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life.at_ms = 4030;
+    life_votes(&life, "DGGUG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 4000 + 19798);
+    assert_int_equal(life_next_ms(&life), 4000 + 19798);
+    life.at_ms = 9000; /* what was true of the old deadline is over */
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+}
+
+static void late_votes_of_an_extend_keep_the_touched_nodes(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    life_vote(&life, 3, F); /* the extend failed there, but the key of the acquire is there still */
+    life_expect(&life, HELD, NOTHING);
+    life_stale(&life, 4, F, 1);
+    life_expect(&life, HELD, NOTHING);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
+}
+
+static void a_lost_extend_keeps_the_lease(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 1000;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GDFU");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    assert_int_equal(life_next_ms(&life), END_MS); /* nothing renews by itself */
+    life.at_ms = 2000;
+    life_extend(&life, TTL_MS);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_stale(&life, 4, G, 2);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 2000 + END_MS);
+}
+
+static void all_nodes_refusing_an_extend_is_no_quorum(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_refuse(&life, 31);
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+}
+
+/* R12: a shorter ttl may reach a node at once. */
+static void a_shorter_ttl_shrinks_the_lease_when_it_is_sent(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 1000;
+    life_extend(&life, 1000);
+    assert_int_equal(life_held_until_ms(&life), 1988);
+    assert_int_equal(life_next_ms(&life), 1988);
+    life_votes(&life, "FFF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(life_held_until_ms(&life), 1988); /* the smaller counts */
+    life.at_ms = 1988;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_held(&life, false);
+    life.at_ms = 1000;
+    life_extend(&life, 1000);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 1988);
+}
+
+static void a_ttl_within_the_drift_is_not_sent(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life_extend(&life, 3);
+    life_expect(&life, HELD, EXTENDED(ERR_TOO_SLOW));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    life.at_ms = 4000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    assert_int_equal(life.core.round_ttl_ms, TTL_MS);
+    life_extend(&life, 1); /* nor does it disturb a renewal */
+    life_expect(&life, EXTENDING, EXTENDED(ERR_TOO_SLOW));
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_held_until_ms(&life), 4000 + END_MS);
+}
+
+/* Three of five say that the key is not ours: no quorum of ours can exist. */
+static void denied_by_most_is_lost_at_once(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 1000;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DGDD");
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    assert_int_equal(life_held_until_ms(&life), -1);
+    assert_int_equal(life_next_ms(&life), -1);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 1000 * MS), REDLOCK_ERR_LOST);
+    life_vote(&life, 4, G);
+    life_expect(&life, LOST, NOTHING);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, NOTHING); /* told once */
+    life_extend(&life, TTL_MS);
+    life_expect(&life, LOST, EXTENDED(ERR_LOST));
+    life_release(&life);
+    life_expect(&life, ENDED, RELEASED(ERR_LOST));
+}
+
+static void denied_by_most_counts_late_votes(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DFD");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life_vote(&life, 3, U);
+    life_expect(&life, HELD, NOTHING);
+    life_vote(&life, 4, D);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
+}
+
+/* The late votes of the acquire's own round say that others hold the key there, which is no news. */
+static void late_denials_of_the_acquire_are_no_loss(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, D);
+    life_vote(&life, 4, D);
+    life_expect(&life, HELD, NOTHING);
+}
+
+static void with_an_even_number_half_the_denials_are_enough(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 4);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DD");
+    life_expect(&life, LOST, .cleanup = 15, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    life_init(&life, 4);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+}
+
+static void the_deadline_is_the_end(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = END_MS - 1;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + END_MS * MS - 1), REDLOCK_OK);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + END_MS * MS), REDLOCK_ERR_LOST);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    assert_int_equal(life_held_until_ms(&life), -1);
+    assert_int_equal(life_next_ms(&life), -1);
+}
+
+/* R12: never extend after the deadline, even where the timer has not fired yet. */
+static void an_extend_at_the_deadline_finds_it_lost(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = END_MS;
+    life_extend(&life, TTL_MS);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
+    life_held(&life, true);
+    life.at_ms = 9000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life.at_ms = END_MS;
+    life_extend(&life, TTL_MS);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
+}
+
+static void the_deadline_passes_over_an_extend(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 9000;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life.at_ms = END_MS - 1;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, NOTHING);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
+    life_vote(&life, 2, G); /* too late, though it makes three */
+    life_expect(&life, LOST, NOTHING);
+    life_held(&life, false); /* the same where the vote comes before the timer */
+    life.at_ms = 9000;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life.at_ms = END_MS;
+    life_vote(&life, 2, G);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
+}
+
+static void a_late_vote_can_bring_the_loss_to_light(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "GG");
+    life.at_ms = END_MS;
+    life_vote(&life, 2, F);
+    life_expect(&life, LOST, .cleanup = 3, .lost = true);
+}
+
+static void an_adopted_lease_is_held_once_it_is_extended(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_adopt(&life);
+    life_expect(&life, ADOPTED, NOTHING);
+    assert_int_equal(life_held_until_ms(&life), -1);
+    assert_int_equal(life_next_ms(&life), -1);
+    life.at_ms = 50000; /* there is no deadline to miss */
+    life_timer(&life);
+    life_expect(&life, ADOPTED, NOTHING);
+    life_extend(&life, TTL_MS);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 1));
+    assert_int_equal(life_held_until_ms(&life), -1);
+    assert_int_equal(life_next_ms(&life), 50000 + END_MS);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 50000 * MS), REDLOCK_ERR_BUSY);
+    life_votes(&life, "GGDG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 50000 + END_MS);
+    life.at_ms = 50000 + END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
+static void an_adopted_lease_survives_a_failed_extend(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.auto_extend = true;
+    life_adopt(&life);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DF");
+    life_expect(&life, ADOPTED, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(life_next_ms(&life), -1); /* nothing is held that could be renewed */
+    life_vote(&life, 2, D);
+    life_expect(&life, ADOPTED, NOTHING);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_OK);
+    life_extend(&life, TTL_MS); /* the round's own deadline */
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 2));
+    life_vote(&life, 0, G);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, ADOPTED, EXTENDED(ERR_NO_QUORUM));
+    life_extend(&life, TTL_MS); /* a quorum that comes too late */
+    life_vote(&life, 0, G);
+    life.at_ms = 2 * END_MS;
+    life_vote(&life, 1, G);
+    life_expect(&life, ADOPTED, EXTENDED(ERR_TOO_SLOW));
+    life_extend(&life, TTL_MS); /* once held, it is held like any other */
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "FF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+}
+
+/* on_lost is for what was held: here the caller asked, and is told by the result. */
+static void an_adopted_lease_that_most_deny_is_lost(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_adopt(&life);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DD");
+    life_expect(&life, LOST, .cleanup = 7, EXTENDED(ERR_LOST));
+    life_release(&life);
+    life_expect(&life, ENDED, RELEASED(ERR_LOST));
+}
+
+static void an_extend_supersedes_a_renewal_but_no_other(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 4000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life_votes(&life, "GG");
+    life.at_ms = 4010;
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4010 * MS), REDLOCK_OK);
+    life_extend(&life, 5000);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_stale(&life, 2, G, 2);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_extend(&life, 7000);
+    life_expect(&life, EXTENDING, NOTHING); /* BUSY: the caller was told so before */
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 4010 + 4948);
+    assert_int_equal(life_next_ms(&life), 4010 + 1666); /* later renewals: at a third of the new ttl */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quorum_extends_from_the_rounds_own_start),
+        cmocka_unit_test(late_votes_of_an_extend_keep_the_touched_nodes),
+        cmocka_unit_test(a_lost_extend_keeps_the_lease),
+        cmocka_unit_test(all_nodes_refusing_an_extend_is_no_quorum),
+        cmocka_unit_test(a_shorter_ttl_shrinks_the_lease_when_it_is_sent),
+        cmocka_unit_test(a_ttl_within_the_drift_is_not_sent),
+        cmocka_unit_test(denied_by_most_is_lost_at_once),
+        cmocka_unit_test(denied_by_most_counts_late_votes),
+        cmocka_unit_test(late_denials_of_the_acquire_are_no_loss),
+        cmocka_unit_test(with_an_even_number_half_the_denials_are_enough),
+        cmocka_unit_test(the_deadline_is_the_end),
+        cmocka_unit_test(an_extend_at_the_deadline_finds_it_lost),
+        cmocka_unit_test(the_deadline_passes_over_an_extend),
+        cmocka_unit_test(a_late_vote_can_bring_the_loss_to_light),
+        cmocka_unit_test(an_adopted_lease_is_held_once_it_is_extended),
+        cmocka_unit_test(an_adopted_lease_survives_a_failed_extend),
+        cmocka_unit_test(an_adopted_lease_that_most_deny_is_lost),
+        cmocka_unit_test(an_extend_supersedes_a_renewal_but_no_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,270 @@
+/* Random lives of a lease, at times that jump about: what must hold after every step, whatever comes (seed in argv[1]). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/backoff.h"
+#include "life.h"
+
+#define NODES_MAX 7
+#define LIVES     30000
+
+/* What an onlooker who sees only events and actions knows. Shares no arithmetic with the core but the drift's bound. */
+struct onlooker {
+    struct life life;
+    uint32_t random;
+    unsigned n;
+    int64_t sent_ms, sent_ttl_ms;   /* of the current round */
+    int64_t expiry_ms[NODES_MAX];   /* the earliest time at which the key of a node that granted can go */
+    redlock_nodes voted, may_hold;  /* this round; keys of the current token */
+    redlock_nodes granted;          /* this round */
+    int64_t begun_ms, held_from_ms; /* the first event; the first HELD */
+    unsigned acquired, released, lost, extends_asked, extends_told;
+    enum redlock_operation operation;
+    bool wants_end, ever_released;
+};
+
+static uint32_t draw(struct onlooker *o, uint32_t below) {
+    return redlock_jitter_next(&o->random) % below;
+}
+
+/* A quorum of keys outlives what the owner may rely on, by the 2 ms of drift at least (R1, R12). */
+static void check_promise(const struct onlooker *o) {
+    const int64_t until_ms = life_held_until_ms(&o->life);
+    if (until_ms < o->life.at_ms)
+        return;
+    unsigned sure = 0;
+    for (unsigned i = 0; i < o->n; i++)
+        sure += o->expiry_ms[i] >= until_ms + 2;
+    assert_true(2 * sure > o->n);
+}
+
+static void check_send(struct onlooker *o, uint32_t round_before) {
+    const struct redlock_actions *did = &o->life.did;
+    const struct redlock_plan *plan = &o->life.plan;
+    if (did->send == REDLOCK_OP_NONE)
+        return;
+    const int64_t at_ms = o->life.at_ms;
+    const redlock_nodes all = (1u << o->n) - 1;
+    assert_int_equal(did->round, round_before + 1);
+    o->operation = did->send;
+    o->voted = o->granted = 0;
+    o->sent_ms = at_ms;
+    o->sent_ttl_ms = o->life.core.round_ttl_ms;
+    switch (did->send) {
+    case REDLOCK_OP_ACQUIRE:
+        assert_int_equal(did->send_nodes, all);
+        assert_int_equal(o->may_hold, 0); /* the attempt before was cleaned up */
+        assert_true(plan->wait_timeout_ms <= 0 || at_ms < o->begun_ms + plan->wait_timeout_ms);
+        o->may_hold = all;
+        memset(o->expiry_ms, 0, sizeof o->expiry_ms);
+        break;
+    case REDLOCK_OP_EXTEND:
+        assert_int_equal(did->send_nodes, all);
+        assert_false(o->ever_released);
+        for (unsigned i = 0; i < o->n; i++) /* it may be applied from now on */
+            if (o->expiry_ms[i] > at_ms + o->sent_ttl_ms)
+                o->expiry_ms[i] = at_ms + o->sent_ttl_ms;
+        break;
+    case REDLOCK_OP_RELEASE:
+        assert_int_equal(did->send_nodes, o->may_hold);
+        o->may_hold = 0;
+        o->ever_released = true;
+        break;
+    default:
+        fail();
+    }
+}
+
+/* What one step may do, whatever the event. */
+static void check_step(struct onlooker *o, const struct redlock_lease_core *before) {
+    const struct redlock_lease_core *after = &o->life.core;
+    const struct redlock_actions *did = &o->life.did;
+    if (did->cleanup != 0) {
+        assert_int_equal(did->cleanup, o->may_hold);
+        o->may_hold = 0;
+    }
+    check_send(o, before->round);
+    if (before->state != after->state && (after->state == REDLOCK_LEASE_LOST || after->state == REDLOCK_LEASE_WAITING ||
+                                          after->state == REDLOCK_LEASE_ENDED))
+        assert_int_equal(o->may_hold, 0);
+    o->acquired += did->acquired;
+    o->released += did->released;
+    o->lost += did->lost;
+    o->extends_told += did->extended;
+    assert_true(o->acquired <= 1 && o->released <= 1 && o->lost <= 1);
+    assert_in_range(o->extends_asked - o->extends_told, 0, 1);
+    assert_true(!did->lost || !o->ever_released);
+    if (after->was_held && !before->was_held)
+        o->held_from_ms = o->life.at_ms;
+    const bool wins =
+        (did->acquired && did->acquired_code == REDLOCK_OK) || (did->extended && did->extended_code == REDLOCK_OK);
+    if (wins) {
+        assert_true(2 * redlock_nodes_count(o->granted) > o->n);
+        assert_true(life_held_until_ms(&o->life) > o->life.at_ms);
+    }
+    check_promise(o);
+}
+
+static void vote(struct onlooker *o, unsigned node, int kind) {
+    const struct redlock_lease_core before = o->life.core;
+    if ((o->voted & REDLOCK_NODE(node)) == 0 && o->operation != REDLOCK_OP_NONE) {
+        o->voted |= REDLOCK_NODE(node);
+        if (kind == G) {
+            o->granted |= REDLOCK_NODE(node);
+            o->expiry_ms[node] = o->sent_ms + o->sent_ttl_ms;
+        }
+        if (kind == F && o->operation == REDLOCK_OP_ACQUIRE)
+            o->may_hold &= ~REDLOCK_NODE(node);
+    }
+    life_vote(&o->life, node, kind);
+    check_step(o, &before);
+}
+
+/* A timer before its time changes nothing; at its time it changes something. */
+static void timer(struct onlooker *o) {
+    const struct redlock_lease_core before = o->life.core;
+    const int64_t next_ns = redlock_lease_next_ns(&before), now_ns = T0 + o->life.at_ms * MS;
+    static const struct redlock_actions nothing = {NOTHING};
+    life_timer(&o->life);
+    if (o->life.did.send == REDLOCK_OP_EXTEND) {
+        const struct redlock_plan *plan = &o->life.plan;
+        assert_true(now_ns < redlock_lease_held_until_ns(&before)); /* R12 */
+        assert_true(plan->auto_extend);
+        assert_true(plan->auto_extend_max_ms == 0 || o->life.at_ms < o->held_from_ms + plan->auto_extend_max_ms);
+    }
+    const bool changed =
+        memcmp(&before, &o->life.core, sizeof before) != 0 || memcmp(&nothing, &o->life.did, sizeof nothing) != 0;
+    assert_int_equal(changed, now_ns >= next_ns);
+    check_step(o, &before);
+}
+
+static void extend(struct onlooker *o) {
+    const struct redlock_lease_core before = o->life.core;
+    const int code = redlock_lease_extend_check(&before, T0 + o->life.at_ms * MS);
+    const int64_t until_ms = life_held_until_ms(&o->life);
+    if (until_ms >= 0 && o->life.at_ms >= until_ms && !before.extend_by_caller)
+        assert_int_equal(code, REDLOCK_ERR_LOST);
+    if (code != REDLOCK_OK)
+        return;
+    o->extends_asked++;
+    life_extend(&o->life, 1 + draw(o, 400));
+    check_step(o, &before);
+}
+
+/* As the manager does: the nodes that take no requests now are refused in the same turn. */
+static void refuse(struct onlooker *o) {
+    if (o->life.did.send == REDLOCK_OP_NONE || draw(o, 4) != 0)
+        return;
+    const redlock_nodes nodes = o->life.did.send_nodes & draw(o, 128);
+    const struct redlock_lease_core before = o->life.core;
+    o->voted |= nodes;
+    if (o->operation == REDLOCK_OP_ACQUIRE)
+        o->may_hold &= ~nodes;
+    life_refuse(&o->life, nodes);
+    check_step(o, &before);
+}
+
+static void one_event(struct onlooker *o) {
+    const struct redlock_lease_core before = o->life.core;
+    const uint32_t what = draw(o, 100);
+    /* Nodes deny an extend or a release of a key that is there only in a test: here they do not. */
+    static const int kinds[] = {G, G, G, G, F, U};
+    if (what < 60) {
+        const unsigned node = draw(o, o->n);
+        const bool may_deny = o->operation == REDLOCK_OP_ACQUIRE || o->expiry_ms[node] <= o->life.at_ms;
+        vote(o, node, may_deny && draw(o, 3) == 0 ? D : kinds[draw(o, 6)]);
+    } else if (what < 65 && before.round > 1) {
+        life_stale(&o->life, draw(o, o->n), G, 1 + draw(o, before.round - 1));
+        assert_memory_equal(&before, &o->life.core, sizeof before);
+    } else if (what < 80) {
+        timer(o);
+    } else if (what < 90) {
+        extend(o);
+    } else if (what < 91) {
+        life_cancel(&o->life, REDLOCK_ERR_CANCELLED);
+        check_step(o, &before);
+    } else if (what < 93 && !o->ever_released && before.state >= REDLOCK_LEASE_ADOPTED) {
+        life_release(&o->life);
+        check_step(o, &before);
+    }
+}
+
+/* Mostly a few ms, often exactly to the next timer, sometimes far beyond it. */
+static void pass_time(struct onlooker *o) {
+    const int64_t next_ms = life_next_ms(&o->life);
+    const uint32_t what = draw(o, 20);
+    if (what < 10)
+        o->life.at_ms += draw(o, 5);
+    else if (what < 13 && next_ms > o->life.at_ms)
+        o->life.at_ms = next_ms + draw(o, 2);
+    else if (what == 13)
+        o->life.at_ms += draw(o, 400);
+}
+
+static void live(uint32_t seed) {
+    struct onlooker o;
+    memset(&o, 0, sizeof o);
+    o.random = seed;
+    o.n = 1 + draw(&o, NODES_MAX);
+    life_init(&o.life, o.n);
+    struct redlock_plan *plan = &o.life.plan;
+    plan->ttl_ms = 1 + draw(&o, 400);
+    static const int64_t waits_ms[] = {0, REDLOCK_WAIT_FOREVER, 300, 1000};
+    plan->wait_timeout_ms = waits_ms[draw(&o, 4)];
+    plan->retry_delay_min_ms = draw(&o, 20);
+    plan->retry_delay_max_ms = plan->retry_delay_min_ms + draw(&o, 50);
+    plan->auto_extend = draw(&o, 2) != 0;
+    plan->auto_extend_max_ms = draw(&o, 2) != 0 ? draw(&o, 600) : 0;
+    const struct redlock_lease_core before = o.life.core;
+    const bool adopts = draw(&o, 4) == 0;
+    if (adopts) {
+        life_adopt(&o.life);
+        o.may_hold = (1u << o.n) - 1;
+    } else
+        life_begin(&o.life);
+    check_step(&o, &before);
+    for (int i = 0; i < 200 && o.life.core.state != REDLOCK_LEASE_ENDED; i++) {
+        refuse(&o);
+        pass_time(&o);
+        one_event(&o);
+    }
+    /* To the end: the acquire is given up, the lease released, its nodes answer. All that was asked has been told. */
+    struct redlock_lease_core last = o.life.core;
+    life_cancel(&o.life, REDLOCK_ERR_CLOSED);
+    check_step(&o, &last);
+    last = o.life.core;
+    life_release(&o.life);
+    check_step(&o, &last);
+    for (unsigned i = 0; i < o.n; i++)
+        vote(&o, i, G);
+    assert_int_equal(o.life.core.state, REDLOCK_LEASE_ENDED);
+    assert_int_equal(o.acquired, !adopts);
+    assert_int_equal(o.released, o.life.core.was_held || adopts);
+    assert_int_equal(o.extends_told, o.extends_asked);
+    assert_int_equal(redlock_lease_next_ns(&o.life.core), REDLOCK_NEVER_NS);
+    assert_int_equal(redlock_lease_held_until_ns(&o.life.core), 0);
+}
+
+static uint32_t first_seed = 1;
+static uint32_t seed_now;
+
+static void random_lives(void **state) {
+    (void)state;
+    for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++)
+        live(seed_now);
+}
+
+static int say_seed(void **state) {
+    (void)state;
+    if (seed_now < first_seed + LIVES)
+        fprintf(stderr, "seed %u; replay with this number as the argument\n", (unsigned)seed_now);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1)
+        first_seed = (uint32_t)strtoul(argv[1], NULL, 10);
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_lives, say_seed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,163 @@
+/* Release: where it goes and what its votes say (R15), from each state a lease can be released in. */
+#include "life.h"
+
+static void what_the_votes_say(void **state) {
+    (void)state;
+    static const struct {
+        const char *votes;
+        int code;
+    } table[] = {
+        {"GGG", REDLOCK_OK},
+        {"DUGGG", REDLOCK_OK},
+        {"DDD", REDLOCK_ERR_LOST},
+        {"GDFD", REDLOCK_ERR_LOST},
+        {"GGDFD", REDLOCK_ERR_LOST},
+        {"GGUFD", REDLOCK_ERR_LOST},
+        {"GGUFU", REDLOCK_ERR_NO_QUORUM},
+        {"FUG.U", REDLOCK_ERR_NO_QUORUM},
+        {"UUU", REDLOCK_ERR_NO_QUORUM},
+        {"FFF", REDLOCK_ERR_NO_QUORUM},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct life life;
+        life_held(&life, false);
+        life.at_ms = 500;
+        life_release(&life);
+        life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
+        assert_int_equal(life_held_until_ms(&life), -1); /* at once: the caller has let go */
+        assert_int_equal(life_next_ms(&life), -1);
+        life_votes(&life, table[i].votes);
+        life_expect(&life, ENDED, .released = true, .released_code = table[i].code);
+        assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
+        assert_int_equal(life_next_ms(&life), -1);
+        life_refuse(&life, 31); /* late votes, if any are left */
+        life_expect(&life, ENDED, NOTHING);
+        life_release(&life);
+        life_expect(&life, ENDED, NOTHING);
+    }
+}
+
+static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_refuse(&life, 3);
+    life_votes(&life, "..GGG");
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 28, 2));
+    life_vote(&life, 2, D); /* three were asked, one has lost the key */
+    life_expect(&life, ENDED, RELEASED(ERR_LOST));
+    life_init(&life, 5);
+    life_begin(&life);
+    life_refuse(&life, 3);
+    life_votes(&life, "..GGG");
+    life_release(&life);
+    life_vote(&life, 4, U);
+    life_expect(&life, ENDED, RELEASED(ERR_NO_QUORUM));
+}
+
+static void all_nodes_refusing_is_no_quorum(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_release(&life);
+    life_refuse(&life, 31);
+    life_expect(&life, ENDED, RELEASED(ERR_NO_QUORUM));
+}
+
+static void an_adopted_lease_is_released_everywhere(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_adopt(&life);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 7, 1));
+    life_votes(&life, "DGG");
+    life_expect(&life, ENDED, RELEASED(OK));
+}
+
+static void a_release_overtakes_an_extend(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3), EXTENDED(ERR_CANCELLED));
+    life_stale(&life, 2, G, 2);
+    life_expect(&life, RELEASING, NOTHING);
+    life_votes(&life, "GGG");
+    life_expect(&life, ENDED, RELEASED(OK));
+    life_init(&life, 3); /* of an adopted one, too */
+    life_adopt(&life);
+    life_extend(&life, TTL_MS);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2), EXTENDED(ERR_CANCELLED));
+}
+
+static void a_release_overtakes_a_renewal_silently(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
+}
+
+static void the_deadline_means_nothing_to_a_release(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_release(&life);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, RELEASING, NOTHING);
+    life_votes(&life, "GGG");
+    life_expect(&life, ENDED, RELEASED(OK));
+    life_held(&life, false); /* asked for late, before the timer: the votes tell */
+    life.at_ms = END_MS + 5;
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
+    life_votes(&life, "DDD");
+    life_expect(&life, ENDED, RELEASED(ERR_LOST));
+}
+
+static void a_lost_lease_is_released_as_lost(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_release(&life);
+    life_expect(&life, ENDED, RELEASED(ERR_LOST)); /* its cleanup is done */
+}
+
+static void a_released_lease_is_not_extended(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_release(&life);
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
+    life_extend(&life, TTL_MS);
+    life_expect(&life, RELEASING, EXTENDED(ERR_LOST));
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, RELEASING, NOTHING);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_votes_say),
+        cmocka_unit_test(nodes_without_the_key_are_not_asked_and_have_not_answered),
+        cmocka_unit_test(all_nodes_refusing_is_no_quorum),
+        cmocka_unit_test(an_adopted_lease_is_released_everywhere),
+        cmocka_unit_test(a_release_overtakes_an_extend),
+        cmocka_unit_test(a_release_overtakes_a_renewal_silently),
+        cmocka_unit_test(the_deadline_means_nothing_to_a_release),
+        cmocka_unit_test(a_lost_lease_is_released_as_lost),
+        cmocka_unit_test(a_released_lease_is_not_extended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

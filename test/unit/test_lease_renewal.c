@@ -1,0 +1,228 @@
+/* auto_extend: renewed at a third of the ttl, tried again until the deadline, capped, and told to nobody but by loss. */
+#include "life.h"
+
+static void a_third_of_the_ttl_after_the_start(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    assert_int_equal(life_next_ms(&life), 3333);
+    for (uint32_t round = 2; round < 100; round++) {
+        life.at_ms = life_next_ms(&life);
+        life_timer(&life);
+        life_expect(&life, HELD, NOTHING); /* a part of a millisecond too early */
+        life.at_ms++;
+        const int64_t start_ms = life.at_ms;
+        life_timer(&life);
+        life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
+        life.at_ms += 20;
+        life_votes(&life, "UGGG");
+        life_expect(&life, HELD, NOTHING);
+        assert_int_equal(life_held_until_ms(&life), start_ms + END_MS);
+        assert_int_equal(life_next_ms(&life), start_ms + 3333);
+    }
+}
+
+static void a_failed_renewal_is_tried_again_until_the_deadline(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    int64_t before_ms = 0;
+    uint32_t round = 2;
+    for (;; round++) {
+        const int64_t due_ms = life_next_ms(&life) + 1;
+        if (due_ms > END_MS)
+            break;
+        assert_true(due_ms > before_ms);
+        life.at_ms = before_ms = due_ms;
+        life_timer(&life);
+        if (life.core.state == REDLOCK_LEASE_LOST)
+            break;
+        life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
+        assert_int_equal(life_next_ms(&life), END_MS);
+        life_votes(&life, "FUU");
+        life_expect(&life, HELD, NOTHING);
+        assert_int_equal(life_held_until_ms(&life), END_MS);
+        if (life_next_ms(&life) < END_MS) {
+            const int64_t left_ms = END_MS - due_ms, quarter_ms = left_ms / 4 > 10 ? left_ms / 4 : 10;
+            assert_in_range(life_next_ms(&life) - due_ms, quarter_ms, quarter_ms + quarter_ms / 4);
+        }
+    }
+    assert_in_range(round, 15, 60);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
+static void a_renewal_that_recovers_is_a_third_away_again(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_refuse(&life, 31);
+    life_expect(&life, HELD, NOTHING);
+    life.at_ms = 6000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), 6000 + 3333);
+}
+
+static void a_renewal_that_most_deny_is_a_loss(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_votes(&life, "DDD");
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
+}
+
+/* A paused process: when it wakes, the renewal and the deadline are past both. */
+static void the_deadline_goes_before_a_renewal(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_held(&life, true);
+    life.at_ms = END_MS - 1;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
+static void the_cap_ends_renewals(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.auto_extend = true;
+    life.plan.auto_extend_max_ms = 8000;
+    life_begin(&life);
+    life.at_ms = 100; /* held since then: no renewal at 8100 or later */
+    life_vote(&life, 0, G);
+    for (uint32_t round = 2; round < 4; round++) {
+        life.at_ms = life_next_ms(&life) + 1;
+        life_timer(&life);
+        life_expect(&life, EXTENDING, SENDS(EXTEND, 1, round));
+        life_vote(&life, 0, G);
+    }
+    assert_int_equal(life.at_ms, 6668);
+    assert_int_equal(life_next_ms(&life), 6668 + END_MS); /* the last renewal runs out */
+    life.at_ms = 8000;
+    life_extend(&life, TTL_MS); /* the caller may go on by hand */
+    life_vote(&life, 0, G);
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_next_ms(&life), 8000 + END_MS);
+    life.at_ms = 8000 + END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 1, .lost = true);
+}
+
+static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.auto_extend = true;
+    life.plan.auto_extend_max_ms = 3334;
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    assert_int_equal(life_next_ms(&life), 3333);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+}
+
+static void a_cap_within_the_first_third_renews_never(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.auto_extend = true;
+    life.plan.auto_extend_max_ms = 3333;
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    assert_int_equal(life_next_ms(&life), END_MS);
+}
+
+static void a_failed_extend_by_the_caller_is_renewed_too(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 1000;
+    life_extend(&life, 20000);
+    life_votes(&life, "FFF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_in_range(life_next_ms(&life), 1000 + 2224, 1000 + 2224 + 556);
+    life.at_ms = 4000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    assert_int_equal(life.core.round_ttl_ms, 20000); /* with the ttl that the caller asked for last */
+}
+
+static void an_adopted_lease_renews_once_it_is_held(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.auto_extend = true;
+    life.plan.auto_extend_max_ms = 5000;
+    life_adopt(&life);
+    life.at_ms = 70000;
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, G);
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_next_ms(&life), 73333); /* the cap counts from here */
+    life.at_ms = 73334;
+    life_timer(&life);
+    life_vote(&life, 0, G);
+    assert_int_equal(life_next_ms(&life), 73334 + END_MS);
+}
+
+/* A ttl so short that a third of it comes after its deadline. */
+static void a_tiny_ttl_runs_out_first(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life.plan.ttl_ms = 4;
+    life.plan.auto_extend = true;
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    assert_int_equal(life_next_ms(&life), 1);
+    life.at_ms = 1;
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 1, .lost = true);
+}
+
+static void no_renewal_follows_a_release(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
+    assert_int_equal(life_next_ms(&life), -1);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_expect(&life, RELEASING, NOTHING);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_third_of_the_ttl_after_the_start),
+        cmocka_unit_test(a_failed_renewal_is_tried_again_until_the_deadline),
+        cmocka_unit_test(a_renewal_that_recovers_is_a_third_away_again),
+        cmocka_unit_test(a_renewal_that_most_deny_is_a_loss),
+        cmocka_unit_test(the_deadline_goes_before_a_renewal),
+        cmocka_unit_test(the_cap_ends_renewals),
+        cmocka_unit_test(a_timer_that_is_late_for_the_cap_does_not_renew),
+        cmocka_unit_test(a_cap_within_the_first_third_renews_never),
+        cmocka_unit_test(a_failed_extend_by_the_caller_is_renewed_too),
+        cmocka_unit_test(an_adopted_lease_renews_once_it_is_held),
+        cmocka_unit_test(a_tiny_ttl_runs_out_first),
+        cmocka_unit_test(no_renewal_follows_a_release),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,219 @@
+/* Quorums and rounds: every set of votes of up to five nodes, and every order of up to four, against naive oracles. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "core/quorum.h"
+
+#define KINDS 6 /* redlock_vote_kind, PENDING first */
+
+static void sets(void **state) {
+    (void)state;
+    assert_int_equal(redlock_nodes_all(1), 1);
+    assert_int_equal(redlock_nodes_all(5), 31);
+    assert_int_equal(redlock_nodes_all(31), 0x7fffffff);
+    assert_int_equal(redlock_nodes_count(0), 0);
+    assert_int_equal(redlock_nodes_count(0x55555555), 16);
+    for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++)
+        assert_int_equal(redlock_nodes_count(redlock_nodes_all(n)), n);
+}
+
+static void quorum_is_the_smallest_majority(void **state) {
+    (void)state;
+    static const unsigned expected[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6};
+    for (unsigned n = 1; n < sizeof expected / sizeof expected[0]; n++)
+        assert_int_equal(redlock_quorum(n), expected[n]);
+    for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
+        assert_true(2 * redlock_quorum(n) > n);
+        assert_true(2 * (redlock_quorum(n) - 1) <= n);
+    }
+}
+
+static void a_round_starts_with_those_asked_pending(void **state) {
+    (void)state;
+    struct redlock_round round;
+    redlock_round_start(&round, 5, REDLOCK_NODE(0) | REDLOCK_NODE(3));
+    assert_int_equal(round.all, 31);
+    assert_int_equal(round.quorum, 3);
+    assert_int_equal(round.abstained, 31 & ~9);
+    assert_int_equal(redlock_round_pending(&round), 9);
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST); /* two can never be three */
+}
+
+static void the_first_vote_counts(void **state) {
+    (void)state;
+    for (int first = REDLOCK_VOTE_GRANTED; first < KINDS; first++)
+        for (int second = REDLOCK_VOTE_PENDING; second < KINDS; second++) {
+            struct redlock_round round;
+            redlock_round_start(&round, 3, 7);
+            assert_true(redlock_round_vote(&round, 1, (redlock_vote_kind)first));
+            const struct redlock_round before = round;
+            assert_false(redlock_round_vote(&round, 1, (redlock_vote_kind)second));
+            assert_memory_equal(&round, &before, sizeof round);
+        }
+}
+
+static void who_was_not_asked_has_no_vote(void **state) {
+    (void)state;
+    struct redlock_round round;
+    redlock_round_start(&round, 3, 3);
+    assert_false(redlock_round_vote(&round, 2, REDLOCK_VOTE_GRANTED));
+    assert_int_equal(round.granted, 0);
+    assert_int_equal(round.abstained, 4);
+}
+
+static void pending_is_no_vote(void **state) {
+    (void)state;
+    struct redlock_round round;
+    redlock_round_start(&round, 3, 7);
+    assert_false(redlock_round_vote(&round, 0, REDLOCK_VOTE_PENDING));
+    assert_int_equal(redlock_round_pending(&round), 7);
+}
+
+/* All sixteen sets of grants of up to four nodes, the others having denied: no quorum but a true majority. */
+static void every_mask_of_grants(void **state) {
+    (void)state;
+    for (unsigned n = 1; n <= 4; n++)
+        for (unsigned mask = 0; mask < 1u << n; mask++) {
+            struct redlock_round round;
+            redlock_round_start(&round, n, redlock_nodes_all(n));
+            unsigned granted = 0;
+            for (unsigned i = 0; i < n; i++) {
+                const bool grants = (mask >> i & 1) != 0;
+                granted += grants;
+                assert_true(redlock_round_vote(&round, i, grants ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED));
+            }
+            assert_int_equal(round.granted, mask);
+            assert_int_equal(redlock_round_outcome(&round), 2 * granted > n ? REDLOCK_ROUND_WON : REDLOCK_ROUND_LOST);
+        }
+}
+
+/* R5: a tie is lost at once, with the vote that makes it one. */
+static void a_tie_is_lost_at_once(void **state) {
+    (void)state;
+    struct redlock_round round;
+    redlock_round_start(&round, 2, 3);
+    redlock_round_vote(&round, 0, REDLOCK_VOTE_DENIED);
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    redlock_round_start(&round, 4, 15);
+    redlock_round_vote(&round, 0, REDLOCK_VOTE_GRANTED);
+    redlock_round_vote(&round, 1, REDLOCK_VOTE_DENIED);
+    redlock_round_vote(&round, 2, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
+    redlock_round_vote(&round, 3, REDLOCK_VOTE_DENIED);
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    assert_true(redlock_round_answered(&round));
+}
+
+/* Could the nodes in `votes` still come out as WON (or not WON), whatever the pending ones say? By trying it out. */
+static void completions(const int *votes, unsigned n, unsigned i, unsigned granted, bool *can_win, bool *can_lose) {
+    if (i == n) {
+        *(2 * granted > n ? can_win : can_lose) = true;
+        return;
+    }
+    if (votes[i] == REDLOCK_VOTE_PENDING || votes[i] == REDLOCK_VOTE_GRANTED)
+        completions(votes, n, i + 1, granted + 1, can_win, can_lose);
+    if (votes[i] != REDLOCK_VOTE_GRANTED)
+        completions(votes, n, i + 1, granted, can_win, can_lose);
+}
+
+static unsigned how_many(const int *votes, unsigned n, int kind) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < n; i++)
+        count += votes[i] == kind;
+    return count;
+}
+
+static void check_against_oracle(const struct redlock_round *round, const int *votes, unsigned n) {
+    bool can_win = false, can_lose = false;
+    completions(votes, n, 0, 0, &can_win, &can_lose);
+    const enum redlock_outcome expected =
+        can_win && can_lose ? REDLOCK_ROUND_PENDING : (can_win ? REDLOCK_ROUND_WON : REDLOCK_ROUND_LOST);
+    assert_int_equal(redlock_round_outcome(round), expected);
+    const unsigned granted = how_many(votes, n, REDLOCK_VOTE_GRANTED), denied = how_many(votes, n, REDLOCK_VOTE_DENIED);
+    const unsigned pending = how_many(votes, n, REDLOCK_VOTE_PENDING);
+    assert_int_equal(redlock_nodes_count(redlock_round_pending(round)), pending);
+    assert_int_equal(redlock_round_answered(round), 2 * (granted + denied + pending) > n);
+    assert_int_equal(redlock_round_answered_by_now(round), 2 * (granted + denied) > n);
+    const redlock_nodes all[] = {round->granted, round->denied,    round->failed,
+                                 round->unknown, round->abstained, redlock_round_pending(round)};
+    redlock_nodes seen = 0;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        assert_int_equal(seen & all[i], 0);
+        seen |= all[i];
+    }
+    assert_int_equal(seen, round->all);
+}
+
+static void every_set_of_votes(void **state) {
+    (void)state;
+    for (unsigned n = 1; n <= 5; n++) {
+        unsigned cases = 1;
+        for (unsigned i = 0; i < n; i++)
+            cases *= KINDS;
+        for (unsigned c = 0; c < cases; c++) {
+            int votes[5];
+            struct redlock_round round;
+            redlock_round_start(&round, n, redlock_nodes_all(n));
+            unsigned rest = c;
+            for (unsigned i = 0; i < n; i++, rest /= KINDS) {
+                votes[i] = (int)(rest % KINDS);
+                redlock_round_vote(&round, i, (redlock_vote_kind)votes[i]);
+            }
+            check_against_oracle(&round, votes, n);
+        }
+    }
+}
+
+static unsigned orders_seen;
+
+/* Every order in which the nodes can vote, and everything they can say: the outcome is the oracle's after each vote,
+ * and never changes once it is made. */
+static void next_vote(struct redlock_round round, int *votes, unsigned n, enum redlock_outcome before) {
+    check_against_oracle(&round, votes, n);
+    const enum redlock_outcome now = redlock_round_outcome(&round);
+    if (before != REDLOCK_ROUND_PENDING)
+        assert_int_equal(now, before);
+    orders_seen += redlock_round_pending(&round) == 0;
+    for (unsigned i = 0; i < n; i++)
+        for (int kind = REDLOCK_VOTE_GRANTED; votes[i] == REDLOCK_VOTE_PENDING && kind < REDLOCK_VOTE_ABSTAINED;
+             kind++) {
+            struct redlock_round after = round;
+            assert_true(redlock_round_vote(&after, i, (redlock_vote_kind)kind));
+            votes[i] = kind;
+            next_vote(after, votes, n, now);
+            votes[i] = REDLOCK_VOTE_PENDING;
+        }
+}
+
+static void every_order_of_votes(void **state) {
+    (void)state;
+    static const unsigned expected[] = {0, 4, 2 * 16, 6 * 64, 24 * 256};
+    for (unsigned n = 1; n <= 4; n++) {
+        struct redlock_round round;
+        int votes[4] = {0};
+        redlock_round_start(&round, n, redlock_nodes_all(n));
+        orders_seen = 0;
+        next_vote(round, votes, n, REDLOCK_ROUND_PENDING);
+        assert_int_equal(orders_seen, expected[n]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sets),
+        cmocka_unit_test(quorum_is_the_smallest_majority),
+        cmocka_unit_test(a_round_starts_with_those_asked_pending),
+        cmocka_unit_test(the_first_vote_counts),
+        cmocka_unit_test(who_was_not_asked_has_no_vote),
+        cmocka_unit_test(pending_is_no_vote),
+        cmocka_unit_test(every_mask_of_grants),
+        cmocka_unit_test(a_tie_is_lost_at_once),
+        cmocka_unit_test(every_set_of_votes),
+        cmocka_unit_test(every_order_of_votes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
