@@ -1,4 +1,5 @@
 /* The tool `redlock`: reads the command line and hands it to a command. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -26,6 +27,19 @@ static int run_command(struct tool_session *session) {
     return TOOL_EXIT_USAGE;
 }
 
+/*
+ * A closed standard descriptor would be given to the next file that is opened, a node's socket, and what is printed would
+ * go there. Opened the wrong way round, so that using it fails as it would have.
+ */
+static void fill_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0) {
+            /* open() takes the lowest free number, which is fd. */
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
 /* Ends our process group as the terminal would have; comes back where that is held up. */
 static void raise_for_group(int number) {
     prctl(PR_SET_DUMPABLE, 0); /* SIGQUIT: no core of ours */
@@ -37,6 +51,7 @@ int main(int argc, char **argv) {
     struct tool_signals signals;
     struct tool_options options;
     struct tool_session session;
+    fill_standard_descriptors();
     tool_signals_begin(&signals);
     int status = tool_options_parse(argc, argv, &options);
     if (status == 0 && options.help) {

@@ -1,0 +1,20 @@
+# Tests of the tool: its parts with cmocka, the whole by shell scripts with redis-servers of their own.
+add_executable(tool_parts tool_parts.c)
+target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA)
+set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
+target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR})
+target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c)
+add_test(NAME tool_parts COMMAND tool_parts)
+set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
+
+# A terminal for a program that wants one.
+add_executable(tool_terminal tool_terminal.c)
+target_link_libraries(tool_terminal PRIVATE redlock_flags)
+
+foreach(name usage locks run loss faults terminal)
+  add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
+  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool"
+    ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>")
+endforeach()
+add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)
+set_tests_properties(demo PROPERTIES TIMEOUT 180 LABELS "integration;tool")

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The tool with nodes that are dead, hung, refused or wrong: a minority does not matter, a majority is told clearly.
+# shellcheck source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 5
+kill_node 1
+kill_node 3
+
+# Two of five are down: everything works.
+expect 0 tool acquire -t 1m resource
+token=$(cat "$out")
+expect 75 tool acquire resource
+expect 0 tool extend -t 1m resource "$token"
+expect 0 tool status resource
+says "$out" "^127.0.0.1:${ports[1]} +(WAITING|CONNECTING) +- +- +- +- +.*refused"
+says "$out" '^3 of 5 nodes ready'
+says "$out" "^resource: held by $token on 3 of 5 nodes"
+says "$out" "^  127.0.0.1:${ports[3]}: no answer: .*refused"
+expect 0 tool --json status resource
+json '.ready == 3 and ([.nodes[] | select(.state != "READY" and (.error | test("refused")) and .uptime_s == null)] | length == 2)'
+json '[.resources[0].votes[] | select(.vote == "FAILED" and (.error | length) > 0)] | length == 2'
+expect 0 tool release resource "$token"
+expect 0 tool run resource -- true
+expect 0 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 -v status
+says "$err" '^redlock: (debug|info|warning): '
+
+# One more hangs: there is no quorum, whatever is asked, and each node says why.
+hang_node 0
+node_timeout=300
+connect_timeout=300ms
+expect 69 tool acquire resource
+says_nothing "$out"
+says "$err" "^redlock: .*'resource'.*no quorum"
+says "$err" "127.0.0.1:${ports[0]}: "
+says "$err" "127.0.0.1:${ports[1]}: .*refused"
+expect 69 tool --json acquire resource
+says_nothing "$err"
+json '.error == "NO_QUORUM" and .resource == "resource" and (.votes | length) == 5'
+json '[.votes[] | select(.error | test("refused"))] | length == 2'
+expect 69 tool acquire -w 500ms resource
+expect 69 tool run resource -- touch "$work/ran"
+is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
+expect 69 tool extend -t 1s resource "$token"
+says "$err" 'no quorum'
+expect 69 tool release resource "$token"
+says "$err" 'no quorum'
+expect 69 tool status resource
+says "$out" '^2 of 5 nodes ready; a quorum is 3: locks cannot be taken'
+says "$out" '^resource: unknown: 2 of 5 nodes answered'
+expect 69 tool --json status resource
+json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].verdict == "unknown"'
+expect 69 tool -q acquire resource
+says_nothing "$err"
+
+# It comes back while somebody waits.
+"$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w 1m resource >"$out" 2>"$err" &
+waiter=$!
+eventually grep -q resource "$err"
+wake_node 0
+wait $waiter
+is 'the status of the waiter' $? 0
+says "$out" '^[0-9a-f]{32}$'
+
+# Passwords, databases, sockets; and no password in any output.
+node_timeout=5000
+connect_timeout=10s
+ports=() pids_before=("${pids[@]}") pids=() nodes=
+start_node --requirepass hunter2
+start_node --requirepass hunter2
+start_node
+secret="redis://:hunter2@127.0.0.1:${ports[0]}/2,redis://127.0.0.1:${ports[1]},unix://$work/${ports[2]}/socket"
+expect 0 "$REDLOCK_TOOL" -v -n "$secret" --node-timeout 5000 acquire -t 1m guarded
+never_says "$out" hunter2
+never_says "$err" hunter2
+is 'the key in database 2' "$(redis 0 --no-auth-warning -a hunter2 -n 2 exists guarded)" 1
+expect 0 "$REDLOCK_TOOL" -v -n "$secret" --node-timeout 5000 status guarded
+says "$out" "^127.0.0.1:${ports[1]} +UNUSABLE .*[Pp]assword|NOAUTH|[Aa]uth"
+says "$out" "^2 of 3 nodes ready"
+never_says "$out" hunter2
+never_says "$err" hunter2
+expect 69 "$REDLOCK_TOOL" -v -n "${secret//hunter2/wrong7}" --node-timeout 5000 acquire guarded
+never_says "$err" wrong7
+says "$err" 'WRONGPASS|[Pp]assword'
+
+# The same server twice; a replica; a name that does not resolve.
+expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[2]},unix://$work/${ports[2]}/socket" --node-timeout 5000 acquire twice
+says "$err" 'same'
+start_node --replicaof 127.0.0.1 "${ports[2]}"
+expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[3]}" --node-timeout 5000 status
+says "$out" 'UNUSABLE .*replica'
+expect 69 "$REDLOCK_TOOL" -n "name.invalid:6379" --node-timeout 5000 --connect-timeout 20s status
+says "$out" "^name.invalid:6379 +(WAITING|CONNECTING) .*(resolve|known|name)"
+start_node --maxmemory 10mb --maxmemory-policy allkeys-lru
+expect 0 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[4]}" --node-timeout 5000 --connect-timeout 10s status
+says "$out" 'READY .*allkeys-lru'
+pids+=("${pids_before[@]}")
+finish

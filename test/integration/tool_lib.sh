@@ -1,0 +1,191 @@
+# What the tests of the tool share: real redis-servers, running the tool, checking what it said. Sourced by bash.
+# shellcheck shell=bash disable=SC2119,SC2120,SC2034
+set -uo pipefail
+
+REDLOCK_TOOL=${REDLOCK_TOOL:?the path of the tool}
+work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-tool.XXXXXX")
+ports=()   # of the nodes, in order
+pids=()    # likewise; empty once killed
+nodes=     # as -n takes them
+failures=0
+checks=0
+status=0   # of the last command under `expect`, with what it wrote:
+out=$work/out
+err=$work/err
+
+# Ends everything that this test started, by pid.
+clean_up() {
+    local pid
+    for pid in "${pids[@]}" $(jobs -p); do
+        if [[ -n $pid ]]; then
+            kill -CONT "$pid" 2>/dev/null
+            kill -KILL "$pid" 2>/dev/null
+        fi
+    done
+    wait 2>/dev/null
+    rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED at line %s: %s\n' "${BASH_LINENO[1]}" "$*"
+    if [[ -s $out || -s $err ]]; then
+        printf -- '--- standard output\n%s\n--- standard error\n%s\n---\n' "$(cat "$out" 2>/dev/null)" "$(cat "$err" 2>/dev/null)"
+    fi
+}
+
+# The last line of every test.
+finish() {
+    printf '%d checks, %d failures\n' "$checks" "$failures"
+    exit $((failures != 0))
+}
+
+# eventually COMMAND… : until it succeeds, for at most 30 s.
+eventually() {
+    local deadline=$((SECONDS + 30))
+    checks=$((checks + 1))
+    until "$@" >/dev/null 2>&1; do
+        if ((SECONDS > deadline)); then
+            fail "never came true in 30 s: $*"
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+# try_server PORT [redis-server arguments…] : sets started to the pid, or fails if it ends, as when the port is taken.
+try_server() {
+    local port=$1 deadline=$((SECONDS + 30))
+    shift
+    mkdir -p "$work/$port"
+    redis-server --port "$port" --bind 127.0.0.1 --dir "$work/$port" --save '' --appendonly no --daemonize no \
+        --unixsocket "$work/$port/socket" "$@" >"$work/$port/log" 2>&1 &
+    started=$!
+    disown "$started" # its death is no news for this shell
+    while kill -0 "$started" 2>/dev/null && ((SECONDS <= deadline)); do
+        # Over the socket in its own folder: what answers at the port may be somebody else's.
+        case $(redis-cli -s "$work/$port/socket" ping 2>&1) in
+        PONG | *NOAUTH* | *LOADING*) return 0 ;;
+        esac
+        sleep 0.02
+    done
+    kill -KILL "$started" 2>/dev/null
+    return 1
+}
+
+# start_node [redis-server arguments…] : on a free loopback port; adds to ports, pids and nodes.
+start_node() {
+    local try port
+    for ((try = 0; try < 50; try++)); do
+        port=$((10000 + RANDOM % 20000))
+        if try_server "$port" "$@"; then
+            ports+=("$port")
+            pids+=("$started")
+            nodes+=${nodes:+,}127.0.0.1:$port
+            return 0
+        fi
+    done
+    echo "no redis-server could be started; the last one said:"
+    cat "$work/$port/log"
+    exit 1
+}
+
+start_nodes() {
+    local i
+    for ((i = 0; i < $1; i++)); do
+        start_node
+    done
+}
+
+# redis INDEX ARGUMENTS… : redis-cli at a node.
+redis() {
+    local port=${ports[$1]}
+    shift
+    redis-cli -s "$work/$port/socket" "$@"
+}
+
+kill_node() {
+    kill -KILL "${pids[$1]}"
+    eventually gone "${pids[$1]}"
+    pids[$1]=
+}
+
+hang_node() {
+    kill -STOP "${pids[$1]}"
+}
+
+wake_node() {
+    kill -CONT "${pids[$1]}"
+}
+
+# gone PID : it has ended (a zombie has).
+gone() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    stat=${stat##*) }
+    [[ ${stat:0:1} == Z ]]
+}
+
+# keys_left RESOURCE : on how many of the nodes that are up it is held.
+keys_left() {
+    local i count=0
+    for i in "${!ports[@]}"; do
+        if [[ -n ${pids[$i]} && $(redis "$i" exists "$1") == 1 ]]; then
+            count=$((count + 1))
+        fi
+    done
+    echo "$count"
+}
+
+no_keys_left() {
+    [[ $(keys_left "$1") == 0 ]]
+}
+
+# tool ARGUMENTS… : on the nodes of this test, patient with a loaded machine.
+tool() {
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout "${node_timeout:-5000}" --connect-timeout "${connect_timeout:-10s}" "$@"
+}
+
+# expect STATUS COMMAND… : runs it; sets status, fills the files out and err.
+expect() {
+    local wanted=$1
+    shift
+    checks=$((checks + 1))
+    "$@" >"$out" 2>"$err" </dev/null
+    status=$?
+    if [[ $status != "$wanted" ]]; then
+        fail "$* ended with $status, not $wanted"
+    fi
+}
+
+# says FILE PATTERN : an extended regular expression.
+says() {
+    checks=$((checks + 1))
+    grep -Eq -- "$2" "$1" || fail "$(basename "$1") does not say: $2"
+}
+
+says_nothing() {
+    checks=$((checks + 1))
+    [[ ! -s $1 ]] || fail "$(basename "$1") is not empty"
+}
+
+never_says() {
+    checks=$((checks + 1))
+    if grep -Fq -- "$2" "$1"; then
+        fail "$(basename "$1") says: $2"
+    fi
+}
+
+# is WHAT GOT WANTED
+is() {
+    checks=$((checks + 1))
+    [[ $2 == "$3" ]] || fail "$1 is '$2', not '$3'"
+}
+
+# json FILTER : jq finds it true of what stands in out.
+json() {
+    checks=$((checks + 1))
+    jq -e "$1" "${2:-$out}" >/dev/null 2>&1 || fail "the JSON is wrong or is none: $1"
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# acquire, extend, release and status on five healthy nodes: what they do, print and return, for people and as JSON.
+# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# shellcheck source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 5
+
+# acquire: the token alone, at every node, with the ttl asked for.
+expect 0 tool acquire -t 1m backup
+token=$(cat "$out")
+says "$out" '^[0-9a-f]{32}$'
+is 'the number of lines' "$(wc -l <"$out")" 1
+says_nothing "$err"
+for i in 0 1 2 3 4; do
+    eventually test "$(redis $i get backup)" = "$token"
+    ttl=$(redis $i pttl backup)
+    checks=$((checks + 1))
+    ((ttl > 0 && ttl <= 60000)) || fail "the ttl at node $i is $ttl ms"
+done
+
+# A rival is refused, and leaves everything as it was.
+expect 75 tool acquire backup
+says_nothing "$out"
+says "$err" "^redlock: .*'backup'.*held by others"
+is 'the number of lines' "$(wc -l <"$err")" 1
+never_says "$err" "$token"
+is 'the value' "$(redis 0 get backup)" "$token"
+expect 75 tool -q acquire backup
+says_nothing "$err"
+expect 75 tool --json acquire backup
+says_nothing "$err"
+json '.error == "CONTENDED" and .resource == "backup" and (.message | length) > 20'
+json '[.votes[] | select(.vote == "DENIED" and .latency_us > 0)] | length >= 3'
+json '.votes | length == 5'
+
+# status tells who holds it.
+expect 0 tool status backup nobody
+says "$out" "^NODE +STATE +VERSION +ROLE +UPTIME +ROUND TRIP"
+says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +[0-9]+\.[0-9]s|[0-9]+m [0-9]+s +[0-9.]+ms$"
+says "$out" "^5 of 5 nodes ready; a quorum is 3: locks can be taken"
+says "$out" "^backup: held by $token on 5 of 5 nodes, for [0-9.]+s$"
+says "$out" "^  127.0.0.1:${ports[4]}: held by $token, for [0-9.]+s$"
+says "$out" "^nobody: free on 5 of 5 nodes$"
+says "$out" "^  127.0.0.1:${ports[2]}: free$"
+expect 0 tool --json status backup nobody
+json '.ready == 5 and .quorum == 3 and (has("error") | not)'
+json '.nodes | length == 5'
+json '[.nodes[] | select(.state == "READY" and .role == "master" and .uptime_s >= 0 and .round_trip_us > 0 and .error == "")] | length == 5'
+json ".resources[0] | .resource == \"backup\" and .verdict == \"held\" and .token == \"$token\" and .held_on == 5"
+json '.resources[0] | .remaining_ms > 0 and .remaining_ms <= 60000'
+json "[.resources[0].votes[] | select(.holder == \"$token\" and .holder_ttl_ms > 0)] | length == 5"
+json '.resources[1] | .verdict == "free" and .free_on == 5 and (has("token") | not)'
+expect 0 tool -q status backup
+says_nothing "$out"
+
+# extend: by its token only.
+expect 0 tool extend -t 5m backup "$token"
+says "$out" '^backup: extended; valid for 4m [0-9]+s$'
+for i in 0 1 2 3 4; do
+    eventually test "$(redis $i pttl backup)" -gt 60000
+done
+expect 0 tool --json extend -t 5m backup "$token"
+json ".resource == \"backup\" and .token == \"$token\" and .validity_ms > 60000 and .validity_ms < 300000"
+json '[.votes[] | select(.vote == "GRANTED")] | length >= 3'
+expect 0 tool -q extend -t 5m backup "$token"
+says_nothing "$out"
+expect 76 tool extend -t 10m backup 00112233445566778899aabbccddeeff
+says_nothing "$out"
+says "$err" '^redlock: .*lost'
+expect 76 tool --json extend -t 10m nobody "$token"
+json '.error == "LOST" and ([.votes[] | select(.vote == "DENIED")] | length >= 3)'
+is 'keys of nobody' "$(keys_left nobody)" 0
+is 'the value' "$(redis 0 get backup)" "$token"
+
+# release: by its token only.
+expect 76 tool release backup 00112233445566778899aabbccddeeff
+says "$err" '^redlock: .*lost'
+is 'keys after a stranger released' "$(keys_left backup)" 5
+expect 0 tool release backup "$token"
+says "$out" '^backup: released$'
+eventually no_keys_left backup
+expect 76 tool --json release backup "$token"
+json '.error == "LOST" and .resource == "backup"'
+expect 0 tool --json acquire backup
+json '.resource == "backup" and (.token | test("^[0-9a-f]{32}$")) and .validity_ms > 0 and .validity_ms < 9900'
+json '[.votes[] | select(.vote == "GRANTED" and .latency_us > 0 and .error == "")] | length >= 3'
+second=$(jq -r .token "$out")
+checks=$((checks + 1))
+[[ $second != "$token" ]] || fail 'the same token twice'
+expect 0 tool -q release backup "$second"
+says_nothing "$out"
+expect 0 tool acquire again
+expect 0 tool --json release again "$(cat "$out")"
+json '.resource == "again"'
+
+# The wait: until the rival's ttl has ended, or the time is over.
+expect 0 tool acquire -t 1s waited
+expect 0 tool acquire -w 30s waited
+expect 0 tool acquire -t 1h contended
+expect 75 tool acquire -w 300ms contended
+says "$err" 'held by others'
+expect 75 tool acquire -w 0 contended
+
+# A signal ends the wait; nothing is left behind. (A shell's background job ignores SIGINT, unless told not to.)
+for signal in INT TERM HUP QUIT; do
+    number=$(kill -l $signal)
+    env --default-signal=INT,QUIT "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w forever contended >"$out" 2>"$err" &
+    waiter=$!
+    eventually grep -q contended "$err"
+    kill -s $signal $waiter
+    wait $waiter
+    is "the exit status after SIG$signal" $? $((128 + number))
+    says_nothing "$out"
+    says "$err" "^redlock: stopped by signal $number"
+done
+is 'the keys that another holds' "$(keys_left contended)" 5
+
+# Names that need care: odd bytes, dashes, options after the operands, = and joined forms.
+odd=$'a "b\\\n\e[31m\xff\xc3\xbc'
+expect 0 tool --json acquire "$odd"
+json '.resource == "a \"b\\\n\u001b[31m\ufffd\u00fc"'
+odd_token=$(jq -r .token "$out")
+is 'the key verbatim' "$(redis 0 exists "$odd")" 1
+expect 0 tool status "$odd"
+never_says "$out" $'\e'
+says "$out" '\\x1b\[31m\\xff'
+expect 75 tool acquire "$odd"
+never_says "$err" $'\e'
+expect 0 tool release "$odd" "$odd_token"
+expect 0 tool acquire -- --dashed
+expect 0 tool release -- --dashed "$(cat "$out")"
+expect 0 tool acquire --ttl=1m later --json
+json '.validity_ms > 10000'
+expect 0 tool acquire -qt1m joined
+says "$out" '^[0-9a-f]{32}$'
+expect 0 env REDLOCK_NODES="$nodes" "$REDLOCK_TOOL" --node-timeout 5s acquire from-environment
+expect 0 "$REDLOCK_TOOL" status --nodes="$nodes" --connect-timeout 10s
+
+# A foreign token of any bytes; a key without ttl; a key that is no lock.
+for i in 0 1 2; do
+    redis $i set foreign $'\x01\xfe"' >/dev/null
+done
+expect 0 tool status foreign
+says "$out" '^foreign: held by \\x01\\xfe" on 3 of 5 nodes, for ever \(no ttl\)$'
+expect 0 tool --json status foreign
+json '.resources[0] | .verdict == "held" and .remaining_ms == null and .held_on == 3 and .free_on == 2'
+for i in 0 1 2 3 4; do
+    redis $i set split "token$((i / 2))" px 60000 >/dev/null
+done
+expect 0 tool status split
+says "$out" '^split: split: no token is on a quorum'
+expect 0 tool --json status split
+json '.resources[0] | .verdict == "split" and .held_on == 2 and (has("token") | not)'
+redis 0 set leftover x px 60000 >/dev/null
+expect 0 tool --json status leftover
+json '.resources[0] | .verdict == "free" and .held_on == 1 and .free_on == 4'
+expect 0 tool acquire leftover
+
+# A token that nobody could read is no lock: standard output is full, or closed.
+expect 74 bash -c '"$0" "$@" >/dev/full' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire unread
+says "$err" '^redlock: cannot write to standard output: No space left'
+eventually no_keys_left unread
+expect 74 bash -c '"$0" "$@" >&-' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire unread
+eventually no_keys_left unread
+expect 74 bash -c '"$0" "$@" >/dev/full' "$REDLOCK_TOOL" --help
+
+# Nothing is left of the ttl: the nodes answered too late for it.
+expect 69 tool acquire -t 1ms quick
+says "$err" 'too slow.*longer ttl'
+eventually no_keys_left quick
+finish

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# redlock run when the lease is lost: the command is told in time and does not go on, and the status is 76.
+# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# shellcheck source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 5
+seen=$work/seen
+node_timeout=500
+
+# started ARGUMENTS… : as in tool_run.sh.
+started() {
+    rm -f "$seen"*
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 500 run "$@" >"$out" 2>"$err" &
+    runner=$!
+    eventually grep -q ready "$seen"
+}
+
+hang_all() {
+    for i in 0 1 2 3 4; do
+        hang_node $i
+    done
+}
+
+wake_all() {
+    for i in 0 1 2 3 4; do
+        wake_node $i
+    done
+}
+
+# ended STATUS : the tool ends by itself, with this status.
+ended() {
+    eventually gone $runner
+    wait $runner
+    is 'the exit status' $? "$1"
+}
+
+# Every node hangs: nobody answers, and yet the command is told, by our own clock.
+started -t 2s hung -- bash -c 'trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+hang_all
+eventually grep -q told "$seen"
+ended 76
+says "$err" "^redlock: the lease on 'hung' is lost: .*SIGTERM, and SIGKILL follows in 5.0s"
+is 'the number of lines' "$(wc -l <"$err")" 1
+wake_all
+
+# A command that does not listen is killed at the end of the grace, with all of its process group.
+started -t 2s --grace 300ms deaf -- bash -c \
+    'trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+hang_all
+ended 76
+eventually gone "$(cat "$seen.pid")"
+eventually gone "$(cat "$seen.other")"
+wake_all
+
+# So is what a command leaves behind in its group, and one that is stopped.
+started -t 2s --grace 300ms left -- bash -c \
+    '(trap "" TERM; exec sleep 1000) & echo $! >"$0.other"; echo ready >>"$0"; exec sleep 1000' "$seen"
+hang_all
+ended 76
+eventually gone "$(cat "$seen.other")"
+wake_all
+started -t 2s stopped -- bash -c 'trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"' "$seen"
+hang_all
+eventually grep -q told "$seen"
+ended 76
+never_says "$seen" 'went on'
+wake_all
+
+# Somebody deletes the key, or takes it: noticed at the next renewal, long before the ttl ends.
+started -t 9s deleted -- bash -c 'trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+for i in 0 1 2; do
+    redis $i del deleted >/dev/null
+done
+eventually grep -q told "$seen"
+ended 76
+says "$err" 'lost'
+started -t 9s taken -- bash -c 'trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+for i in 0 1 2; do
+    redis $i set taken thief >/dev/null
+done
+eventually grep -q told "$seen"
+ended 76
+is "the thief's key" "$(redis 1 get taken)" thief
+
+# JSON goes to standard error, for standard output is the command's.
+started --json -t 2s hung -- bash -c 'trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+hang_all
+ended 76
+json '.error == "LOST" and .resource == "hung"' "$err"
+wake_all
+
+# The renewal is capped.
+expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000
+says "$err" 'lost'
+
+# The command ended well, but at the release the lock is no longer ours: it may have overlapped.
+expect 76 tool run unnoticed -- bash -c "for p in ${ports[0]} ${ports[1]} ${ports[2]}; do redis-cli -p \$p del unnoticed; done"
+says "$err" '^redlock: .*lost'
+# A quorum does not answer the release: nothing says that the lock was lost, so the command's status stands.
+expect 7 tool run unreleased -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids[2]}; exit 7"
+says "$err" '^redlock: .*no quorum'
+says "$err" 'exit status stands'
+wake_all
+finish

@@ -1,0 +1,157 @@
+/* The tool's parts that need no nodes: times, text for terminals, JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "duration.h"
+#include "json.h"
+#include "text.h"
+
+static void durations_are_read(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum tool_duration_error error;
+        int64_t ms;
+    } cases[] = {
+        {"500ms", TOOL_DURATION_OK, 500},
+        {"10s", TOOL_DURATION_OK, 10000},
+        {"2m", TOOL_DURATION_OK, 120000},
+        {"1h", TOOL_DURATION_OK, 3600000},
+        {"0", TOOL_DURATION_OK, 0},
+        {"0s", TOOL_DURATION_OK, 0},
+        {"007s", TOOL_DURATION_OK, 7000},
+        {"9223372036854775807ms", TOOL_DURATION_OK, INT64_MAX},
+        {"9223372036854775s", TOOL_DURATION_OK, INT64_C(9223372036854775000)},
+        {"10", TOOL_DURATION_NO_UNIT, 0},
+        {"", TOOL_DURATION_MALFORMED, 0},
+        {"s", TOOL_DURATION_MALFORMED, 0},
+        {"-1s", TOOL_DURATION_MALFORMED, 0},
+        {"+1s", TOOL_DURATION_MALFORMED, 0},
+        {" 1s", TOOL_DURATION_MALFORMED, 0},
+        {"1s ", TOOL_DURATION_MALFORMED, 0},
+        {"1.5s", TOOL_DURATION_MALFORMED, 0},
+        {"1S", TOOL_DURATION_MALFORMED, 0},
+        {"1us", TOOL_DURATION_MALFORMED, 0},
+        {"9223372036854775808ms", TOOL_DURATION_TOO_LONG, 0},
+        {"9223372036854776s", TOOL_DURATION_TOO_LONG, 0},
+        {"99999999999999999999999h", TOOL_DURATION_TOO_LONG, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t ms = -7;
+        enum tool_duration_error error = tool_duration_parse(cases[i].text, &ms);
+        if (error != cases[i].error || (error == TOOL_DURATION_OK && ms != cases[i].ms)) {
+            fail_msg("'%s' gave error %d and %lld ms", cases[i].text, (int)error, (long long)ms);
+        }
+    }
+}
+
+static void durations_are_written(void **state) {
+    (void)state;
+    static const struct {
+        int64_t ms;
+        const char *text;
+    } cases[] = {{0, "0ms"},          {999, "999ms"},      {1000, "1.0s"},        {8299, "8.2s"},
+                 {59999, "59.9s"},    {60000, "1m 0s"},    {125000, "2m 5s"},     {3599999, "59m 59s"},
+                 {11040000, "3h 4m"}, {86400000, "1d 0h"}, {1047600000, "12d 3h"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char buffer[32];
+        assert_string_equal(tool_duration_format(cases[i].ms, buffer, sizeof buffer), cases[i].text);
+    }
+}
+
+/* What a writer wrote; to be freed. */
+static char *written(void (*write)(FILE *out, const char *text), const char *text) {
+    char *buffer = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&buffer, &size);
+    assert_non_null(out);
+    write(out, text);
+    assert_int_equal(fclose(out), 0);
+    return buffer;
+}
+
+static void write_json(FILE *out, const char *text) {
+    struct tool_json json = {.out = out};
+    tool_json_string(&json, NULL, text);
+}
+
+static const struct {
+    const char *text;
+    const char *terminal;
+    const char *json;
+} texts[] = {
+    {"plain", "plain", "\"plain\""},
+    {"", "", "\"\""},
+    {"a\"b\\c", "a\"b\\c", "\"a\\\"b\\\\c\""},
+    {"\x1b[31m\n\t\x7f", "\\x1b[31m\\x0a\\x09\\x7f", "\"\\u001b[31m\\u000a\\u0009\\u007f\""},
+    {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
+    {"\xe2\x82\xac \xf0\x9f\x94\x92", "\xe2\x82\xac \xf0\x9f\x94\x92", "\"\xe2\x82\xac \xf0\x9f\x94\x92\""},
+    {"\xc2\x9b", "\\xc2\\x9b", "\"\xc2\x9b\""},                                       /* a C1 control */
+    {"\xff", "\\xff", "\"\\ufffd\""},                                                 /* never in UTF-8 */
+    {"\xc3", "\\xc3", "\"\\ufffd\""},                                                 /* cut off */
+    {"\xe2\x82", "\\xe2\\x82", "\"\\ufffd\\ufffd\""},                                 /* cut off */
+    {"\xc0\x80", "\\xc0\\x80", "\"\\ufffd\\ufffd\""},                                 /* overlong */
+    {"\xe0\x80\x80", "\\xe0\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\""},                 /* overlong */
+    {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\ufffd\\ufffd\\ufffd\""},                 /* a surrogate */
+    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* past U+10FFFF */
+    {"\xf0\x9f\x94x", "\\xf0\\x9f\\x94x", "\"\\ufffd\\ufffd\\ufffdx\""},
+};
+
+static void text_is_safe_for_a_terminal(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *got = written(tool_print_safe, texts[i].text);
+        assert_string_equal(got, texts[i].terminal);
+        free(got);
+    }
+    assert_int_equal(tool_safe_width("gr\xc3\xbc\xc3\x9f"), 4);
+    assert_int_equal(tool_safe_width("a\nb\xff"), 10);
+    assert_int_equal(tool_safe_width("\xc2\x9b"), 8);
+}
+
+static void text_is_escaped_in_json(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *got = written(write_json, texts[i].text);
+        assert_string_equal(got, texts[i].json);
+        free(got);
+    }
+}
+
+static void write_object(FILE *out, const char *text) {
+    struct tool_json json = {.out = out};
+    tool_json_open(&json, NULL, '{');
+    tool_json_open(&json, "none", '[');
+    tool_json_close(&json, ']');
+    tool_json_open(&json, "some", '[');
+    tool_json_open(&json, NULL, '{');
+    tool_json_close(&json, '}');
+    tool_json_number(&json, NULL, INT64_MIN);
+    tool_json_null(&json, NULL);
+    tool_json_close(&json, ']');
+    tool_json_string(&json, text, text);
+    tool_json_number(&json, "n", 7);
+    tool_json_close(&json, '}');
+}
+
+static void json_has_its_commas(void **state) {
+    (void)state;
+    char *got = written(write_object, "k\"");
+    assert_string_equal(got, "{\"none\":[],\"some\":[{},-9223372036854775808,null],\"k\\\"\":\"k\\\"\",\"n\":7}");
+    free(got);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(durations_are_read),          cmocka_unit_test(durations_are_written),
+        cmocka_unit_test(text_is_safe_for_a_terminal), cmocka_unit_test(text_is_escaped_in_json),
+        cmocka_unit_test(json_has_its_commas),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

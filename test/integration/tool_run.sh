@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# redlock run on healthy nodes: the command's environment, signals, descriptors and exit status; the lock around it.
+# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# shellcheck source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 5
+seen=$work/seen
+
+# The lock is held while the command runs, renewed, and gone after it.
+expect 0 tool run job -- redis-cli -p "${ports[0]}" get job
+held=$(cat "$out")
+says "$out" '^[0-9a-f]{32}$'
+says_nothing "$err"
+eventually no_keys_left job
+expect 0 tool run job -- sh -c 'echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_VALIDITY_MS"'
+says "$out" '^job [0-9a-f]{32} 2[0-9]{4}$'
+never_says "$out" "$held"
+expect 0 tool run -t 1s job -- bash -c "
+    for ((i = 0; i < 300; i++)); do
+        [[ \$(redis-cli -p ${ports[1]} get job) == \$REDLOCK_TOKEN ]] || exit 1
+        sleep 0.01
+    done"
+expect 0 tool run job -- "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire another
+expect 75 tool run job -- "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire job
+expect 0 bash -c 'echo through | "$0" "$@" 2>&1' "$REDLOCK_TOOL" -n "$nodes" run job -- sh -c 'cat; echo also >&2'
+says "$out" '^through$'
+says "$out" '^also$'
+
+# The command's status is ours.
+for wanted in 0 1 7 64 69 75 76 255; do
+    expect $wanted tool run job -- sh -c "exit $wanted"
+    says_nothing "$err"
+done
+for signal in KILL TERM SEGV USR1; do
+    expect $((128 + $(kill -l $signal))) tool run job -- sh -c 'kill -s '$signal' $$'
+done
+expect 127 tool run job -- /nonexistent/command
+says "$err" "^redlock: cannot run '/nonexistent/command': No such file or directory; the lock is released"
+expect 127 tool run job -- no-such-command-in-path
+expect 126 tool run job -- /etc/passwd
+says "$err" "Permission denied"
+expect 126 tool run job -- "$work"
+expect 127 tool --json run job -- /nonexistent/command
+says_nothing "$out"
+json '.error == "EXEC" and .resource == "job"' "$err"
+eventually no_keys_left job
+
+# Others hold it: 75, or what -E says; the command does not run.
+for i in 0 1 2; do
+    redis $i set taken somebody >/dev/null
+done
+expect 75 tool run taken -- touch "$seen"
+says "$err" 'held by others'
+expect 9 tool run -E 9 taken -- touch "$seen"
+expect 0 tool -q run -E0 taken -- touch "$seen"
+says_nothing "$err"
+expect 75 tool run -w 200ms taken -- touch "$seen"
+expect 75 tool --json run taken -- touch "$seen"
+says_nothing "$out"
+json '.error == "CONTENDED" and (.votes | length) == 5' "$err"
+is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
+for i in 0 1 2; do
+    redis $i pexpire taken 700 >/dev/null
+done
+expect 0 tool run -w forever taken -- true
+
+# Two at once: one after the other, never together.
+for i in 1 2 3 4 5 6; do
+    tool run -w forever counter -- bash -c 'n=$(cat "$0" 2>/dev/null || echo 0); sleep 0.05; echo $((n + 1)) >"$0"' "$work/count" &
+    racers[i]=$!
+done
+for i in 1 2 3 4 5 6; do
+    wait "${racers[$i]}"
+    is "the status of racer $i" $? 0
+done
+is 'the count' "$(cat "$work/count")" 6
+
+# started ARGUMENTS… : runs a command in the background that writes "ready" to the file seen; sets runner to the tool's pid.
+started() {
+    rm -f "$seen"
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run "$@" >"$out" 2>"$err" &
+    runner=$!
+    eventually grep -q ready "$seen"
+}
+
+# Signals reach the command and all of its process group.
+for signal in USR1 USR2 HUP TERM ALRM WINCH; do
+    started signals -- bash -c 'trap "echo got >>$0; exit 3" '$signal'; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+    kill -s $signal $runner
+    wait $runner
+    is "the exit status after SIG$signal" $? 3
+    is "SIG$signal" "$(tail -n 1 "$seen")" got
+done
+started signals -- bash -c 'sleep 1000 & echo $! >"$0.pid"; echo ready >>"$0"; wait' "$seen"
+kill -TERM $runner
+wait $runner
+is 'the exit status of a terminated command' $? 143
+eventually gone "$(cat "$seen.pid")"
+eventually no_keys_left signals
+# A process group of its own, as an interactive shell would give it: the kernel stops no other by SIGTSTP.
+set -m
+started signals -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
+set +m
+kill -TSTP $runner
+stopped() {
+    [[ $(cat "/proc/$1/stat") == *') T '* ]]
+}
+eventually stopped "$(cat "$seen.pid")"
+eventually stopped $runner
+kill -CONT $runner
+kill -TERM $runner
+wait $runner
+is 'the exit status after stop and continue' $? 143
+
+# If the tool is killed outright, the kernel tells the command.
+started orphan -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
+kill -KILL $runner
+wait $runner 2>/dev/null
+eventually gone "$(cat "$seen.pid")"
+
+# The command finds signals and descriptors as the tool found them.
+expect 0 grep -E '^Sig(Blk|Ign)' /proc/self/status
+mv "$out" "$work/plain"
+expect 0 tool run job -- grep -E '^Sig(Blk|Ign)' /proc/self/status
+is 'the signal state of the command' "$(cat "$out")" "$(cat "$work/plain")"
+expect 0 bash -c 'trap "" HUP PIPE USR1; exec "$0" "$@"' "$REDLOCK_TOOL" -n "$nodes" run job -- \
+    sh -c 'kill -HUP $$; kill -PIPE $$; kill -USR1 $$; echo alive'
+says "$out" '^alive$'
+expect 0 ls /proc/self/fd
+mv "$out" "$work/plain"
+expect 0 tool run job -- ls /proc/self/fd
+is 'the descriptors of the command' "$(cat "$out")" "$(cat "$work/plain")"
+expect 0 bash -c 'exec 7<<<seven; "$0" "$@"' "$REDLOCK_TOOL" -n "$nodes" run job -- sh -c 'cat <&7'
+says "$out" '^seven$'
+
+# A name with dashes.
+expect 0 tool run -- --dashed -- true
+# A signal during the wait: the command never starts.
+for i in 0 1 2; do
+    redis $i set taken somebody >/dev/null
+done
+rm -f "$seen"
+"$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 run -w forever taken -- touch "$seen" >"$out" 2>"$err" &
+runner=$!
+eventually grep -q taken "$err"
+kill -TERM $runner
+wait $runner
+is 'the exit status of a waiter' $? 143
+is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
+finish

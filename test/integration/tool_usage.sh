@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The tool's help, version, and its answer to every form of bad input: one sentence and 64.
+# shellcheck source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+t=$REDLOCK_TOOL
+some=127.0.0.1:1
+
+# bad PATTERN ARGUMENTS… : refused in one line that says so.
+bad() {
+    local pattern=$1
+    shift
+    expect 64 "$t" "$@"
+    says_nothing "$out"
+    says "$err" "^redlock: .*$pattern"
+    is "the number of lines for $*" "$(wc -l <"$err")" 1
+}
+
+for command in run acquire extend release status; do
+    expect 0 "$t" "$command" --help
+    says "$out" "^usage: redlock $command"
+    says "$out" "exit status:"
+    says "$out" "^example: .*redlock $command"
+    says_nothing "$err"
+    expect 0 "$t" --help "$command"
+    says "$out" "^usage: redlock $command"
+done
+expect 0 "$t" --help
+says "$out" '^usage: redlock'
+says "$out" 'acquire RESOURCE'
+expect 0 "$t" -h
+expect 0 "$t" --version
+says "$out" '^redlock [0-9]+\.[0-9]+\.[0-9]+$'
+expect 0 "$t" -V
+
+unset REDLOCK_NODES
+bad 'no command'
+bad "unknown command 'lock'" -n $some lock r
+bad "unknown option '-x'" -n $some -x status
+bad "unknown option '--nope'" -n $some --nope status
+bad "unknown option '--ttlx'" -n $some acquire --ttlx 1s r
+bad 'no nodes: .*REDLOCK_NODES' acquire r
+bad 'needs a value' acquire r -n
+bad 'needs a value' acquire r --nodes
+bad 'takes no value' acquire r --json=yes
+bad 'is empty' -n "$some,,$some" acquire r
+bad 'is empty' -n "$some," acquire r
+bad 'more than 31' -n "$(printf '127.0.0.1:%d,' {1..31})127.0.0.1:99" acquire r
+bad 'behind the command' -n $some -t 1s acquire r
+bad 'release has no option --ttl' -n $some release -t 1s r token
+bad 'acquire has no option --grace' -n $some acquire --grace 1s r
+bad 'one RESOURCE and was given 0' -n $some acquire
+bad 'one RESOURCE and was given 2' -n $some acquire a b
+bad 'RESOURCE is empty' -n $some acquire ''
+bad 'RESOURCE is empty' -n $some status ''
+bad 'longer than 1024' -n $some acquire "$(printf 'x%.0s' {1..1025})"
+bad 'RESOURCE and a TOKEN' -n $some release r
+bad 'RESOURCE and a TOKEN' -n $some extend -t 1s r
+bad 'TOKEN must have' -n $some release r ''
+bad 'TOKEN must have' -n $some release r "$(printf 'x%.0s' {1..65})"
+bad 'needs the new time to live: -t TTL' -n $some extend r token
+bad 'RESOURCE and a command' -n $some run
+bad "one RESOURCE, then '--'" -n $some run r true
+bad "one RESOURCE, then '--'" -n $some run a b -- true
+bad "command behind '--'" -n $some run r --
+bad "command behind '--'" -n $some run -- r --
+bad "one RESOURCE, then '--'" -n $some run -- r true
+
+# Times.
+bad 'needs a unit, as in 10ms, 10s, 10m or 10h' -n $some acquire -t 10 r
+bad 'whole number with a unit' -n $some acquire -t 1.5s r
+bad 'whole number with a unit' -n $some acquire -t '' r
+bad 'whole number with a unit' -n $some acquire -t -1s r
+bad 'whole number with a unit' -n $some acquire -t '5 s' r
+bad 'whole number with a unit' -n $some acquire -t 5d r
+bad 'between 1ms and 24d' -n $some acquire -t 0 r
+bad 'between 1ms and 24d' -n $some acquire -t 1000h r
+bad 'between 1ms and 24d' -n $some acquire -t 99999999999999999999h r
+bad 'between 1ms and 24d' -n $some acquire -t 9223372036854775807h r
+bad 'whole number with a unit' -n $some acquire -w never r
+bad 'between 0ms' -n $some acquire -w 99999999h r
+bad 'whole number with a unit' -n $some run --grace soon r -- true
+bad 'between 1ms' -n $some run --max-time 0 r -- true
+bad 'between 1ms and 1m 0s' -n $some --node-timeout 0 status
+bad 'between 1ms and 1m 0s' -n $some --node-timeout 60001 status
+bad 'whole number with a unit' -n $some --node-timeout x status
+bad 'between 1ms and 1m 0s' -n $some --connect-timeout 2m status
+for number in -1 256 1000 x '' 1x; do
+    bad 'number from 0 to 255' -n $some run -E "$number" r -- true
+done
+
+# What the library refuses is bad input as well, and a password is never repeated.
+bad 'node|TLS' -n rediss://127.0.0.1:1 status
+for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis://u:hunter2@' 'http://u:hunter2@host'; do
+    expect 64 "$t" -n "$uri" status
+    says "$err" '^redlock: '
+    never_says "$err" hunter2
+done
+# What came from the command line does not steer the terminal.
+expect 64 "$t" $'\e[31mred'
+never_says "$err" $'\e'
+finish
