@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,16 +57,19 @@ bool redlock_loop_forked(const struct redlock_loop *loop) {
     return redlock_random_forked(loop->random);
 }
 
-void redlock_loop_log(void *context, redlock_log_level level, const char *format, ...) {
-    struct redlock_loop *loop = context;
+void redlock_loop_vlog(struct redlock_loop *loop, redlock_log_level level, const char *format, va_list arguments) {
     char line[LOG_LINE_SIZE];
-    va_list arguments;
     if (loop->hooks.on_log == NULL || level > loop->hooks.log_level)
         return;
-    va_start(arguments, format);
     (void)vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
     loop->hooks.on_log(level, line, loop->hooks.log_data);
+}
+
+void redlock_loop_log(void *context, redlock_log_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    redlock_loop_vlog(context, level, format, arguments);
+    va_end(arguments);
 }
 
 static void arm(struct redlock_loop *loop, int64_t when_ns) {

@@ -3,6 +3,8 @@
 #ifndef REDLOCK_LOOP_H
 #define REDLOCK_LOOP_H
 
+#include <stdarg.h>
+
 #include "env.h"
 
 struct redlock_loop;
@@ -26,5 +28,7 @@ void redlock_loop_wake_at(void *loop, int64_t when_ns);
 bool redlock_loop_forked(const struct redlock_loop *loop);
 void redlock_loop_log(void *loop, redlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+void redlock_loop_vlog(struct redlock_loop *loop, redlock_log_level level, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 
 #endif

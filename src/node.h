@@ -18,8 +18,9 @@ struct redlock_node_listener {
     void *ctx;
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
     void (*settled)(void *ctx, unsigned index, bool ready);
-    /* The name of another ready node with this run_id, or NULL (R18). */
-    const char *(*same_server)(void *ctx, unsigned index, const char *run_id);
+    /* The name of another ready node with this run_id, or NULL (R18). If that one is later in the list, it must be told
+     * to redlock_node_yield(), and *yields be set. */
+    const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);
 };
 
 /* Takes over the address on success. Begins to connect in the next turn of the loop. NULL without memory. */
@@ -39,6 +40,10 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, enum redlock_operation operation,
                        void *owner, uint32_t round, int64_t now_ns);
 
+/* The node is the same server as the node named `rival`: it becomes UNUSABLE in the next turn of the loop. */
+void redlock_node_yield(struct redlock_node *node, const char *rival);
+
+/* Why it refuses now; borrowed until the next call, NULL for nothing to say. */
 struct redlock_text *redlock_node_refusal(struct redlock_node *node);
 const char *redlock_node_name(const struct redlock_node *node);
 const char *redlock_node_run_id(const struct redlock_node *node); /* "" unless READY or STALLED */

@@ -1,2 +1,321 @@
-/* Composition root. */
+/* The composition root: puts loop, nodes and manager together behind the public handle. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "address.h"
+#include "loop.h"
 #include "manager.h"
+#include "node.h"
+#include "wire.h"
+
+#define TIMEOUT_MS_MAX  60000
+#define NODE_TIMEOUT_MS 50
+#define CONNECT_MS      1000
+#define CLIENT_NAME     "redlock"
+#define NAME_SIZE_MAX   64
+
+struct root {
+    redlock_manager *manager;
+    struct redlock_loop *loop;
+    struct redlock_node *nodes[REDLOCK_NODES_MAX];
+    const char *names[REDLOCK_NODES_MAX];
+    unsigned count;
+    char *client_name;
+    bool closing;
+    redlock_closed_callback closed;
+    void *closed_data;
+};
+
+struct failure {
+    char *text;
+    size_t size;
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(struct failure *failure, int code, const char *format, ...) {
+    if (failure->size > 0) {
+        va_list arguments;
+        va_start(arguments, format);
+        (void)vsnprintf(failure->text, failure->size, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+/* The env: the manager's door to loop and nodes. */
+
+static int64_t env_now(void *context) {
+    return redlock_loop_now_ns(((struct root *)context)->loop);
+}
+
+static int env_random(void *context, void *buffer, size_t size) {
+    return redlock_loop_random(((struct root *)context)->loop, buffer, size);
+}
+
+static void env_wake_at(void *context, int64_t when_ns) {
+    redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
+}
+
+static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
+    struct root *root = context;
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    redlock_nodes taken = 0;
+    if (redlock_loop_forked(root->loop))
+        return 0; /* the connections are the parent's */
+    size_t size = redlock_wire_format(message, bytes);
+    int64_t now_ns = redlock_loop_now_ns(root->loop);
+    for (unsigned i = 0; i < root->count; i++)
+        if ((nodes & REDLOCK_NODE(i)) != 0 &&
+            redlock_node_send(root->nodes[i], bytes, size, message->operation, message->owner, message->round, now_ns))
+            taken |= REDLOCK_NODE(i);
+    return taken;
+}
+
+static struct redlock_text *env_refusal(void *context, unsigned node) {
+    static const struct redlock_text forked = {"this is a child process: the connection is its parent's", 0};
+    struct root *root = context;
+    return redlock_loop_forked(root->loop) ? redlock_text_constant(&forked) : redlock_node_refusal(root->nodes[node]);
+}
+
+static void env_log(void *context, redlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void env_log(void *context, redlock_log_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    redlock_loop_vlog(((struct root *)context)->loop, level, format, arguments);
+    va_end(arguments);
+}
+
+/* What loop and nodes report. */
+
+static void on_wake(void *context) {
+    redlock_manager_wake(((struct root *)context)->manager);
+}
+
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+    redlock_manager_answer(((struct root *)context)->manager, owner, round, index, answer);
+}
+
+static void on_settled(void *context, unsigned index, bool ready) {
+    redlock_manager_node_settled(((struct root *)context)->manager, index, ready);
+}
+
+static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+    struct root *root = context;
+    for (unsigned i = 0; i < root->count; i++) {
+        if (i == index || strcmp(redlock_node_run_id(root->nodes[i]), run_id) != 0)
+            continue;
+        *yields = i > index;
+        if (*yields)
+            redlock_node_yield(root->nodes[i], redlock_node_name(root->nodes[index]));
+        return redlock_node_name(root->nodes[i]);
+    }
+    return NULL;
+}
+
+/* Creation and its undoing. */
+
+static void delete_root(struct root *root, bool forked) {
+    if (root->manager != NULL)
+        redlock_manager_delete(root->manager);
+    for (unsigned i = 0; i < root->count; i++)
+        redlock_node_delete(root->nodes[i], forked);
+    redlock_loop_delete(root->loop);
+    free(root->client_name);
+    free(root);
+}
+
+static int check_client_name(const char *name, struct failure *failure) {
+    size_t size = strlen(name);
+    if (size == 0 || size > NAME_SIZE_MAX)
+        return fail(failure, REDLOCK_ERR_INVALID, "client_name has %zu bytes; 1 to %d are allowed", size,
+                    NAME_SIZE_MAX);
+    for (size_t i = 0; i < size; i++)
+        if (name[i] <= ' ' || name[i] > '~')
+            return fail(failure, REDLOCK_ERR_INVALID,
+                        "client_name has a byte at position %zu that is not printable ASCII, or a space", i + 1);
+    return REDLOCK_OK;
+}
+
+static int check(const redlock_manager_options *options, struct failure *failure) {
+    if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX)
+        return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
+                    options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
+    for (size_t i = 0; i < options->node_count; i++)
+        if (options->nodes[i] == NULL)
+            return fail(failure, REDLOCK_ERR_INVALID, "node %zu is NULL", i + 1);
+    if (options->node_timeout_ms < 1 || options->node_timeout_ms > TIMEOUT_MS_MAX)
+        return fail(failure, REDLOCK_ERR_INVALID, "node_timeout_ms is %lld; 1 to %d are allowed",
+                    (long long)options->node_timeout_ms, TIMEOUT_MS_MAX);
+    if (options->connect_timeout_ms < 1 || options->connect_timeout_ms > TIMEOUT_MS_MAX)
+        return fail(failure, REDLOCK_ERR_INVALID, "connect_timeout_ms is %lld; 1 to %d are allowed",
+                    (long long)options->connect_timeout_ms, TIMEOUT_MS_MAX);
+    if (options->key_prefix != NULL && strlen(options->key_prefix) >= REDLOCK_RESOURCE_SIZE_MAX)
+        return fail(failure, REDLOCK_ERR_INVALID, "key_prefix has %zu bytes; at most %d leave room for a resource",
+                    strlen(options->key_prefix), REDLOCK_RESOURCE_SIZE_MAX - 1);
+    if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG)
+        return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is none", (int)options->log_level);
+    return check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
+}
+
+/* One server in two places of the list would have two votes. */
+static int check_duplicate(const struct root *root, const char *name, struct failure *failure) {
+    for (unsigned i = 0; i < root->count; i++)
+        if (strcasecmp(root->names[i], name) == 0)
+            return fail(failure, REDLOCK_ERR_INVALID,
+                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1, root->count + 1,
+                        name);
+    return REDLOCK_OK;
+}
+
+static int add_node(struct root *root, const redlock_manager_options *options, struct failure *failure) {
+    struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
+                                                .connect_timeout_ms = options->connect_timeout_ms,
+                                                .client_name = root->client_name};
+    struct redlock_node_listener listener = {
+        .ctx = root, .answer = on_answer, .settled = on_settled, .same_server = on_same_server};
+    struct redlock_reactor reactor;
+    struct redlock_address address;
+    char sentence[200];
+    redlock_loop_reactor(root->loop, &reactor);
+    int code = redlock_address_parse(options->nodes[root->count], &address, sentence, sizeof sentence);
+    if (code != REDLOCK_OK)
+        return fail(failure, code, "node %u: %s", root->count + 1, sentence);
+    code = check_duplicate(root, address.name, failure);
+    if (code == REDLOCK_OK) {
+        root->nodes[root->count] = redlock_node_new(root->count, &address, &node_options, &reactor, &listener);
+        if (root->nodes[root->count] == NULL)
+            code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", root->count + 1);
+    }
+    if (code != REDLOCK_OK) {
+        redlock_address_clear(&address);
+        return code;
+    }
+    root->names[root->count] = redlock_node_name(root->nodes[root->count]);
+    root->count++;
+    return REDLOCK_OK;
+}
+
+static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager_options *options,
+                    struct failure *failure) {
+    struct redlock_loop_hooks hooks = {.ctx = root,
+                                       .wake = on_wake,
+                                       .on_log = options->on_log,
+                                       .log_level = options->log_level,
+                                       .log_data = options->log_data};
+    root->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
+    if (root->client_name != NULL)
+        root->loop = redlock_loop_new(ev, &hooks);
+    else
+        errno = ENOMEM;
+    if (root->loop != NULL)
+        return REDLOCK_OK;
+    if (errno == ENOMEM)
+        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    return fail(failure, REDLOCK_ERR_SYSTEM, "no timer for a manager: %s", strerror(errno));
+}
+
+static int add_manager(struct root *root, const redlock_manager_options *options, struct failure *failure) {
+    struct redlock_env env = {.ctx = root,
+                              .now_ns = env_now,
+                              .random = env_random,
+                              .wake_at = env_wake_at,
+                              .send = env_send,
+                              .refusal = env_refusal,
+                              .log = env_log};
+    struct redlock_manager_config config = {.node_count = root->count,
+                                            .key_prefix = options->key_prefix,
+                                            .node_names = root->names,
+                                            .node_timeout_ms = options->node_timeout_ms,
+                                            .log_level = options->log_level};
+    root->manager = redlock_manager_new(&env, &config);
+    if (root->manager == NULL)
+        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    redlock_manager_set_root(root->manager, root);
+    return REDLOCK_OK;
+}
+
+void redlock_manager_options_default(redlock_manager_options *options) {
+    *options = (redlock_manager_options){.size = sizeof *options,
+                                         .node_timeout_ms = NODE_TIMEOUT_MS,
+                                         .connect_timeout_ms = CONNECT_MS,
+                                         .client_name = CLIENT_NAME,
+                                         .log_level = REDLOCK_LOG_WARNING};
+}
+
+int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **manager,
+                           char *error, size_t error_size) {
+    struct failure failure = {error, error == NULL ? 0 : error_size};
+    if (loop == NULL || options == NULL || manager == NULL)
+        return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
+    if (options->size != sizeof *options)
+        return fail(&failure, REDLOCK_ERR_INVALID,
+                    "options.size is %zu and not %zu: call redlock_manager_options_default() first, and build "
+                    "against the header of this library",
+                    options->size, sizeof *options);
+    int code = check(options, &failure);
+    if (code != REDLOCK_OK)
+        return code;
+    struct root *root = calloc(1, sizeof *root);
+    if (root == NULL)
+        return fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    code = add_loop(root, loop, options, &failure);
+    while (code == REDLOCK_OK && root->count < options->node_count)
+        code = add_node(root, options, &failure);
+    if (code == REDLOCK_OK)
+        code = add_manager(root, options, &failure);
+    if (code != REDLOCK_OK) {
+        delete_root(root, false);
+        return code;
+    }
+    *manager = root->manager;
+    return REDLOCK_OK;
+}
+
+static void on_drained(redlock_manager *manager, void *context) {
+    struct root *root = context;
+    redlock_closed_callback closed = root->closed;
+    void *data = root->closed_data;
+    (void)manager;
+    delete_root(root, false);
+    if (closed != NULL)
+        closed(data);
+}
+
+int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data) {
+    struct root *root = redlock_manager_root(manager);
+    if (redlock_loop_forked(root->loop))
+        return REDLOCK_ERR_FORKED; /* redlock_manager_abandon() is for that */
+    if (root->closing)
+        return REDLOCK_ERR_CLOSED;
+    root->closing = true;
+    root->closed = cb;
+    root->closed_data = data;
+    redlock_manager_drain(manager, on_drained, root);
+    return REDLOCK_OK;
+}
+
+void redlock_manager_abandon(redlock_manager *manager) {
+    if (manager == NULL)
+        return;
+    struct root *root = redlock_manager_root(manager);
+    delete_root(root, redlock_loop_forked(root->loop));
+}
+
+size_t redlock_manager_node_count(const redlock_manager *manager) {
+    return ((const struct root *)redlock_manager_root(manager))->count;
+}
+
+int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
+    const struct root *root = redlock_manager_root(manager);
+    redlock_node_info full = {.size = info->size};
+    if (index >= root->count || info->size == 0)
+        return REDLOCK_ERR_INVALID;
+    redlock_node_info_get(root->nodes[index], &full);
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    return REDLOCK_OK;
+}

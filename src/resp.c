@@ -27,6 +27,10 @@ char *redlock_resp_array(char *at, size_t count) {
     return header(at, '*', count);
 }
 
+char *redlock_resp_header(char *at, size_t size) {
+    return header(at, '$', size);
+}
+
 char *redlock_resp_bulk(char *at, const char *bytes, size_t size) {
     at = header(at, '$', size);
     memcpy(at, bytes, size);

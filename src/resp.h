@@ -10,6 +10,7 @@
 
 /* Each returns the end of what it wrote; the caller has made room. */
 char *redlock_resp_array(char *at, size_t count);
+char *redlock_resp_header(char *at, size_t size); /* of a bulk: its bytes and CR LF are to follow */
 char *redlock_resp_bulk(char *at, const char *bytes, size_t size);
 char *redlock_resp_integer(char *at, int64_t value);
 
