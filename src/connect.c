@@ -160,9 +160,7 @@ static void check_rivals(struct redlock_node *node) {
     else if (rival_yields)
         redlock_node_lost(node, redlock_text_new("%s, which is the same server, gives way first", rival));
     else
-        redlock_node_unusable(node, redlock_text_new("%s is the same server as %s (one run_id): each node must be a "
-                                                     "server of its own",
-                                                     node->address.name, rival));
+        redlock_node_unusable(node, redlock_node_twice_text(rival));
 }
 
 void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {

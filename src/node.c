@@ -55,6 +55,10 @@ struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
     return redlock_text_new("%s%c%s", prefix, tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
 }
 
+struct redlock_text *redlock_node_twice_text(const char *rival) {
+    return redlock_text_new("the same server as %s (one run_id): each node must be a server of its own", rival);
+}
+
 void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
@@ -220,8 +224,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
     redlock_text_drop(node->yields);
-    node->yields = redlock_text_new("%s is the same server as %s (one run_id): each node must be a server of its own",
-                                    node->address.name, rival);
+    node->yields = redlock_node_twice_text(rival);
     redlock_node_rearm(node, node->reactor.now_ns(node->reactor.ctx));
 }
 

@@ -90,6 +90,9 @@ void redlock_node_rearm(struct redlock_node *node, int64_t due_ns);
 /* "connection refused" for ECONNREFUSED. */
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error);
 
+/* The same server as the node named `rival` (R18). */
+struct redlock_text *redlock_node_twice_text(const char *rival);
+
 /* connect.c */
 
 void redlock_connect_begin(struct redlock_node *node);

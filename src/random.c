@@ -68,6 +68,8 @@ int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t siz
     struct pool *pool = random->pool;
     if (redlock_random_forked(random))
         return REDLOCK_ERR_FORKED;
+    if (size == 0)
+        return 0; /* only the fork was asked about */
     if (size > POOL_SIZE)
         return REDLOCK_ERR_RANDOM;
     if (pool->left < size) {

@@ -239,10 +239,10 @@ void redlock_traffic_end(struct redlock_node *node) {
         if (!redlock_inflight_pop(&node->inflight, &entry))
             continue;
         if (entry.position < node->outbox.written) {
-            after = after != NULL ? after : redlock_text_new("%s, after the request was written", why);
+            after = after != NULL ? after : redlock_text_new("%s after the request was written", why);
             answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after);
         } else {
-            before = before != NULL ? before : redlock_text_new("%s, before the request was written", why);
+            before = before != NULL ? before : redlock_text_new("nothing was sent: %s", why);
             answer(node, &entry, REDLOCK_VOTE_FAILED, before);
         }
     }
