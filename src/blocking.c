@@ -149,13 +149,10 @@ static void on_connected(const redlock_result *result, void *data) {
 /* False if there is nothing to run. */
 static bool start(redlock_client *client) {
     struct start *how = client->start;
-    redlock_manager_options options;
     int code = redlock_manager_create(client->loop, how->options, &client->manager, how->error, how->error_size);
     if (code == REDLOCK_OK) {
-        redlock_manager_options_default(&options);
-        memcpy(&options, how->options, how->options->size < sizeof options ? how->options->size : sizeof options);
-        client->node_timeout_ms = options.node_timeout_ms;
-        code = redlock_manager_connect(client->manager, options.connect_timeout_ms, on_connected, client);
+        client->node_timeout_ms = how->options->node_timeout_ms;
+        code = redlock_manager_connect(client->manager, how->options->connect_timeout_ms, on_connected, client);
         if (code == REDLOCK_OK)
             return true;
         if (how->error)

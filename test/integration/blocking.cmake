@@ -1,0 +1,8 @@
+# The blocking client against five real servers.
+foreach(part "" _reentrant _with _end _fork)
+  redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c blocking_kit.c)
+endforeach()
+# Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.
+target_link_options(test_blocking_end PRIVATE -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+# The child opens a client, which has a thread: by default TSan ends such a child.
+set_tests_properties(test_blocking_fork PROPERTIES ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")

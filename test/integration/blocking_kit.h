@@ -1,0 +1,62 @@
+/* What the tests of the blocking client share: five servers, clients on them, threads whose failures are heard. */
+#ifndef TEST_INTEGRATION_BLOCKING_KIT_H
+#define TEST_INTEGRATION_BLOCKING_KIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <redlock/blocking.h>
+
+#include "servers.h"
+#include "support.h"
+
+/* For waits that must end, and where the time is not the point. */
+#define PATIENT_MS 60000
+/* How long one node may take, where nothing is slow but the machine. */
+#define NODE_TIMEOUT_MS 5000
+
+extern struct servers kit_servers;
+
+/* Group: five servers. */
+int kit_start(void **state);
+int kit_stop(void **state);
+/* Each test: empty servers; what is open at its end is closed. */
+int kit_set_up(void **state);
+int kit_tear_down(void **state);
+#define kit_test(function) cmocka_unit_test_setup_teardown(function, kit_set_up, kit_tear_down)
+
+/* A client on all servers; closed by the teardown unless the test closes it with kit_close(). */
+redlock_client *kit_client(int64_t node_timeout_ms);
+void kit_close(redlock_client *client);
+
+/* Options: ttl and how long to wait; brisk retries. */
+redlock_client_acquire_options kit_options(int64_t ttl_ms, int64_t wait_timeout_ms);
+/* One try (or a wait) that must succeed, or must end with `code`. */
+redlock_lease *kit_acquire(redlock_client *client, const char *resource, int64_t wait_timeout_ms);
+void kit_refused(redlock_client *client, const char *resource, int code);
+void kit_release(redlock_client *client, redlock_lease *lease);
+/* Polls until no server has any key. */
+void kit_expect_no_keys(void);
+
+/* Like assert_true() for any thread: ends the program. */
+#define kit_must(condition)                                                                                            \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            support_fatal("%s:%d: %s", __FILE__, __LINE__, #condition);                                                \
+    } while (0)
+/* Polls until `condition`, in any thread. */
+#define kit_until(condition)                                                                                           \
+    do {                                                                                                               \
+        int64_t kit_until_ms = support_now_ms() + PATIENT_MS;                                                          \
+        while (!(condition)) {                                                                                         \
+            if (support_now_ms() > kit_until_ms)                                                                       \
+                support_fatal("%s:%d: never so: %s", __FILE__, __LINE__, #condition);                                  \
+            support_pause_ms(1);                                                                                       \
+        }                                                                                                              \
+    } while (0)
+
+#endif

@@ -1,0 +1,351 @@
+/* The blocking client call by call, and sixteen threads at once. */
+#include "blocking_kit.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static void a_lock_is_taken_extended_and_given_back(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *lease = NULL;
+    redlock_result *result = NULL;
+    (void)state;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
+    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_ptr_equal(redlock_result_lease(result), lease);
+    assert_int_equal(redlock_result_vote_count(result), 5);
+    redlock_result_free(result);
+    assert_string_equal(redlock_lease_resource(lease), "r");
+    assert_int_equal(strlen(redlock_lease_token(lease)), 32);
+    int64_t validity_ms = redlock_lease_validity_ms(lease);
+    assert_true(validity_ms > 0 && validity_ms < 20000 - 200);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    assert_string_equal(server_ask(&kit_servers.at[0], "GET", "r"), redlock_lease_token(lease));
+
+    assert_int_equal(redlock_client_extend(client, lease, 60000, &result), REDLOCK_OK);
+    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    redlock_result_free(result);
+    assert_true(redlock_lease_validity_ms(lease) > 20000);
+    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
+    assert_null(result);
+
+    assert_int_equal(redlock_client_release(client, lease, &result), REDLOCK_OK);
+    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    redlock_result_free(result);
+    kit_expect_no_keys();
+}
+
+static void a_rival_is_refused_with_the_votes(void **state) {
+    redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *lease = kit_acquire(holder, "r", 0), *none = lease;
+    redlock_result *result = NULL;
+    (void)state;
+    assert_int_equal(redlock_client_acquire(rival, "r", &options, &none, &result), REDLOCK_ERR_CONTENDED);
+    assert_null(none);
+    size_t denied = 0;
+    for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
+        denied += vote.kind == REDLOCK_VOTE_DENIED;
+    }
+    assert_true(denied >= 3);
+    redlock_result_free(result);
+    options.lock.wait_timeout_ms = 50;
+    int64_t begun_ms = support_now_ms();
+    assert_int_equal(redlock_client_acquire(rival, "r", &options, &none, NULL), REDLOCK_ERR_CONTENDED);
+    assert_true(support_now_ms() >= begun_ms + 49);
+    kit_refused(holder, "r", REDLOCK_ERR_CONTENDED); /* not reentrant unless asked */
+    kit_release(holder, lease);
+    kit_release(rival, kit_acquire(rival, "r", PATIENT_MS));
+}
+
+struct waiter {
+    redlock_client *client;
+    atomic_bool got;
+};
+
+static void *wait_and_release(void *data) {
+    struct waiter *waiter = data;
+    redlock_lease *lease = kit_acquire(waiter->client, "r", REDLOCK_WAIT_FOREVER);
+    atomic_store(&waiter->got, true);
+    kit_release(waiter->client, lease);
+    return NULL;
+}
+
+static void a_waiter_gets_the_lock_after_its_release(void **state) {
+    struct waiter waiter = {.client = kit_client(NODE_TIMEOUT_MS)};
+    pthread_t thread;
+    (void)state;
+    redlock_lease *lease = kit_acquire(waiter.client, "r", 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_and_release, &waiter), 0);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    kit_until(redlock_client_statistics(waiter.client, &statistics) == REDLOCK_OK && statistics.attempts >= 4);
+    assert_false(atomic_load(&waiter.got));
+    kit_release(waiter.client, lease);
+    pthread_join(thread, NULL);
+    kit_expect_no_keys();
+}
+
+static void without_a_quorum_the_error_names_the_nodes(void **state) {
+    redlock_client *client = kit_client(200);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *lease = NULL;
+    redlock_result *result = NULL;
+    char message[2048];
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        server_kill(&kit_servers.at[i]);
+    kit_until(redlock_client_acquire(client, "r", &options, &lease, &result) != REDLOCK_OK ||
+              (redlock_result_free(result), redlock_client_release(client, lease, NULL), false));
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
+    (void)redlock_result_message(result, message, sizeof message);
+    for (size_t i = 0; i < 3; i++)
+        assert_non_null(strstr(message, kit_servers.at[i].name));
+    redlock_result_free(result);
+    assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_ERR_NO_QUORUM);
+    redlock_result_free(result);
+}
+
+static void what_was_deleted_is_lost(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    (void)state;
+    redlock_lease *lease = kit_acquire(client, "r", 0);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    for (size_t i = 0; i < 5; i++)
+        (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+
+    lease = kit_acquire(client, "r", 0);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    for (size_t i = 0; i < 5; i++)
+        (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+}
+
+static void a_forgotten_lock_is_adopted_by_its_token(void **state) {
+    redlock_client *first = kit_client(NODE_TIMEOUT_MS), *second = kit_client(NODE_TIMEOUT_MS);
+    redlock_acquire_options options = kit_options(30000, 0).lock;
+    redlock_lease *adopted = NULL;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    (void)state;
+    redlock_lease *lease = kit_acquire(first, "r", 0);
+    (void)snprintf(token, sizeof token, "%s", redlock_lease_token(lease));
+    assert_int_equal(redlock_client_forget(first, lease), REDLOCK_OK);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    assert_int_equal(redlock_client_adopt(second, "r", token, &options, &adopted), REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(adopted), 0);
+    assert_int_equal(redlock_client_extend(second, adopted, 30000, NULL), REDLOCK_OK);
+    assert_true(redlock_lease_validity_ms(adopted) > 0);
+    kit_release(second, adopted);
+    kit_expect_no_keys();
+    assert_int_equal(redlock_client_adopt(second, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_null(adopted);
+}
+
+static void inspect_tells_the_holder(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_result *result = NULL;
+    redlock_vote vote = {.size = sizeof vote};
+    size_t held = 0;
+    (void)state;
+    redlock_lease *lease = kit_acquire(client, "r", 0);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_OK);
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
+        if (vote.kind == REDLOCK_VOTE_GRANTED) {
+            assert_string_equal(vote.holder, redlock_lease_token(lease));
+            held++;
+        }
+    }
+    assert_true(held >= 3);
+    redlock_result_free(result);
+    kit_release(client, lease);
+    assert_int_equal(redlock_client_inspect(client, "r", NULL), REDLOCK_OK);
+}
+
+static void statistics_count_what_was_done(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)state;
+    redlock_lease *lease = kit_acquire(client, "r", 0);
+    kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
+    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.acquires, 2);
+    assert_int_equal(statistics.acquired, 1);
+    assert_int_equal(statistics.contended, 1);
+    assert_int_equal(statistics.leases_held, 1);
+    assert_int_equal(statistics.requests_pending, 0);
+    kit_release(client, lease);
+    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.released, 1);
+    assert_int_equal(statistics.leases_held, 0);
+    statistics.size = 0;
+    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
+}
+
+static void mistakes_are_errors(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *lease = NULL;
+    redlock_result *result = (redlock_result *)&options;
+    (void)state;
+    assert_int_equal(redlock_client_acquire(NULL, "r", NULL, &lease, &result), REDLOCK_ERR_INVALID);
+    assert_null(result);
+    assert_int_equal(redlock_client_acquire(client, NULL, NULL, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_acquire(client, "", NULL, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_acquire(client, "r", NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    options.lock.ttl_ms = 0;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    options = kit_options(20000, -2);
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    options.reentrant = true;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    options = kit_options(20000, 0);
+    options.size = 0;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_null(lease);
+    assert_int_equal(redlock_client_extend(client, NULL, 1000, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_release(client, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_release_as(client, NULL, 1, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_forget(client, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_adopt(client, NULL, "t", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_adopt(client, "r", NULL, NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_adopt(client, "r", "t", NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_inspect(client, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_inspect(client, "", NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_statistics(client, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_statistics(NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_close(NULL), REDLOCK_ERR_INVALID);
+    kit_expect_no_keys();
+}
+
+#define THREADS 16
+
+struct crowd {
+    redlock_client *clients[4];
+    unsigned cycles;
+    atomic_int inside;
+    atomic_uint counter; /* never incremented in one step: two holders at once would lose counts */
+    atomic_uint next_name;
+};
+
+static void *exclude(void *data) {
+    struct crowd *crowd = data;
+    unsigned name = atomic_fetch_add(&crowd->next_name, 1);
+    redlock_client *client = crowd->clients[name % 4];
+    for (unsigned i = 0; i < crowd->cycles; i++) {
+        redlock_lease *lease = kit_acquire(client, "r", REDLOCK_WAIT_FOREVER);
+        kit_must(atomic_fetch_add(&crowd->inside, 1) == 0);
+        unsigned seen = atomic_load_explicit(&crowd->counter, memory_order_relaxed);
+        sched_yield();
+        atomic_store_explicit(&crowd->counter, seen + 1, memory_order_relaxed);
+        kit_must(redlock_lease_validity_ms(lease) > 0);
+        kit_must(atomic_fetch_sub(&crowd->inside, 1) == 1);
+        kit_release(client, lease);
+    }
+    return NULL;
+}
+
+static void run_crowd(void *(*body)(void *), struct crowd *crowd) {
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, body, crowd), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void sixteen_threads_of_four_clients_exclude_each_other(void **state) {
+    struct crowd crowd = {.cycles = 25};
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        crowd.clients[i] = kit_client(NODE_TIMEOUT_MS);
+    run_crowd(exclude, &crowd);
+    assert_int_equal(atomic_load(&crowd.counter), THREADS * crowd.cycles);
+    kit_expect_no_keys();
+}
+
+static void *cycle(void *data) {
+    struct crowd *crowd = data;
+    char resource[32];
+    (void)snprintf(resource, sizeof resource, "r%u", atomic_fetch_add(&crowd->next_name, 1));
+    for (unsigned i = 0; i < crowd->cycles; i++)
+        kit_release(crowd->clients[0], kit_acquire(crowd->clients[0], resource, 0));
+    return NULL;
+}
+
+static void sixteen_threads_do_not_hinder_each_other(void **state) {
+    struct crowd crowd = {.clients = {kit_client(NODE_TIMEOUT_MS)}, .cycles = 500};
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)state;
+    run_crowd(cycle, &crowd);
+    assert_int_equal(redlock_client_statistics(crowd.clients[0], &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.acquired, THREADS * crowd.cycles);
+    assert_int_equal(statistics.released, THREADS * crowd.cycles);
+    assert_int_equal(statistics.contended, 0);
+    kit_expect_no_keys();
+}
+
+struct watch {
+    const redlock_lease *lease;
+    atomic_bool stop;
+    uint64_t looks;
+};
+
+static void *look(void *data) {
+    struct watch *watch = data;
+    do {
+        kit_must(redlock_lease_validity_ms(watch->lease) > 0);
+        watch->looks++;
+        sched_yield();
+    } while (!atomic_load(&watch->stop));
+    return NULL;
+}
+
+static void validity_is_read_while_the_loop_renews(void **state) {
+    redlock_client *client = kit_client(1000);
+    redlock_client_acquire_options options = kit_options(6000, 0);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_lease *lease = NULL;
+    struct watch watches[3] = {0};
+    pthread_t threads[3];
+    (void)state;
+    options.lock.auto_extend = true;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+    for (size_t i = 0; i < 3; i++) {
+        watches[i].lease = lease;
+        assert_int_equal(pthread_create(&threads[i], NULL, look, &watches[i]), 0);
+    }
+    kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.extends >= 2);
+    for (size_t i = 0; i < 3; i++) {
+        atomic_store(&watches[i].stop, true);
+        pthread_join(threads[i], NULL);
+        assert_true(watches[i].looks > 0);
+    }
+    kit_release(client, lease);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(a_lock_is_taken_extended_and_given_back),
+        kit_test(a_rival_is_refused_with_the_votes),
+        kit_test(a_waiter_gets_the_lock_after_its_release),
+        kit_test(without_a_quorum_the_error_names_the_nodes),
+        kit_test(what_was_deleted_is_lost),
+        kit_test(a_forgotten_lock_is_adopted_by_its_token),
+        kit_test(inspect_tells_the_holder),
+        kit_test(statistics_count_what_was_done),
+        kit_test(mistakes_are_errors),
+        kit_test(sixteen_threads_of_four_clients_exclude_each_other),
+        kit_test(sixteen_threads_do_not_hinder_each_other),
+        kit_test(validity_is_read_while_the_loop_renews),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}

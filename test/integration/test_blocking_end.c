@@ -1,0 +1,369 @@
+/* How a client begins and ends: nodes down, failures of the system and of memory, closing under load, callbacks, signals. */
+#include "blocking_kit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* --- Failures on demand --- */
+
+static atomic_bool no_threads;
+static atomic_long allocations_left; /* 0: no limit; else the last of so many fails */
+static atomic_bool allocation_failed;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *data);
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *data) {
+    return atomic_load(&no_threads) ? EAGAIN : __real_pthread_create(thread, attributes, body, data);
+}
+
+static bool fails(void) {
+    long left = atomic_load(&allocations_left);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&allocations_left, &left, left - 1)) {
+            if (left == 1)
+                atomic_store(&allocation_failed, true);
+            return left == 1;
+        }
+    return false;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+char *__wrap_strdup(const char *text) {
+    return fails() ? NULL : __real_strdup(text);
+}
+
+static size_t entries(const char *directory) {
+    DIR *opened = opendir(directory);
+    size_t count = 0;
+    kit_must(opened != NULL);
+    while (readdir(opened))
+        count++;
+    (void)closedir(opened);
+    return count;
+}
+
+/* --- Open --- */
+
+static void a_bad_uri_is_refused_with_a_sentence(void **state) {
+    const char *nodes[] = {"redis://127.0.0.1:1", "gopher://x"};
+    redlock_manager_options options;
+    redlock_client *client = (redlock_client *)&options;
+    char error[256];
+    (void)state;
+    size_t descriptors = entries("/proc/self/fd");
+    redlock_manager_options_default(&options);
+    options.nodes = nodes;
+    options.node_count = 2;
+    assert_int_equal(redlock_client_open(&options, &client, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_null(client);
+    assert_non_null(strstr(error, "node 2"));
+    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_open(&options, NULL, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_true(strlen(error) > 0);
+    assert_int_equal(redlock_client_open(NULL, &client, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_true(strlen(error) > 0);
+    assert_int_equal(entries("/proc/self/fd"), descriptors);
+    assert_int_equal(entries("/proc/self/task"), 3); /* ".", ".." and this thread */
+}
+
+static void open_waits_for_the_nodes(void **state) {
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+        redlock_client_acquire_options options = kit_options(20000, 0);
+        redlock_lease *lease = NULL;
+        redlock_result *result = NULL;
+        assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
+        for (size_t k = 0; k < 5; k++) {
+            redlock_vote vote = {.size = sizeof vote};
+            assert_int_equal(redlock_result_vote(result, k, &vote), REDLOCK_OK);
+            assert_true(vote.kind == REDLOCK_VOTE_GRANTED || vote.kind == REDLOCK_VOTE_PENDING);
+        }
+        redlock_result_free(result);
+        kit_release(client, lease);
+        kit_close(client);
+    }
+}
+
+static void nodes_that_are_down_are_no_error(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        server_kill(&kit_servers.at[i]);
+    redlock_client *client = kit_client(500);
+    kit_refused(client, "r", REDLOCK_ERR_NO_QUORUM);
+    for (size_t i = 0; i < 3; i++)
+        server_restart(&kit_servers.at[i]);
+    kit_release(client, kit_acquire(client, "r", PATIENT_MS));
+}
+
+static void without_a_thread_the_error_says_so(void **state) {
+    redlock_manager_options options;
+    redlock_client *client = NULL;
+    char error[256];
+    (void)state;
+    size_t descriptors = entries("/proc/self/fd");
+    redlock_manager_options_default(&options);
+    options.nodes = kit_servers.uris;
+    options.node_count = kit_servers.count;
+    atomic_store(&no_threads, true);
+    int code = redlock_client_open(&options, &client, error, sizeof error);
+    atomic_store(&no_threads, false);
+    assert_int_equal(code, REDLOCK_ERR_SYSTEM);
+    assert_null(client);
+    assert_non_null(strstr(error, "thread"));
+    assert_non_null(strstr(error, strerror(EAGAIN)));
+    assert_int_equal(entries("/proc/self/fd"), descriptors);
+}
+
+static void nothing_is_left_of_a_closed_client(void **state) {
+    (void)state;
+    kit_close(kit_client(NODE_TIMEOUT_MS));
+    size_t descriptors = entries("/proc/self/fd");
+    for (int i = 0; i < 10; i++) {
+        redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+        (void)kit_acquire(client, "r", PATIENT_MS);
+        kit_close(client);
+    }
+    assert_int_equal(entries("/proc/self/fd"), descriptors);
+    assert_int_equal(entries("/proc/self/task"), 3);
+    kit_expect_no_keys();
+}
+
+/* --- Memory --- */
+
+/* A whole life; returns the first code that is not OK, and frees everything on every way. */
+static int live(void) {
+    redlock_manager_options options;
+    redlock_client *client = NULL;
+    redlock_lease *lease = NULL, *again = NULL;
+    redlock_result *result = NULL;
+    char error[256];
+    redlock_client_acquire_options acquire = kit_options(20000, 0);
+    redlock_manager_options_default(&options);
+    options.nodes = kit_servers.uris;
+    options.node_count = kit_servers.count;
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
+    options.connect_timeout_ms = 20000;
+    int code = redlock_client_open(&options, &client, error, sizeof error);
+    if (code != REDLOCK_OK) {
+        kit_must(client == NULL && error[0] != '\0');
+        return code;
+    }
+    acquire.reentrant = true;
+    code = redlock_client_acquire(client, "r", &acquire, &lease, &result);
+    redlock_result_free(result);
+    if (code == REDLOCK_OK) {
+        code = redlock_client_acquire(client, "r", &acquire, &again, NULL);
+        if (code == REDLOCK_OK)
+            code = redlock_client_release(client, again, NULL);
+        int extended = redlock_client_extend(client, lease, 30000, &result);
+        redlock_result_free(result);
+        int released = redlock_client_release(client, lease, &result);
+        redlock_result_free(result);
+        code = code != REDLOCK_OK ? code : extended != REDLOCK_OK ? extended : released;
+    } else
+        kit_must(lease == NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_client_inspect(client, "r", &result);
+        redlock_result_free(result);
+    }
+    kit_must(redlock_client_close(client) == REDLOCK_OK);
+    return code;
+}
+
+/* A failure may cost a node, a result or the call: never more, and never quietly the lock. */
+static void every_allocation_may_fail(void **state) {
+    long failing = 1, errors = 0;
+    (void)state;
+    assert_int_equal(live(), REDLOCK_OK);
+    for (;; failing++) {
+        atomic_store(&allocation_failed, false);
+        atomic_store(&allocations_left, failing);
+        int code = live();
+        atomic_store(&allocations_left, 0);
+        if (!atomic_load(&allocation_failed)) {
+            assert_int_equal(code, REDLOCK_OK);
+            break;
+        }
+        assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_NO_MEMORY || code == REDLOCK_ERR_SYSTEM);
+        errors += code != REDLOCK_OK;
+        kit_expect_no_keys();
+    }
+    assert_true(failing > 10);
+    assert_true(errors >= 5);
+    assert_int_equal(live(), REDLOCK_OK);
+}
+
+/* --- Close --- */
+
+struct blocked {
+    redlock_client *client;
+    const char *resource;
+    uint64_t owner;
+    int code;
+};
+
+static void *acquire_for_ever(void *data) {
+    struct blocked *blocked = data;
+    redlock_client_acquire_options options = kit_options(60000, REDLOCK_WAIT_FOREVER);
+    redlock_lease *lease = NULL;
+    options.reentrant = blocked->owner != 0;
+    options.owner = blocked->owner;
+    blocked->code = redlock_client_acquire(blocked->client, blocked->resource, &options, &lease, NULL);
+    kit_must(blocked->code == REDLOCK_OK || lease == NULL);
+    return NULL;
+}
+
+#define BLOCKED 12
+
+static void close_ends_what_others_are_blocked_in(void **state) {
+    redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
+    (void)state;
+    redlock_lease *lease = kit_acquire(holder, "held", 0);
+    for (int round = 0; round < 5; round++) {
+        redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+        struct blocked blocked[BLOCKED];
+        pthread_t threads[BLOCKED];
+        redlock_statistics statistics = {.size = sizeof statistics};
+        (void)kit_acquire(client, "own", PATIENT_MS);
+        for (size_t i = 0; i < BLOCKED; i++) {
+            /* A third of them shares an owner: one asks the nodes, the others wait for it. */
+            blocked[i] =
+                (struct blocked){.client = client, .resource = i % 2 ? "held" : "own", .owner = i % 3 ? 0 : 9 + i % 2};
+            assert_int_equal(pthread_create(&threads[i], NULL, acquire_for_ever, &blocked[i]), 0);
+        }
+        kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires >= 11);
+        kit_close(client);
+        for (size_t i = 0; i < BLOCKED; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(blocked[i].code, REDLOCK_ERR_CLOSED);
+        }
+    }
+    kit_release(holder, lease);
+    kit_expect_no_keys();
+}
+
+/* --- Callbacks on the loop thread --- */
+
+struct caller {
+    redlock_client *client;
+    atomic_bool done;
+    int acquired, closed, counted, released;
+};
+
+static void call_back(redlock_lease *lease, const char *reason, void *data) {
+    struct caller *caller = data;
+    redlock_lease *none = NULL;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)reason;
+    caller->acquired = redlock_client_acquire(caller->client, "x", NULL, &none, NULL);
+    caller->released = redlock_client_release(caller->client, lease, NULL);
+    caller->counted = redlock_client_statistics(caller->client, &statistics);
+    caller->closed = redlock_client_close(caller->client);
+    atomic_store(&caller->done, true);
+}
+
+static void a_blocking_call_in_a_callback_is_refused(void **state) {
+    struct caller caller = {.client = kit_client(NODE_TIMEOUT_MS)};
+    redlock_client_acquire_options options = kit_options(2000, PATIENT_MS);
+    redlock_lease *lease = NULL;
+    (void)state;
+    options.lock.on_lost = call_back;
+    options.lock.lost_data = &caller;
+    assert_int_equal(redlock_client_acquire(caller.client, "r", &options, &lease, NULL), REDLOCK_OK);
+    kit_until(atomic_load(&caller.done));
+    assert_int_equal(caller.acquired, REDLOCK_ERR_INVALID);
+    assert_int_equal(caller.released, REDLOCK_ERR_INVALID);
+    assert_int_equal(caller.counted, REDLOCK_ERR_INVALID);
+    assert_int_equal(caller.closed, REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_release(caller.client, lease, NULL), REDLOCK_ERR_LOST);
+}
+
+/* --- Signals --- */
+
+/* The signal is open to every thread when the client starts, and to none but the loop thread later. */
+static void the_loop_thread_takes_no_signals(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    sigset_t signals, before, pending;
+    struct timespec patience = {.tv_sec = 60};
+    (void)state;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGUSR1);
+    sigaddset(&signals, SIGTERM);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &signals, &before), 0);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    kit_release(client, kit_acquire(client, "r", 0)); /* the loop thread runs and has not died of it */
+    assert_int_equal(sigpending(&pending), 0);
+    assert_true(sigismember(&pending, SIGUSR1) && sigismember(&pending, SIGTERM));
+    assert_true(sigtimedwait(&signals, NULL, &patience) > 0);
+    assert_true(sigtimedwait(&signals, NULL, &patience) > 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
+static atomic_uint interrupts;
+
+static void interrupt(int number) {
+    (void)number;
+    atomic_fetch_add(&interrupts, 1);
+}
+
+static void a_signal_to_a_blocked_thread_does_not_end_its_call(void **state) {
+    redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
+    struct blocked blocked = {.client = kit_client(NODE_TIMEOUT_MS), .resource = "r", .code = 1};
+    struct sigaction action = {.sa_handler = interrupt}, before;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(sigaction(SIGUSR2, &action, &before), 0);
+    redlock_lease *lease = kit_acquire(holder, "r", 0);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_for_ever, &blocked), 0);
+    kit_until(redlock_client_statistics(blocked.client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
+    for (unsigned i = 1; i <= 20; i++) {
+        assert_int_equal(pthread_kill(thread, SIGUSR2), 0);
+        kit_until(atomic_load(&interrupts) == i);
+    }
+    kit_release(holder, lease);
+    pthread_join(thread, NULL);
+    assert_int_equal(blocked.code, REDLOCK_OK);
+    assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(a_bad_uri_is_refused_with_a_sentence),  kit_test(open_waits_for_the_nodes),
+        kit_test(nodes_that_are_down_are_no_error),      kit_test(without_a_thread_the_error_says_so),
+        kit_test(nothing_is_left_of_a_closed_client),    kit_test(every_allocation_may_fail),
+        kit_test(close_ends_what_others_are_blocked_in), kit_test(a_blocking_call_in_a_callback_is_refused),
+        kit_test(the_loop_thread_takes_no_signals),      kit_test(a_signal_to_a_blocked_thread_does_not_end_its_call),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}

@@ -1,0 +1,292 @@
+/* Reentrant leases: counts, owners, threads of one owner at once, loss and failed releases. */
+#include "blocking_kit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static redlock_client_acquire_options reentrant(uint64_t owner, int64_t wait_timeout_ms) {
+    redlock_client_acquire_options options = kit_options(60000, wait_timeout_ms);
+    options.reentrant = true;
+    options.owner = owner;
+    return options;
+}
+
+static int acquire(redlock_client *client, const char *resource, uint64_t owner, int64_t wait_timeout_ms,
+                   redlock_lease **lease) {
+    redlock_client_acquire_options options = reentrant(owner, wait_timeout_ms);
+    return redlock_client_acquire(client, resource, &options, lease, NULL);
+}
+
+static void only_the_last_release_lets_go(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *first = NULL, *again = NULL, *third = NULL;
+    redlock_result *result = NULL;
+    redlock_client_acquire_options options = reentrant(0, 0);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)state;
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &first, &result), REDLOCK_OK);
+    assert_ptr_equal(redlock_result_lease(result), first);
+    redlock_result_free(result);
+    assert_int_equal(redlock_client_acquire(client, "r", &options, &again, &result), REDLOCK_OK);
+    assert_null(result);
+    assert_int_equal(acquire(client, "r", 0, 0, &third), REDLOCK_OK);
+    assert_ptr_equal(again, first);
+    assert_ptr_equal(third, first);
+    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.attempts, 1);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    assert_int_equal(redlock_client_release(client, third, &result), REDLOCK_OK);
+    assert_null(result);
+    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_int_equal(servers_with_key(&kit_servers, "r"), 5);
+    assert_true(redlock_lease_validity_ms(first) > 0);
+    assert_int_equal(redlock_client_release(client, first, &result), REDLOCK_OK);
+    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    redlock_result_free(result);
+    kit_expect_no_keys();
+}
+
+static void not_asked_for_it_is_not_reentrant(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = NULL;
+    (void)state;
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
+    redlock_lease *other = kit_acquire(client, "other", 0);
+    kit_release(client, other);
+    kit_release(client, lease);
+    lease = kit_acquire(client, "r", 0);
+    redlock_lease *none = NULL;
+    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_CONTENDED);
+    kit_release(client, lease);
+}
+
+struct stranger {
+    redlock_client *client;
+    redlock_lease *lease;
+    int acquired, released, forgotten;
+};
+
+static void *be_strange(void *data) {
+    struct stranger *stranger = data;
+    redlock_lease *lease = NULL;
+    stranger->acquired = acquire(stranger->client, "r", 0, 0, &lease);
+    stranger->released = redlock_client_release(stranger->client, stranger->lease, NULL);
+    stranger->forgotten = redlock_client_forget(stranger->client, stranger->lease);
+    return NULL;
+}
+
+static void another_thread_is_a_stranger(void **state) {
+    struct stranger stranger = {.client = kit_client(NODE_TIMEOUT_MS)};
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(acquire(stranger.client, "r", 0, 0, &stranger.lease), REDLOCK_OK);
+    assert_int_equal(pthread_create(&thread, NULL, be_strange, &stranger), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(stranger.acquired, REDLOCK_ERR_CONTENDED);
+    assert_int_equal(stranger.released, REDLOCK_ERR_NOT_OWNER);
+    assert_int_equal(stranger.forgotten, REDLOCK_ERR_NOT_OWNER);
+    assert_int_equal(redlock_client_release_as(stranger.client, stranger.lease, 9, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_true(redlock_lease_validity_ms(stranger.lease) > 0);
+    kit_release(stranger.client, stranger.lease);
+}
+
+struct member {
+    redlock_client *client;
+    pthread_barrier_t *barrier;
+    int64_t wait_timeout_ms;
+    redlock_lease *lease;
+    int code;
+    int64_t took_ms;
+};
+
+static void *acquire_as_member(void *data) {
+    struct member *member = data;
+    if (member->barrier)
+        (void)pthread_barrier_wait(member->barrier);
+    int64_t begun_ms = support_now_ms();
+    member->code = acquire(member->client, "r", 77, member->wait_timeout_ms, &member->lease);
+    member->took_ms = support_now_ms() - begun_ms;
+    return NULL;
+}
+
+static void threads_of_one_owner_id_share_it(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    struct member member = {.client = client};
+    redlock_lease *lease = NULL;
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(acquire(client, "r", 77, 0, &lease), REDLOCK_OK);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &member), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(member.code, REDLOCK_OK);
+    assert_ptr_equal(member.lease, lease);
+    redlock_lease *none = NULL;
+    assert_int_equal(acquire(client, "r", 78, 0, &none), REDLOCK_ERR_CONTENDED);
+    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_int_equal(redlock_client_release_as(client, lease, 78, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_int_equal(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    assert_int_equal(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
+    kit_expect_no_keys();
+}
+
+#define MEMBERS 6
+
+/* None of them waits, and none is refused: what one of them gets is everybody's. */
+static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    pthread_barrier_t barrier;
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        struct member members[MEMBERS];
+        pthread_t threads[MEMBERS];
+        assert_int_equal(pthread_barrier_init(&barrier, NULL, MEMBERS), 0);
+        for (size_t i = 0; i < MEMBERS; i++) {
+            members[i] = (struct member){.client = client, .barrier = &barrier};
+            assert_int_equal(pthread_create(&threads[i], NULL, acquire_as_member, &members[i]), 0);
+        }
+        for (size_t i = 0; i < MEMBERS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_int_equal(members[i].code, REDLOCK_OK);
+            assert_ptr_equal(members[i].lease, members[0].lease);
+        }
+        for (size_t i = 0; i < MEMBERS; i++)
+            assert_int_equal(redlock_client_release_as(client, members[i].lease, 77, NULL), REDLOCK_OK);
+        (void)pthread_barrier_destroy(&barrier);
+    }
+    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.acquires, 40);
+    kit_expect_no_keys();
+}
+
+static void the_wait_for_ones_own_owner_ends_with_ones_own_time(void **state) {
+    redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *client = kit_client(60);
+    struct member patient = {.client = client, .wait_timeout_ms = REDLOCK_WAIT_FOREVER};
+    pthread_t thread;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)state;
+    redlock_lease *held = kit_acquire(holder, "r", 0);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &patient), 0);
+    kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
+    struct member impatient = {.client = client, .wait_timeout_ms = 150};
+    (void)acquire_as_member(&impatient);
+    assert_int_equal(impatient.code, REDLOCK_ERR_CONTENDED);
+    assert_true(impatient.took_ms >= 149);
+    impatient.wait_timeout_ms = 0;
+    (void)acquire_as_member(&impatient);
+    assert_int_equal(impatient.code, REDLOCK_ERR_CONTENDED);
+    assert_true(impatient.took_ms >= 59);
+    kit_release(holder, held);
+    pthread_join(thread, NULL);
+    assert_int_equal(patient.code, REDLOCK_OK);
+    assert_int_equal(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
+}
+
+static void a_lost_lease_is_released_as_often_and_taken_anew(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = NULL, *again = NULL;
+    (void)state;
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    for (size_t i = 0; i < 5; i++)
+        (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    assert_int_equal(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_ERR_LOST);
+    redlock_lease *none = lease;
+    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
+    assert_null(none);
+    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    kit_release(client, lease);
+}
+
+static void a_failed_last_release_ends_the_hold(void **state) {
+    redlock_client *client = kit_client(200);
+    redlock_lease *lease = NULL;
+    (void)state;
+    kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
+    for (size_t i = 0; i < 3; i++)
+        server_pause(&kit_servers.at[i]);
+    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_NO_QUORUM);
+    assert_null(lease);
+    for (size_t i = 0; i < 3; i++)
+        server_resume(&kit_servers.at[i]);
+    kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
+    kit_release(client, lease);
+}
+
+static void forgetting_needs_the_last_count(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = NULL, *again = NULL;
+    (void)state;
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
+    assert_int_equal(redlock_client_forget(client, lease), REDLOCK_ERR_BUSY);
+    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_client_forget(client, lease), REDLOCK_OK);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_CONTENDED);
+}
+
+#define OWNERS  3
+#define THREADS 12
+
+struct family {
+    redlock_client *client;
+    atomic_uint next;
+    atomic_uint holders[OWNERS]; /* threads of each owner inside */
+};
+
+static void *nest(void *data) {
+    struct family *family = data;
+    unsigned own = atomic_fetch_add(&family->next, 1) % OWNERS;
+    for (int i = 0; i < 25; i++) {
+        redlock_lease *leases[3];
+        int depth = 1 + i % 3;
+        for (int k = 0; k < depth; k++)
+            kit_must(acquire(family->client, "r", own + 1, REDLOCK_WAIT_FOREVER, &leases[k]) == REDLOCK_OK);
+        atomic_fetch_add(&family->holders[own], 1);
+        for (unsigned other = 0; other < OWNERS; other++)
+            kit_must(other == own || atomic_load(&family->holders[other]) == 0);
+        for (int k = 1; k < depth; k++)
+            kit_must(leases[k] == leases[0]);
+        kit_must(redlock_lease_validity_ms(leases[0]) > 0);
+        atomic_fetch_sub(&family->holders[own], 1);
+        for (int k = 0; k < depth; k++)
+            kit_must(redlock_client_release_as(family->client, leases[k], own + 1, NULL) == REDLOCK_OK);
+    }
+    return NULL;
+}
+
+static void owners_exclude_each_other_and_their_threads_do_not(void **state) {
+    struct family family = {.client = kit_client(NODE_TIMEOUT_MS)};
+    pthread_t threads[THREADS];
+    (void)state;
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, nest, &family), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    kit_expect_no_keys();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(only_the_last_release_lets_go),
+        kit_test(not_asked_for_it_is_not_reentrant),
+        kit_test(another_thread_is_a_stranger),
+        kit_test(threads_of_one_owner_id_share_it),
+        kit_test(single_tries_of_one_owner_at_once_all_succeed),
+        kit_test(the_wait_for_ones_own_owner_ends_with_ones_own_time),
+        kit_test(a_lost_lease_is_released_as_often_and_taken_anew),
+        kit_test(a_failed_last_release_ends_the_hold),
+        kit_test(forgetting_needs_the_last_count),
+        kit_test(owners_exclude_each_other_and_their_threads_do_not),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}

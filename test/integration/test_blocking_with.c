@@ -1,0 +1,233 @@
+/* Work under a lock: released however it ends, and told when the lock is lost. */
+#include "blocking_kit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+struct job {
+    redlock_client *client;
+    redlock_client_acquire_options options;
+    int (*inner)(redlock_lease *lease, void *data);
+    atomic_bool begun, go_on;
+    atomic_int lost;
+    bool lost_seen;
+    int runs;
+    int code;
+    int work_result;
+};
+
+static int count(redlock_lease *lease, void *data) {
+    struct job *job = data;
+    job->runs++;
+    kit_must(redlock_lease_validity_ms(lease) > 0);
+    return 42;
+}
+
+static void the_works_result_is_handed_on(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
+    redlock_result *result = NULL;
+    int returned = 0;
+    (void)state;
+    assert_int_equal(redlock_client_with(job.client, "r", NULL, count, &job, &returned, &result), REDLOCK_OK);
+    assert_int_equal(returned, 42);
+    assert_int_equal(job.runs, 1);
+    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_null(redlock_result_lease(result));
+    redlock_result_free(result);
+    kit_expect_no_keys();
+    assert_int_equal(redlock_client_with(job.client, "r", NULL, count, &job, NULL, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_client_with(job.client, "r", NULL, NULL, &job, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_with(NULL, "r", NULL, count, &job, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(job.runs, 2);
+}
+
+static void without_the_lock_no_work(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_result *result = NULL;
+    int returned = -5;
+    (void)state;
+    redlock_lease *lease = kit_acquire(job.client, "r", 0);
+    assert_int_equal(redlock_client_with(job.client, "r", &options, count, &job, &returned, &result),
+                     REDLOCK_ERR_CONTENDED);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_CONTENDED);
+    redlock_result_free(result);
+    assert_int_equal(job.runs, 0);
+    assert_int_equal(returned, -5);
+    kit_release(job.client, lease);
+}
+
+static int nest(redlock_lease *lease, void *data) {
+    struct job *job = data;
+    int returned = 0;
+    kit_must(redlock_client_with(job->client, "r", &job->options, count, job, &returned, NULL) == REDLOCK_OK);
+    kit_must(returned == 42);
+    kit_until(servers_with_key(&kit_servers, "r") == 5);
+    kit_must(redlock_lease_validity_ms(lease) > 0);
+    return 43;
+}
+
+static void reentrant_work_nests(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, 0)};
+    int returned = 0;
+    (void)state;
+    job.options.reentrant = true;
+    assert_int_equal(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
+    assert_int_equal(returned, 43);
+    kit_expect_no_keys();
+    job.options.owner = 12;
+    assert_int_equal(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
+    assert_int_equal(job.runs, 2);
+    kit_expect_no_keys();
+}
+
+static int exit_thread(redlock_lease *lease, void *data) {
+    (void)lease;
+    (void)data;
+    pthread_exit(NULL);
+}
+
+static int wait_for_cancellation(redlock_lease *lease, void *data) {
+    struct job *job = data;
+    (void)lease;
+    atomic_store(&job->begun, true);
+    while (atomic_load(&job->begun))
+        (void)pause();
+    return 0;
+}
+
+static void *run_job(void *data) {
+    struct job *job = data;
+    job->code = redlock_client_with(job->client, "r", &job->options, job->inner, job, &job->work_result, NULL);
+    return job;
+}
+
+static void pthread_exit_in_the_work_releases(void **state) {
+    struct job job = {
+        .client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(600000, 0), .inner = exit_thread, .code = 1};
+    pthread_t thread;
+    void *returned = &job;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, run_job, &job), 0);
+    pthread_join(thread, &returned);
+    assert_null(returned);
+    assert_int_equal(job.code, 1);
+    kit_expect_no_keys();
+    kit_release(job.client, kit_acquire(job.client, "r", 0));
+}
+
+static void cancellation_in_the_work_releases(void **state) {
+    struct job job = {
+        .client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(600000, 0), .inner = wait_for_cancellation};
+    pthread_t thread;
+    void *returned = NULL;
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        atomic_store(&job.begun, false);
+        job.options.reentrant = named;
+        job.options.owner = named ? 5 : 0;
+        assert_int_equal(pthread_create(&thread, NULL, run_job, &job), 0);
+        kit_until(atomic_load(&job.begun));
+        assert_int_equal(pthread_cancel(thread), 0);
+        pthread_join(thread, &returned);
+        assert_ptr_equal(returned, PTHREAD_CANCELED);
+        kit_expect_no_keys();
+    }
+}
+
+static void *acquire_then_work(void *data) {
+    struct job *job = data;
+    redlock_lease *lease = NULL;
+    job->code = redlock_client_acquire(job->client, "r", &job->options, &lease, NULL);
+    atomic_store(&job->begun, true);
+    if (lease)
+        job->code = redlock_client_release(job->client, lease, NULL);
+    pthread_testcancel();
+    return job;
+}
+
+/* The thread's stack is the loop thread's while it is blocked: it is cancelled after the call, not in it. */
+static void cancellation_of_a_blocked_call_waits_for_its_end(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, REDLOCK_WAIT_FOREVER)};
+    redlock_statistics statistics = {.size = sizeof statistics};
+    pthread_t thread;
+    void *returned = NULL;
+    (void)state;
+    redlock_lease *lease = kit_acquire(job.client, "r", 0);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_then_work, &job), 0);
+    kit_until(redlock_client_statistics(job.client, &statistics) == REDLOCK_OK && statistics.acquires == 2);
+    assert_int_equal(pthread_cancel(thread), 0);
+    kit_until(redlock_client_statistics(job.client, &statistics) == REDLOCK_OK && statistics.attempts >= 5);
+    assert_false(atomic_load(&job.begun));
+    kit_release(job.client, lease);
+    pthread_join(thread, &returned);
+    assert_ptr_equal(returned, PTHREAD_CANCELED);
+    assert_true(atomic_load(&job.begun));
+    assert_int_equal(job.code, REDLOCK_OK);
+    kit_expect_no_keys();
+}
+
+static void count_loss(redlock_lease *lease, const char *reason, void *data) {
+    struct job *job = data;
+    kit_must(redlock_lease_validity_ms(lease) == 0);
+    kit_must(reason[0] != '\0');
+    atomic_fetch_add(&job->lost, 1);
+}
+
+static int work_until_lost(redlock_lease *lease, void *data) {
+    struct job *job = data;
+    kit_must(redlock_lease_validity_ms(lease) > 0);
+    for (size_t i = 0; i < kit_servers.count; i++)
+        server_pause(&kit_servers.at[i]);
+    kit_until(redlock_lease_validity_ms(lease) == 0);
+    job->lost_seen = true;
+    kit_until(atomic_load(&job->lost) > 0);
+    return 1;
+}
+
+static void work_learns_of_loss_when_all_nodes_hang(void **state) {
+    struct job job = {.client = kit_client(300), .options = kit_options(3000, 0)};
+    int returned = 0;
+    (void)state;
+    job.options.lock.auto_extend = true;
+    job.options.lock.on_lost = count_loss;
+    job.options.lock.lost_data = &job;
+    assert_int_equal(redlock_client_with(job.client, "r", &job.options, work_until_lost, &job, &returned, NULL),
+                     REDLOCK_ERR_LOST);
+    for (size_t i = 0; i < kit_servers.count; i++)
+        server_resume(&kit_servers.at[i]);
+    assert_int_equal(returned, 1);
+    assert_true(job.lost_seen);
+    assert_int_equal(atomic_load(&job.lost), 1);
+}
+
+static int delete_keys(redlock_lease *lease, void *data) {
+    (void)data;
+    kit_until(servers_with_key(&kit_servers, redlock_lease_resource(lease)) == 5);
+    for (size_t i = 0; i < kit_servers.count; i++)
+        (void)server_ask(&kit_servers.at[i], "DEL", redlock_lease_resource(lease));
+    return 7;
+}
+
+static void a_lock_that_was_taken_away_is_told_at_the_end(void **state) {
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    int returned = 0;
+    (void)state;
+    assert_int_equal(redlock_client_with(client, "r", NULL, delete_keys, NULL, &returned, NULL), REDLOCK_ERR_LOST);
+    assert_int_equal(returned, 7);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(the_works_result_is_handed_on),
+        kit_test(without_the_lock_no_work),
+        kit_test(reentrant_work_nests),
+        kit_test(pthread_exit_in_the_work_releases),
+        kit_test(cancellation_in_the_work_releases),
+        kit_test(cancellation_of_a_blocked_call_waits_for_its_end),
+        kit_test(work_learns_of_loss_when_all_nodes_hang),
+        kit_test(a_lock_that_was_taken_away_is_told_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}
