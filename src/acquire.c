@@ -138,6 +138,7 @@ int redlock_adopt(redlock_manager *manager, const char *resource, const char *to
     memcpy(lease->token, token, token_size);
     lease->token[token_size] = '\0';
     lease->token_size = (uint8_t)token_size;
+    lease->ttl_sent_max_ms = options.ttl_ms;
     const struct redlock_plan plan = plan_of(&options);
     redlock_lease_feed(
         lease,

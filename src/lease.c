@@ -38,7 +38,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     if (lease->owing && !manager->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
         redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
-                         lease->core.ttl_max_ms);
+                         lease->ttl_sent_max_ms);
     }
     for (unsigned i = 0; i < manager->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -139,6 +139,9 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     case REDLOCK_OP_NONE:
         assert(!"not a lease's");
     }
+    if (actions->send != REDLOCK_OP_RELEASE && lease->core.round_ttl_ms > lease->ttl_sent_max_ms) {
+        lease->ttl_sent_max_ms = lease->core.round_ttl_ms;
+    }
     struct redlock_message message = message_of(lease);
     const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
@@ -213,7 +216,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     redlock_lease_step(&lease->core, event, &actions);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, lease->core.ttl_max_ms);
+                         actions.cleanup, lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;

@@ -128,12 +128,12 @@ static bool drained(const redlock_manager *manager) {
 }
 
 static bool close_is_due(const redlock_manager *manager) {
-    return manager->closing && (redlock_manager_now_ns(manager) >= manager->close_deadline_ns || drained(manager));
+    return manager->drained && (redlock_manager_now_ns(manager) >= manager->close_deadline_ns || drained(manager));
 }
 
 void redlock_manager_rearm(redlock_manager *manager) {
     int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
-    if (manager->closing) {
+    if (manager->drained) {
         when_ns = manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
     }
     if (manager->told_first || redlock_query_to_tell(manager) || close_is_due(manager)) {
@@ -221,7 +221,7 @@ void redlock_manager_wake(redlock_manager *manager) {
         due(manager, CONTAINER(item, struct redlock_owner, due), now_ns);
     }
     redlock_manager_settle(manager);
-    if (close_is_due(manager) && manager->drained) {
+    if (close_is_due(manager)) {
         const redlock_manager_drained done = manager->drained;
         manager->drained = NULL;
         done(manager, manager->drained_ctx); /* the manager is gone after this */

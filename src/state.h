@@ -55,7 +55,8 @@ struct redlock_lease {
     redlock_lost_callback lost_cb;
     void *lost_data;
     struct redlock_lease_core core;
-    redlock_nodes owing; /* nodes whose release is not confirmed */
+    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
+    redlock_nodes owing;     /* nodes whose release is not confirmed */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */

@@ -1,0 +1,164 @@
+/* The fake env. */
+#include "fake_env.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+
+static const char *const names[REDLOCK_NODES_MAX] = {"node0:6379", "node1:6379", "node2:6379", "node3:6379",
+                                                     "node4:6379", "node5:6379", "node6:6379"};
+
+static int64_t now_ns(void *ctx) {
+    const struct fake_env *fake = ctx;
+    return fake->now_ns;
+}
+
+static int random_bytes(void *ctx, void *buffer, size_t size) {
+    struct fake_env *fake = ctx;
+    if (fake->random_code != REDLOCK_OK) {
+        return fake->random_code;
+    }
+    for (size_t i = 0; i < size; i++) {
+        fake->random_state = fake->random_state * 6364136223846793005u + 1442695040888963407u;
+        ((unsigned char *)buffer)[i] = (unsigned char)(fake->random_state >> 56);
+    }
+    return REDLOCK_OK;
+}
+
+static void wake_at(void *ctx, int64_t when_ns) {
+    struct fake_env *fake = ctx;
+    fake->wake_ns = when_ns;
+}
+
+static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
+    struct fake_env *fake = ctx;
+    const redlock_nodes taken = nodes & ~fake->refusing;
+    for (unsigned i = 0; i < fake->node_count; i++) {
+        if (!(taken & REDLOCK_NODE(i))) {
+            continue;
+        }
+        assert_true(fake->sent_count < FAKE_SENT_MAX);
+        struct fake_sent *sent = &fake->sent[fake->sent_count++];
+        *sent = (struct fake_sent){.node = i,
+                                   .operation = message->operation,
+                                   .by_source = message->by_source,
+                                   .owner = message->owner,
+                                   .round = message->round,
+                                   .ttl_ms = message->ttl_ms};
+        assert_true(message->key_size < sizeof sent->key && message->token_size < sizeof sent->token);
+        memcpy(sent->key, message->key, message->key_size);
+        if (message->token_size) {
+            memcpy(sent->token, message->token, message->token_size);
+        }
+    }
+    return taken;
+}
+
+static struct redlock_text *refusal(void *ctx, unsigned node) {
+    (void)ctx;
+    (void)node;
+    return NULL;
+}
+
+__attribute__((format(printf, 3, 4))) static void ignore_log(void *ctx, redlock_log_level level, const char *format,
+                                                             ...) {
+    (void)ctx;
+    (void)level;
+    (void)format;
+}
+
+void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix) {
+    memset(fake, 0, sizeof *fake);
+    fake->node_count = node_count;
+    fake->now_ns = 1000 * REDLOCK_NS_PER_MS;
+    fake->wake_ns = REDLOCK_NEVER_NS;
+    const struct redlock_env env = {.ctx = fake,
+                                    .now_ns = now_ns,
+                                    .random = random_bytes,
+                                    .wake_at = wake_at,
+                                    .send = send_message,
+                                    .refusal = refusal,
+                                    .log = ignore_log};
+    const struct redlock_manager_config config = {
+        .node_count = node_count, .key_prefix = key_prefix, .node_names = names, .node_timeout_ms = 50};
+    fake->manager = redlock_manager_new(&env, &config);
+    assert_non_null(fake->manager);
+}
+
+void fake_env_close(struct fake_env *fake) {
+    redlock_manager_delete(fake->manager);
+}
+
+static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, bool no_script) {
+    sent->answered = true;
+    struct redlock_text *text = vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new("answer of node %u", sent->node);
+    const struct redlock_answer given = {.vote = vote,
+                                         .no_script = no_script,
+                                         .text = text,
+                                         .holder = "somebody",
+                                         .holder_size = sizeof "somebody" - 1,
+                                         .holder_ttl_ms = 1234};
+    redlock_manager_answer(fake->manager, sent->owner, sent->round, sent->node, &given);
+    redlock_text_drop(text);
+}
+
+struct fake_sent *fake_env_waiting(struct fake_env *fake, unsigned node, enum redlock_operation operation) {
+    for (unsigned i = 0; i < fake->sent_count; i++) {
+        struct fake_sent *sent = &fake->sent[i];
+        if (!sent->answered && sent->node == node && sent->operation == operation) {
+            return sent;
+        }
+    }
+    return NULL;
+}
+
+unsigned fake_env_waiting_count(const struct fake_env *fake, enum redlock_operation operation) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < fake->sent_count; i++) {
+        count += !fake->sent[i].answered && fake->sent[i].operation == operation;
+    }
+    return count;
+}
+
+void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote) {
+    struct fake_sent *sent = fake_env_waiting(fake, node, operation);
+    assert_non_null(sent);
+    answer(fake, sent, vote, false);
+}
+
+void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation) {
+    struct fake_sent *sent = fake_env_waiting(fake, node, operation);
+    assert_non_null(sent);
+    answer(fake, sent, REDLOCK_VOTE_FAILED, true);
+}
+
+void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote) {
+    for (unsigned i = 0; i < fake->sent_count; i++) {
+        if (!fake->sent[i].answered) {
+            answer(fake, &fake->sent[i], vote, false);
+        }
+    }
+}
+
+void fake_env_turn(struct fake_env *fake) {
+    if (fake->wake_ns <= fake->now_ns) {
+        fake->wake_ns = REDLOCK_NEVER_NS;
+        redlock_manager_wake(fake->manager);
+    }
+}
+
+void fake_env_pass_ms(struct fake_env *fake, int64_t ms) {
+    const int64_t until_ns = fake->now_ns + ms * REDLOCK_NS_PER_MS;
+    while (fake->wake_ns <= until_ns) {
+        if (fake->wake_ns > fake->now_ns) {
+            fake->now_ns = fake->wake_ns;
+        }
+        fake_env_turn(fake);
+    }
+    fake->now_ns = until_ns;
+}

@@ -1,0 +1,53 @@
+/* An env for unit tests of the manager: a clock that the test sets, nodes that answer when the test says so. */
+#ifndef REDLOCK_TEST_FAKE_ENV_H
+#define REDLOCK_TEST_FAKE_ENV_H
+
+#include "manager.h"
+
+#define FAKE_SENT_MAX 4096
+
+/* One message at one node, waiting for the test's answer. */
+struct fake_sent {
+    unsigned node;
+    enum redlock_operation operation;
+    bool by_source;
+    bool answered;
+    void *owner;
+    uint32_t round;
+    int64_t ttl_ms;
+    char key[64];
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+};
+
+struct fake_env {
+    redlock_manager *manager;
+    unsigned node_count;
+    int64_t now_ns;
+    int64_t wake_ns;
+    redlock_nodes refusing;
+    int random_code;
+    uint64_t random_state;
+    bool inside_send;
+    unsigned sent_count;
+    struct fake_sent sent[FAKE_SENT_MAX];
+};
+
+/* A manager of n nodes on a fresh env; its clock begins at 1 s. */
+void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix);
+void fake_env_close(struct fake_env *fake);
+
+/* Answers the oldest message to the node that waits; the test fails where there is none. */
+void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote);
+void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation);
+/* Answers all that waits, releases too. */
+void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote);
+/* The oldest message to the node that waits, or NULL. */
+struct fake_sent *fake_env_waiting(struct fake_env *fake, unsigned node, enum redlock_operation operation);
+unsigned fake_env_waiting_count(const struct fake_env *fake, enum redlock_operation operation);
+
+/* Moves the clock, waking the manager at each time that it asked for. */
+void fake_env_pass_ms(struct fake_env *fake, int64_t ms);
+/* One turn of the loop without time passing. */
+void fake_env_turn(struct fake_env *fake);
+
+#endif

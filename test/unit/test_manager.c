@@ -1,0 +1,321 @@
+/* Acquire, extend and release through the public API, over a fake env: who is told what, once, and what is sent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+#include "fake_env.h"
+
+static struct fake_env fake;
+
+/* What a callback saw. */
+struct seen {
+    unsigned count;
+    int code;
+    redlock_lease *lease;
+    uint64_t attempts;
+    redlock_vote_kind votes[REDLOCK_NODES_MAX];
+    unsigned lost;
+};
+
+static void see(const redlock_result *result, void *data) {
+    struct seen *seen = data;
+    seen->count++;
+    seen->code = redlock_result_code(result);
+    seen->lease = redlock_result_lease(result);
+    seen->attempts = redlock_result_attempts(result);
+    for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
+        seen->votes[i] = vote.kind;
+    }
+}
+
+static void see_lost(redlock_lease *lease, const char *reason, void *data) {
+    struct seen *seen = data;
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_true(strlen(reason) > 10);
+    seen->lost++;
+}
+
+static int open_five(void **state) {
+    (void)state;
+    fake_env_open(&fake, 5, "locks:");
+    return 0;
+}
+
+static int close_five(void **state) {
+    (void)state;
+    fake_env_close(&fake);
+    return 0;
+}
+
+static redlock_lease *take(struct seen *seen, const redlock_acquire_options *options) {
+    *seen = (struct seen){0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", options, NULL, see, seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(seen->count, 1);
+    assert_int_equal(seen->code, REDLOCK_OK);
+    assert_non_null(seen->lease);
+    return seen->lease;
+}
+
+static void won_at_the_third_vote(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
+    assert_string_equal(fake.sent[0].key, "locks:r");
+    assert_int_equal(strlen(fake.sent[0].token), 32);
+    assert_string_equal(fake.sent[0].token, fake.sent[4].token);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.count, 0);
+    fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.votes[2], REDLOCK_VOTE_PENDING);
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 10000 - 102);
+    assert_string_equal(redlock_lease_resource(seen.lease), "r");
+    assert_string_equal(redlock_lease_token(seen.lease), fake.sent[0].token);
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 9000 - 102);
+
+    struct seen released = {0};
+    assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
+    assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_ERR_INVALID);
+    assert_int_equal(released.count, 0);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* the pending nodes' too (R8) */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.count, 1);
+    assert_int_equal(released.code, REDLOCK_OK);
+}
+
+static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.count, 0);
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED); /* three nodes could answer, one of them denied */
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
+    for (unsigned i = 1; i < 5; i++) {
+        assert_non_null(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE));
+    }
+    /* A node that does not confirm is asked again, until the ttl has passed. */
+    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+    fake.refusing = REDLOCK_NODE(2);
+    fake_env_pass_ms(&fake, 5000);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.releases_owed, 1);
+    fake.refusing = 0;
+    redlock_manager_node_settled(fake.manager, 2, true);
+    assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE));
+    assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, fake.sent[0].token);
+    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.releases_owed, 0);
+    assert_int_equal(statistics.releases_dropped, 0);
+}
+
+static void an_owed_release_ends_with_the_ttl(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    }
+    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
+    fake.refusing = redlock_nodes_all(5);
+    fake_env_pass_ms(&fake, 9000);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.releases_owed, 1);
+    fake_env_pass_ms(&fake, 1100);
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.releases_owed, 0);
+    assert_int_equal(statistics.releases_dropped, 1);
+}
+
+static void refused_by_all_is_told_in_a_later_turn(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    fake.refusing = redlock_nodes_all(5);
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(seen.count, 0); /* never inside the call (R14) */
+    assert_true(fake.wake_ns <= fake.now_ns);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(fake.sent_count, 0);
+}
+
+static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = 1000;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    unsigned attempts = 0;
+    char last_token[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
+    for (unsigned turn = 0; turn < 110 && !seen.count; turn++) {
+        if (fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE)) {
+            attempts++;
+            const struct fake_sent *sent = fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE);
+            assert_string_not_equal(sent->token, last_token);
+            strcpy(last_token, sent->token);
+            for (unsigned i = 0; i < 3; i++) {
+                fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+            }
+            /* The release carries the token of the attempt that it ends. */
+            assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, last_token);
+            fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        }
+        fake_env_pass_ms(&fake, 10);
+    }
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_int_equal(seen.attempts, attempts);
+    assert_in_range(attempts, 5, 20);
+    assert_in_range(fake.now_ns / REDLOCK_NS_PER_MS, 2000, 2010);
+}
+
+static void extends_and_loses(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.on_lost = see_lost;
+    options.lost_data = &seen;
+    redlock_lease *lease = take(&seen, &options);
+    fake_env_pass_ms(&fake, 5000);
+    assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
+    assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_ERR_BUSY);
+    assert_int_equal(redlock_lease_validity_ms(lease), 5000 - 102); /* not before a quorum has confirmed */
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(extended.count, 1);
+    assert_int_equal(extended.code, REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(lease), 20000 - 202);
+    /* A shorter ttl counts from the moment that it is sent, confirmed or not (R12). */
+    assert_int_equal(redlock_extend(lease, 1000, see, &extended), REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(lease), 1000 - 12);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(extended.count, 2);
+    assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
+    fake_env_pass_ms(&fake, 987);
+    assert_int_equal(seen.lost, 0);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(seen.lost, 1); /* nobody answered anything (R3) */
+    assert_int_equal(redlock_extend(lease, 1000, see, &extended), REDLOCK_ERR_LOST);
+    struct seen released = {0};
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_int_equal(released.code, REDLOCK_ERR_LOST);
+    assert_int_equal(seen.lost, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void no_script_is_sent_again_by_source(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_lease *lease = take(&seen, NULL);
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
+        assert_true(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->by_source);
+    }
+    assert_int_equal(released.count, 0);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.count, 1);
+    assert_int_equal(released.code, REDLOCK_OK);
+}
+
+static void release_that_a_node_missed_is_owed(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_lease *lease = take(&seen, NULL);
+    fake.refusing = REDLOCK_NODE(4);
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    assert_int_equal(released.votes[4], REDLOCK_VOTE_FAILED);
+    fake.refusing = 0;
+    redlock_manager_node_settled(fake.manager, 4, true);
+    assert_string_equal(fake_env_waiting(&fake, 4, REDLOCK_OP_RELEASE)->token, fake.sent[0].token);
+    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+}
+
+static void auto_extend_renews_until_released(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = 3000;
+    options.auto_extend = true;
+    options.on_lost = see_lost;
+    options.lost_data = &seen;
+    redlock_lease *lease = take(&seen, &options);
+    for (unsigned i = 0; i < 10; i++) {
+        fake_env_pass_ms(&fake, 1001);
+        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_EXTEND), 5);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(seen.lost, 0);
+    fake_env_pass_ms(&fake, 1001); /* a renewal is in flight */
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    const unsigned sent = fake.sent_count;
+    fake_env_pass_ms(&fake, 60000);
+    assert_int_equal(fake.sent_count, sent); /* an extend never follows a release */
+    assert_int_equal(seen.lost, 0);
+}
+
+static void adopted_is_valid_once_extended(void **state) {
+    (void)state;
+    struct seen extended = {0}, released = {0};
+    redlock_lease *lease;
+    assert_int_equal(redlock_adopt(fake.manager, "r", "abc", NULL, &lease), REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
+    assert_string_equal(fake.sent[0].token, "abc");
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(extended.code, REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(lease), 5000 - 52);
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(released.code, REDLOCK_ERR_LOST);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(won_at_the_third_vote, open_five, close_five),
+        cmocka_unit_test_setup_teardown(lost_attempt_is_released_everywhere_but_where_it_failed, open_five, close_five),
+        cmocka_unit_test_setup_teardown(an_owed_release_ends_with_the_ttl, open_five, close_five),
+        cmocka_unit_test_setup_teardown(refused_by_all_is_told_in_a_later_turn, open_five, close_five),
+        cmocka_unit_test_setup_teardown(retries_have_fresh_tokens_and_end_at_the_wait, open_five, close_five),
+        cmocka_unit_test_setup_teardown(extends_and_loses, open_five, close_five),
+        cmocka_unit_test_setup_teardown(no_script_is_sent_again_by_source, open_five, close_five),
+        cmocka_unit_test_setup_teardown(release_that_a_node_missed_is_owed, open_five, close_five),
+        cmocka_unit_test_setup_teardown(auto_extend_renews_until_released, open_five, close_five),
+        cmocka_unit_test_setup_teardown(adopted_is_valid_once_extended, open_five, close_five),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

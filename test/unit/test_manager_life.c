@@ -1,0 +1,322 @@
+/* How requests and leases end: cancel, close, forget, calls from inside callbacks, a fork, no random bytes, no nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+#include "fake_env.h"
+
+static struct fake_env fake;
+
+struct seen {
+    unsigned count;
+    int code;
+    redlock_lease *lease;
+    unsigned lost;
+};
+
+static void see(const redlock_result *result, void *data) {
+    struct seen *seen = data;
+    seen->count++;
+    seen->code = redlock_result_code(result);
+    seen->lease = redlock_result_lease(result);
+}
+
+static void see_lost(redlock_lease *lease, const char *reason, void *data) {
+    (void)lease;
+    (void)reason;
+    ((struct seen *)data)->lost++;
+}
+
+static void count_drained(redlock_manager *manager, void *ctx) {
+    assert_ptr_equal(manager, fake.manager);
+    (*(unsigned *)ctx)++;
+}
+
+static int open_three(void **state) {
+    (void)state;
+    fake_env_open(&fake, 3, NULL);
+    return 0;
+}
+
+static int close_three(void **state) {
+    (void)state;
+    fake_env_close(&fake);
+    return 0;
+}
+
+static redlock_statistics statistics(void) {
+    redlock_statistics now = {.size = sizeof now};
+    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    return now;
+}
+
+static redlock_lease *take(struct seen *seen) {
+    *seen = (struct seen){0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.on_lost = see_lost;
+    options.lost_data = seen;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, seen), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen->code, REDLOCK_OK);
+    return seen->lease;
+}
+
+static void cancel_releases_what_may_be_held(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_request *request;
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, &request, see, &seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    redlock_request_cancel(request);
+    redlock_request_cancel(request);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    /* Late votes of the cancelled attempt change nothing more. */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(statistics().requests_pending, 0);
+    assert_int_equal(statistics().releases_owed, 0);
+}
+
+static void cancel_between_attempts(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_request *request;
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, &request, see, &seen), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.count, 0);
+    redlock_request_cancel(request);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    const unsigned sent = fake.sent_count;
+    fake_env_pass_ms(&fake, 10000);
+    assert_int_equal(fake.sent_count, sent);
+}
+
+static redlock_request *cancel_in_callback;
+
+static void see_and_cancel_other(const redlock_result *result, void *data) {
+    see(result, data);
+    redlock_request_cancel(cancel_in_callback);
+}
+
+static void cancel_from_the_callback_of_another(void **state) {
+    (void)state;
+    struct seen first = {0}, second = {0};
+    assert_int_equal(redlock_acquire(fake.manager, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
+    assert_int_equal(redlock_acquire(fake.manager, "b", NULL, &cancel_in_callback, see, &second), REDLOCK_OK);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(first.code, REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_int_equal(second.count, 1);
+    assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
+    assert_int_equal(redlock_release(first.lease, NULL, NULL), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void see_and_ask_again(const redlock_result *result, void *data) {
+    struct seen *seen = data;
+    see(result, data);
+    if (seen->count < 100) {
+        assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_ask_again, data), REDLOCK_OK);
+    }
+}
+
+static void asking_again_in_the_callback_takes_a_turn(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    fake.refusing = redlock_nodes_all(3);
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_ask_again, &seen), REDLOCK_OK);
+    for (unsigned turn = 1; turn <= 100; turn++) {
+        fake_env_turn(&fake);
+        assert_int_equal(seen.count, turn); /* the loop is never held for a second one */
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 100);
+}
+
+static void close_ends_everything_once(void **state) {
+    (void)state;
+    struct seen held = {0}, pending = {0}, waiting = {0}, inspect = {0}, connect = {0}, extended = {0};
+    unsigned drained = 0;
+    redlock_lease *lease = take(&held);
+    assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
+    assert_int_equal(redlock_acquire(fake.manager, "p", NULL, NULL, see, &pending), REDLOCK_OK);
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    fake.refusing = redlock_nodes_all(3);
+    assert_int_equal(redlock_acquire(fake.manager, "w", &options, NULL, see, &waiting), REDLOCK_OK);
+    fake.refusing = 0;
+    assert_int_equal(redlock_inspect(fake.manager, "r", see, &inspect), REDLOCK_OK);
+    assert_int_equal(redlock_manager_connect(fake.manager, 1000, see, &connect), REDLOCK_OK);
+
+    redlock_manager_drain(fake.manager, count_drained, &drained);
+    assert_int_equal(redlock_acquire(fake.manager, "x", NULL, NULL, see, &held), REDLOCK_ERR_CLOSED);
+    assert_int_equal(pending.count + waiting.count + inspect.count + connect.count + extended.count, 0);
+    fake_env_turn(&fake);
+    assert_int_equal(pending.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(waiting.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(inspect.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(connect.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(extended.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(drained, 0); /* the lease's release is under way */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 6);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_turn(&fake);
+    assert_int_equal(drained, 1);
+    assert_int_equal(pending.count + waiting.count + inspect.count + connect.count + extended.count, 5);
+    assert_int_equal(held.count, 1);
+    assert_int_equal(held.lost, 0);
+    assert_int_equal(statistics().leases_held, 0);
+    assert_int_equal(statistics().requests_pending, 0);
+}
+
+static void close_does_not_wait_for_dead_nodes(void **state) {
+    (void)state;
+    struct seen seen;
+    unsigned drained = 0;
+    take(&seen);
+    redlock_manager_drain(fake.manager, count_drained, &drained);
+    fake_env_pass_ms(&fake, 102); /* no answer at all: twice the node timeout and a little */
+    assert_int_equal(drained, 1);
+}
+
+static void forgotten_leases_send_nothing_more(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    redlock_lease *lease = take(&seen);
+    assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
+    redlock_lease_forget(lease);
+    fake_env_turn(&fake);
+    assert_int_equal(extended.code, REDLOCK_ERR_CANCELLED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    const unsigned sent = fake.sent_count;
+    fake_env_pass_ms(&fake, 20000);
+    assert_int_equal(fake.sent_count, sent);
+    assert_int_equal(seen.lost, 0);
+    assert_int_equal(statistics().leases_held, 0);
+}
+
+static void in_a_forked_child_nothing_is_sent(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_lease *lease = take(&seen);
+    const unsigned sent = fake.sent_count;
+    fake.random_code = REDLOCK_ERR_FORKED;
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_extend(lease, 1000, see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_release(lease, see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_inspect(fake.manager, "r", see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(fake.sent_count, sent);
+    fake.random_code = REDLOCK_OK;
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void no_token_no_attempt(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    fake.random_code = REDLOCK_ERR_RANDOM;
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_ERR_RANDOM);
+    fake.random_code = REDLOCK_OK;
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = 10000;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    const unsigned sent = fake.sent_count;
+    fake.random_code = REDLOCK_ERR_RANDOM;
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_RANDOM);
+    assert_int_equal(fake.sent_count, sent);
+}
+
+static void bad_input_is_refused_without_a_callback(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    char long_name[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    assert_int_equal(redlock_acquire(NULL, "r", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_acquire(fake.manager, NULL, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_acquire(fake.manager, "", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_acquire(fake.manager, long_name, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    const int64_t bad_ttls_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
+    for (unsigned i = 0; i < 3; i++) {
+        options.ttl_ms = bad_ttls_ms[i];
+        assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    }
+    redlock_acquire_options_default(&options);
+    options.retry_delay_min_ms = 300;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = -2;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    redlock_acquire_options_default(&options);
+    options.size = 0;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    redlock_lease *lease;
+    assert_int_equal(redlock_adopt(fake.manager, "r", "", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_adopt(fake.manager, "r", long_name, NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_extend(NULL, 1, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_release(NULL, see, &seen), REDLOCK_ERR_INVALID);
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(fake.sent_count, 0);
+}
+
+static void connect_waits_for_every_node_or_the_timeout(void **state) {
+    (void)state;
+    struct seen seen = {0}, late = {0}, none = {0};
+    assert_int_equal(redlock_manager_connect(fake.manager, 1000, see, &seen), REDLOCK_OK);
+    redlock_manager_node_settled(fake.manager, 0, true);
+    redlock_manager_node_settled(fake.manager, 1, false);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(redlock_manager_connect(fake.manager, 10, see, &none), REDLOCK_OK);
+    fake_env_pass_ms(&fake, 10);
+    assert_int_equal(none.code, REDLOCK_ERR_NO_QUORUM);
+    redlock_manager_node_settled(fake.manager, 2, true);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(redlock_manager_connect(fake.manager, 0, see, &late), REDLOCK_OK);
+    assert_int_equal(late.count, 0);
+    fake_env_turn(&fake);
+    assert_int_equal(late.code, REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(cancel_releases_what_may_be_held, open_three, close_three),
+        cmocka_unit_test_setup_teardown(cancel_between_attempts, open_three, close_three),
+        cmocka_unit_test_setup_teardown(cancel_from_the_callback_of_another, open_three, close_three),
+        cmocka_unit_test_setup_teardown(asking_again_in_the_callback_takes_a_turn, open_three, close_three),
+        cmocka_unit_test_setup_teardown(close_ends_everything_once, open_three, close_three),
+        cmocka_unit_test_setup_teardown(close_does_not_wait_for_dead_nodes, open_three, close_three),
+        cmocka_unit_test_setup_teardown(forgotten_leases_send_nothing_more, open_three, close_three),
+        cmocka_unit_test_setup_teardown(in_a_forked_child_nothing_is_sent, open_three, close_three),
+        cmocka_unit_test_setup_teardown(no_token_no_attempt, open_three, close_three),
+        cmocka_unit_test_setup_teardown(bad_input_is_refused_without_a_callback, open_three, close_three),
+        cmocka_unit_test_setup_teardown(connect_waits_for_every_node_or_the_timeout, open_three, close_three),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

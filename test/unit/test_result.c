@@ -1,0 +1,122 @@
+/* Results as people and programs read them: sentences, copies, votes, names. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "result.h"
+
+static struct redlock_result example(enum redlock_result_of of, int code) {
+    struct redlock_result result = {
+        .code = code, .of = of, .resource = "job\n7", .attempts = 3, .ttl_ms = 10000, .count = 3};
+    static const redlock_vote_kind kinds[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_UNKNOWN, REDLOCK_VOTE_FAILED};
+    static const char *const nodes[] = {"a:1", "b:2", "c:3"};
+    static const char *const errors[] = {"", "no answer within 50 ms", "connection refused"};
+    for (unsigned i = 0; i < 3; i++) {
+        result.votes[i] = (struct redlock_result_vote){
+            .node = nodes[i], .error = errors[i], .holder = "", .latency_us = i, .holder_ttl_ms = -1, .kind = kinds[i]};
+    }
+    return result;
+}
+
+static void says_what_why_and_what_to_do(void **state) {
+    (void)state;
+    char text[512];
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
+    redlock_result_message(&result, text, sizeof text);
+    assert_string_equal(text, "cannot acquire 'job\\x0a7': no quorum: 1 of 3 nodes granted it, 2 are needed (b:2: no "
+                              "answer within 50 ms; c:3: connection refused). Look at these nodes and at the network "
+                              "to them.");
+    result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_TOO_SLOW);
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "drift of 102 ms"));
+    result = example(REDLOCK_RESULT_RELEASE, REDLOCK_ERR_LOST);
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "may have overlapped"));
+    result = example(REDLOCK_RESULT_EXTEND, REDLOCK_OK);
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "extended 'job\\x0a7': 1 of 3 nodes confirmed it"));
+    result = example(REDLOCK_RESULT_CONNECT, REDLOCK_ERR_CLOSED);
+    redlock_result_message(&result, text, sizeof text);
+    assert_string_equal(text, "cannot connect: the manager is closing.");
+}
+
+static void message_fits_any_buffer(void **state) {
+    (void)state;
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
+    char whole[512];
+    const size_t length = redlock_result_message(&result, whole, sizeof whole);
+    assert_int_equal(length, strlen(whole));
+    assert_int_equal(redlock_result_message(&result, NULL, 0), length);
+    for (size_t size = 1; size <= length + 1; size++) {
+        char *part = malloc(size); /* exactly so large, for the sanitizer */
+        assert_non_null(part);
+        assert_int_equal(redlock_result_message(&result, part, size), length);
+        assert_int_equal(strlen(part), size - 1);
+        assert_memory_equal(part, whole, size - 1);
+        free(part);
+    }
+}
+
+static void a_copy_owns_its_strings(void **state) {
+    (void)state;
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
+    char error[] = "will be gone";
+    result.votes[1].error = error;
+    redlock_result *copy = redlock_result_copy(&result);
+    assert_non_null(copy);
+    memset(error, 'x', sizeof error - 1);
+    redlock_vote vote = {.size = sizeof vote};
+    assert_int_equal(redlock_result_vote(copy, 1, &vote), REDLOCK_OK);
+    assert_string_equal(vote.error, "will be gone");
+    assert_string_equal(redlock_result_resource(copy), "job\n7");
+    assert_int_equal(redlock_result_code(copy), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(redlock_result_attempts(copy), 3);
+    assert_int_equal(redlock_result_vote(copy, 3, &vote), REDLOCK_ERR_INVALID);
+    redlock_result_free(copy);
+    redlock_result_free(NULL);
+}
+
+/* A program built against an older header has a shorter struct: nothing is written past it. */
+static void a_shorter_vote_is_filled_as_far_as_it_goes(void **state) {
+    (void)state;
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_OK);
+    redlock_vote vote;
+    memset(&vote, 0x5a, sizeof vote);
+    vote.size = offsetof(redlock_vote, error);
+    assert_int_equal(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
+    assert_int_equal(vote.kind, REDLOCK_VOTE_FAILED);
+    unsigned char untouched[sizeof vote.error];
+    memset(untouched, 0x5a, sizeof untouched);
+    assert_memory_equal(&vote.error, untouched, sizeof untouched);
+}
+
+static void every_code_has_a_name_and_a_text(void **state) {
+    (void)state;
+#define REDLOCK_X(name, value, text)                                                                                   \
+    assert_string_equal(redlock_strerror(value), text);                                                                \
+    assert_null(strstr(redlock_error_name(value), "ERR_"));
+    REDLOCK_ERROR_MAP(REDLOCK_X)
+#undef REDLOCK_X
+    assert_string_equal(redlock_error_name(REDLOCK_ERR_NO_QUORUM), "NO_QUORUM");
+    assert_string_equal(redlock_error_name(REDLOCK_OK), "OK");
+    assert_string_equal(redlock_strerror(12345), "unknown code");
+    assert_string_equal(redlock_vote_name(REDLOCK_VOTE_ABSTAINED), "ABSTAINED");
+    assert_string_equal(redlock_node_state_name(REDLOCK_NODE_STALLED), "STALLED");
+    assert_string_equal(redlock_version(), REDLOCK_VERSION);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(says_what_why_and_what_to_do),
+        cmocka_unit_test(message_fits_any_buffer),
+        cmocka_unit_test(a_copy_owns_its_strings),
+        cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),
+        cmocka_unit_test(every_code_has_a_name_and_a_text),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
