@@ -1,0 +1,193 @@
+/* The checkers: what must hold after every step, at every answer, and at the end. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+/* Timers come up to 1 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
+#define SLACK_NS (5 * SIM_MS)
+
+void sim_violation(struct sim_world *world, const char *checker, const char *format, ...) {
+    if (world->checker != NULL)
+        return; /* the first one counts */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(world->violation, sizeof world->violation, format, arguments);
+    va_end(arguments);
+    world->checker = checker;
+    SIM_TRACE(world, "VIOLATION (%s): %s", checker, world->violation);
+}
+
+/* Nodes that will have the token until this time. */
+static unsigned backing(const struct sim_world *world, const struct sim_lease *lease, int64_t until_ns) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const struct fake_node *node = &world->nodes[i].fake;
+        for (unsigned k = 0; k < node->key_count; k++) {
+            const struct fake_key *key = &node->keys[k];
+            count += key->used && key->gone_ns >= until_ns && memcmp(key->value, lease->token, SIM_TOKEN_SIZE) == 0;
+        }
+    }
+    return count;
+}
+
+/* "Valid for v ms more", says the library: then a quorum of nodes must have the key for so long. */
+static void check_backing(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms) {
+    const struct sim_client *client = &world->clients[lease->client];
+    int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
+    unsigned count = backing(world, lease, until);
+    if (count <= world->profile.nodes / 2)
+        sim_violation(world, "backing",
+                      "client %u holds '%s' (%.8s) for %lld ms more, but only %u of %u nodes will have its key so long",
+                      lease->client, sim_resource_name(lease->resource), lease->token, (long long)validity_ms, count,
+                      world->profile.nodes);
+}
+
+static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease) {
+    const struct sim_client *client = &world->clients[lease->client];
+    /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time. */
+    int64_t local_ns = sim_client_now(client);
+    if (lease->ends_ns == 0 || lease->ends_ns > local_ns + SIM_MS)
+        lease->ends_ns = local_ns + SIM_MS;
+    if (local_ns < lease->ends_ns)
+        return;
+    if (!lease->expired) {
+        lease->expired = true;
+        lease->expired_ns = world->now_ns;
+        lease->expired_paused_ns = sim_client_paused(client, world->now_ns);
+        return;
+    }
+    int64_t running = world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
+    if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS)
+        sim_violation(world, "loss", "client %u was not told that '%s' (%.8s) is lost since %.3f ms", lease->client,
+                      sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
+}
+
+void sim_check(struct sim_world *world) {
+    const struct sim_lease *holders[SIM_RESOURCES_MAX] = {NULL};
+    for (unsigned i = 0; i < world->profile.clients * SIM_SLOTS_MAX; i++) {
+        const struct sim_client *client = &world->clients[i / SIM_SLOTS_MAX];
+        struct sim_lease *lease = client->slots[i % SIM_SLOTS_MAX].lease;
+        if (client->manager == NULL || lease == NULL || !lease->held)
+            continue;
+        if (client->ahead_until_ns > world->now_ns) {
+            lease->ends_ns = 0; /* it may be extended in that future moment */
+            continue;
+        }
+        int64_t validity_ms = sim_lease_validity_ms(world, lease);
+        if (validity_ms == 0) {
+            check_told_of_loss(world, lease);
+            continue;
+        }
+        if (lease->lost || lease->expired)
+            sim_violation(world, "resurrection", "client %u: '%s' (%.8s) is valid again after its end", lease->client,
+                          sim_resource_name(lease->resource), lease->token);
+        lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
+        if (lease->shared)
+            continue;
+        check_backing(world, lease, validity_ms);
+        const struct sim_lease **holder = &holders[lease->resource];
+        if (*holder != NULL)
+            sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
+                          (*holder)->token, lease->client, lease->token, sim_resource_name(lease->resource));
+        *holder = lease;
+    }
+}
+
+static void check_votes(struct sim_call *call, const redlock_result *result) {
+    struct sim_world *world = call->client->world;
+    size_t count = redlock_result_vote_count(result);
+    unsigned granted = 0, answered = 0;
+    if (count != world->profile.nodes) {
+        sim_violation(world, "result", "%zu votes of %u nodes", count, world->profile.nodes);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        redlock_result_vote(result, i, &vote);
+        granted += vote.kind == REDLOCK_VOTE_GRANTED;
+        answered += vote.kind == REDLOCK_VOTE_GRANTED || vote.kind == REDLOCK_VOTE_DENIED;
+    }
+    unsigned quorum = world->profile.nodes / 2 + 1;
+    int code = redlock_result_code(result);
+    if (code == REDLOCK_OK && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum)
+        sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
+    if (code == REDLOCK_ERR_NO_QUORUM && call->kind != SIM_CALL_EXTEND && answered >= quorum &&
+        call->kind != SIM_CALL_ACQUIRE)
+        sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered", answered, world->profile.nodes);
+}
+
+static bool expected(const struct sim_call *call, int code) {
+    switch (code) {
+    case REDLOCK_OK:
+    case REDLOCK_ERR_NO_QUORUM:
+        return true;
+    case REDLOCK_ERR_CONTENDED:
+        return call->kind == SIM_CALL_ACQUIRE;
+    case REDLOCK_ERR_TOO_SLOW:
+        return call->kind == SIM_CALL_ACQUIRE || call->kind == SIM_CALL_EXTEND;
+    case REDLOCK_ERR_LOST:
+        return call->kind == SIM_CALL_EXTEND || call->kind == SIM_CALL_RELEASE;
+    case REDLOCK_ERR_CANCELLED:
+        return call->cancelled || call->kind == SIM_CALL_EXTEND;
+    case REDLOCK_ERR_CLOSED:
+        return call->client->closing;
+    default:
+        return false;
+    }
+}
+
+void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
+    struct sim_client *client = call->client;
+    struct sim_world *world = client->world;
+    int code = redlock_result_code(result);
+    if (call->done)
+        sim_violation(world, "once", "a request of client %u completed twice", client->index);
+    if (client->in_api)
+        sim_violation(world, "reentrant", "a callback ran inside a call");
+    if (!expected(call, code))
+        sim_violation(world, "result", "a request of client %u ended with %s", client->index, redlock_error_name(code));
+    if (call->cancelled && code == REDLOCK_OK)
+        sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
+    check_votes(call, result);
+    int64_t took = client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);
+    if (call->within_ns != SIM_NEVER && took > call->within_ns + call->within_ns / 50 + SLACK_NS)
+        sim_violation(world, "deadline", "a request of client %u took %.3f ms, pauses aside; %.3f were allowed",
+                      client->index, (double)took / 1e6, (double)call->within_ns / 1e6);
+}
+
+/* Where nothing fails, a lease that renews itself is not lost. */
+void sim_check_lost(const struct sim_lease *lease) {
+    struct sim_world *world = lease->owner->world;
+    bool patient = lease->ttl_ms * SIM_MS > 40 * world->profile.delay_max_ns + 40 * SIM_MS;
+    if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient)
+        sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
+                      sim_resource_name(lease->resource), lease->token);
+}
+
+/* close() waits a bounded time for its releases; and every request has been answered by then. */
+void sim_check_closed(const struct sim_client *client) {
+    struct sim_world *world = client->world;
+    for (unsigned i = 0; i < world->call_count; i++)
+        if (world->calls[i].client == client && !world->calls[i].done)
+            sim_violation(world, "once", "client %u was closed before a request of it completed", client->index);
+    int64_t took = client->step_ns - client->closed_ns - (sim_client_paused(client, client->step_ns) - client->closed_paused_ns);
+    int64_t allowed = 2 * world->profile.node_timeout_ms * SIM_MS;
+    if (took > allowed + allowed / 50 + SLACK_NS)
+        sim_violation(world, "deadline", "close of client %u took %.3f ms", client->index, (double)took / 1e6);
+}
+
+void sim_check_end(struct sim_world *world) {
+    for (unsigned i = 0; i < world->call_count; i++) {
+        const struct sim_call *call = &world->calls[i];
+        if (!call->done)
+            sim_violation(world, "once", "a request of client %u never completed", call->client->index);
+    }
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        if (world->clients[i].manager != NULL)
+            sim_violation(world, "close", "client %u never came to its end", i);
+    if (world->probed < world->profile.resources)
+        sim_violation(world, "progress", "only %u of %u resources could be acquired after all faults healed",
+                      world->probed, world->profile.resources);
+}

@@ -1,0 +1,200 @@
+/* The env of one simulated client: its clock, its tokens, its timer, its sends, and the steps it runs in. */
+#include <string.h>
+
+#include "wire.h"
+#include "world.h"
+
+/* The process is descheduled for a moment, wherever it is: its clock runs on, its program does not. */
+static void maybe_leap(struct sim_client *client, const char *where) {
+    struct sim_world *world = client->world;
+    if (!client->stepping || client->probing || world->phase != SIM_ACTIVE ||
+        !sim_random_permille(&world->random, world->profile.leap_permille))
+        return;
+    int64_t longest = sim_random_percent(&world->random, 50) ? 5 : world->profile.ttl_max_ms;
+    int64_t leap = sim_random_between(&world->random, 1, longest * SIM_MS);
+    client->step_ns += leap;
+    client->paused_ns += leap;
+    SIM_TRACE(world, "client %u: is descheduled for %.3f ms %s", client->index, (double)leap / 1e6, where);
+}
+
+static int64_t env_now(void *ctx) {
+    struct sim_client *client = ctx;
+    maybe_leap(client, "before it reads the clock");
+    int64_t at = client->stepping && !client->probing ? client->step_ns : client->world->now_ns;
+    return sim_clock_local(&client->clock, at);
+}
+
+/* A token begins with c and the client's number, then counts: unique, and easy to follow in a trace. */
+static int env_random(void *ctx, void *buffer, size_t size) {
+    struct sim_client *client = ctx;
+    unsigned char *bytes = buffer;
+    for (size_t i = 0; i < size; i++) {
+        if (i % 16 == 0) {
+            bytes[i] = (unsigned char)(0xc0 | client->index);
+            client->tokens_drawn++;
+        } else if (i % 16 <= 3) {
+            bytes[i] = (unsigned char)(client->tokens_drawn >> (8 * (3 - i % 16)));
+        } else {
+            bytes[i] = (unsigned char)sim_random_next(&client->world->random);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static void env_wake_at(void *ctx, int64_t when_ns) {
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    client->wake_serial++;
+    if (when_ns == INT64_MAX)
+        return;
+    int64_t now = sim_clock_local(&client->clock, client->step_ns);
+    int64_t at = client->step_ns;
+    if (when_ns > now + 4000000 * SIM_MS)
+        return; /* beyond any schedule */
+    if (when_ns > now)
+        at = sim_clock_true(&client->clock, when_ns);
+    if (sim_random_percent(&world->random, 20))
+        at += sim_random_between(&world->random, 0, SIM_MS);
+    sim_push(
+        world, at,
+        (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
+}
+
+static const char *operation_name(enum redlock_operation operation) {
+    static const char *const names[] = {"nothing", "ACQUIRE", "EXTEND", "RELEASE", "INSPECT"};
+    return names[operation];
+}
+
+static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    char buffer[REDLOCK_WIRE_SIZE_MAX];
+    size_t size = redlock_wire_format(message, buffer);
+    struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + size);
+    bytes->sent_ns = client->step_ns;
+    bytes->ttl_ms = message->ttl_ms;
+    bytes->size = (uint32_t)size;
+    memcpy(bytes->bytes, buffer, size);
+    redlock_nodes taken = 0;
+    /* An env may write at once or at the end of the turn: start has to be read before either. */
+    bool at_once = sim_random_percent(&world->random, 30);
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 ||
+            !sim_link_send(client, i, bytes, (uint8_t)message->operation, message->owner, message->round))
+            continue;
+        taken |= REDLOCK_NODE(i);
+        if (at_once)
+            sim_link_flush(client, i, client->step_ns);
+    }
+    SIM_TRACE(world, "client %u: %s%s '%.*s' %.8s round %u to nodes %#x, refused by %#x", client->index,
+              operation_name(message->operation), message->by_source ? " (by source)" : "", (int)message->key_size,
+              message->key, message->token != NULL ? message->token : "", message->round, taken, nodes & ~taken);
+    maybe_leap(client, "after it sent");
+    return taken;
+}
+
+static struct redlock_text *env_refusal(void *ctx, unsigned node) {
+    (void)node;
+    return ((struct sim_client *)ctx)->text;
+}
+
+static void env_log(void *ctx, redlock_log_level level, const char *format, ...) {
+    (void)ctx, (void)level, (void)format;
+}
+
+void sim_client_enter(struct sim_client *client) {
+    client->stepping = true;
+    client->step_ns = client->world->now_ns;
+}
+
+void sim_client_leave(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    maybe_leap(client, "before it writes");
+    for (unsigned i = 0; i < world->profile.nodes; i++)
+        if (client->links[i].flush_asked && client->manager != NULL)
+            sim_link_flush(client, i, client->step_ns);
+    client->stepping = false;
+    if (client->step_ns > client->busy_until_ns)
+        client->busy_until_ns = client->step_ns;
+    client->ahead_until_ns = client->step_ns;
+    if (client->step_ns > world->now_ns)
+        sim_push(world, client->step_ns, (struct sim_event){.kind = SIM_CHECK, .client = (uint8_t)client->index});
+}
+
+void sim_client_pause(struct sim_client *client, int64_t for_ns) {
+    struct sim_world *world = client->world;
+    int64_t from = client->stepping ? client->step_ns : world->now_ns;
+    if (client->busy_until_ns > from)
+        from = client->busy_until_ns;
+    client->busy_until_ns = from + for_ns;
+    client->paused_ns += for_ns;
+    SIM_TRACE(world, "client %u: does not run for %.3f ms", client->index, (double)for_ns / 1e6);
+}
+
+int64_t sim_client_paused(const struct sim_client *client, int64_t at) {
+    return client->paused_ns - (client->busy_until_ns > at ? client->busy_until_ns - at : 0);
+}
+
+void sim_client_wake(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    if (client->manager == NULL || event->entry != client->wake_serial)
+        return;
+    sim_client_enter(client);
+    redlock_manager_wake(client->manager);
+    sim_client_leave(client);
+}
+
+int64_t sim_client_now(const struct sim_client *client) {
+    return sim_clock_local(&client->clock, client->stepping ? client->step_ns : client->world->now_ns);
+}
+
+int64_t sim_lease_validity_ms(struct sim_world *world, const struct sim_lease *lease) {
+    struct sim_client *client = &world->clients[lease->client];
+    client->probing = true;
+    int64_t validity_ms = redlock_lease_validity_ms(lease->handle);
+    client->probing = false;
+    return validity_ms;
+}
+
+void sim_api_enter(struct sim_client *client) {
+    client->in_api = true;
+}
+
+void sim_api_leave(struct sim_client *client) {
+    client->in_api = false;
+}
+
+bool sim_client_open(struct sim_world *world, unsigned index) {
+    static const char *const names[SIM_NODES_MAX] = {"node0", "node1", "node2", "node3", "node4", "node5", "node6"};
+    struct sim_client *client = &world->clients[index];
+    struct sim_clock clock = client->clock;
+    memset(client, 0, offsetof(struct sim_client, links));
+    memset(client->slots, 0, sizeof client->slots);
+    client->world = world;
+    client->index = index;
+    client->clock = clock;
+    client->text = redlock_text_new("simulated");
+    struct redlock_env env = {.ctx = client,
+                              .now_ns = env_now,
+                              .random = env_random,
+                              .wake_at = env_wake_at,
+                              .send = env_send,
+                              .refusal = env_refusal,
+                              .log = env_log};
+    struct redlock_manager_config config = {.node_count = world->profile.nodes,
+                                            .node_names = names,
+                                            .node_timeout_ms = world->profile.node_timeout_ms,
+                                            .log_level = REDLOCK_LOG_ERROR};
+    client->manager = redlock_manager_new(&env, &config);
+    for (unsigned i = 0; i < world->profile.nodes; i++)
+        sim_link_open(world, index, i);
+    return client->manager != NULL;
+}
+
+void sim_client_close(struct sim_client *client) {
+    if (client->manager != NULL)
+        redlock_manager_delete(client->manager);
+    client->manager = NULL;
+    redlock_text_drop(client->text);
+    client->text = NULL;
+}

@@ -1,0 +1,149 @@
+/* How a client's connection to a node ends, and how it comes back (R9, R16). */
+#include <string.h>
+
+#include "world.h"
+
+#define CONNECT_TIMEOUT_NS (1000 * SIM_MS)
+
+void sim_link_open(struct sim_world *world, unsigned client, unsigned node) {
+    struct sim_link *link = &world->clients[client].links[node];
+    memset(link, 0, offsetof(struct sim_link, entries));
+    link->gen = 1;
+    bool later = !world->profile.calm && sim_random_percent(&world->random, 15);
+    int64_t at = later ? sim_random_between(&world->random, 0, 2 * world->profile.node_timeout_ms * SIM_MS) : 0;
+    if (later) {
+        sim_push(world, at,
+                 (struct sim_event){
+                     .kind = SIM_RECONNECT, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
+        return;
+    }
+    fake_node_load_scripts(&world->nodes[node].fake);
+    sim_push(world, at,
+             (struct sim_event){.kind = SIM_READY, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
+}
+
+void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, int64_t at) {
+    sim_push(world, at,
+             (struct sim_event){.kind = SIM_BROKEN,
+                                .client = (uint8_t)client,
+                                .node = (uint8_t)node,
+                                .gen = world->clients[client].links[node].gen});
+}
+
+void sim_link_break(struct sim_world *world, unsigned client, unsigned node) {
+    sim_link_break_at(world, client, node, world->now_ns);
+}
+
+static void reconnect_later(struct sim_world *world, unsigned client, unsigned node) {
+    struct sim_link *link = &world->clients[client].links[node];
+    int64_t backoff_ms = 10;
+    for (unsigned i = 0; i < link->failures && backoff_ms < 2000; i++)
+        backoff_ms *= 2;
+    if (backoff_ms > 2000)
+        backoff_ms = 2000;
+    sim_push(world, world->now_ns + sim_random_between(&world->random, backoff_ms / 2, backoff_ms) * SIM_MS,
+             (struct sim_event){
+                 .kind = SIM_RECONNECT, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
+    if (link->failures < 20)
+        link->failures++;
+}
+
+/* What was not written is FAILED, what was is UNKNOWN (R4). */
+static void end_entries(struct sim_client *client, unsigned node) {
+    struct sim_link *link = &client->links[node];
+    uint32_t head = link->head, tail = link->tail;
+    link->head = link->unwritten = link->tail;
+    for (uint32_t i = head; i != tail; i++) {
+        struct sim_entry entry = link->entries[i % SIM_INFLIGHT_MAX];
+        if (entry.answered || entry.owner == NULL || client->manager == NULL)
+            continue;
+        struct redlock_answer answer = {.vote = entry.written ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED,
+                                        .text = client->text};
+        redlock_manager_answer(client->manager, entry.owner, entry.round, node, &answer);
+    }
+}
+
+static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node) {
+    struct sim_link *link = &client->links[node];
+    bool first = !link->settled;
+    link->settled = true;
+    link->state = SIM_LINK_DOWN;
+    link->gen++;
+    link->up_ns = link->down_ns = 0;
+    link->blocked_ns = 0;
+    sim_client_enter(client);
+    end_entries(client, node);
+    if (first && client->manager != NULL)
+        redlock_manager_node_settled(client->manager, node, false);
+    sim_client_leave(client);
+    reconnect_later(world, client->index, node);
+}
+
+void sim_link_broken(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    bool stall_limit = event->entry == 1;
+    if (client->manager == NULL || event->gen != link->gen || (stall_limit && link->state != SIM_LINK_STALLED))
+        return;
+    SIM_TRACE(world, "client %u: connection to node %u is lost%s", event->client, event->node,
+              stall_limit ? " (stalled too long)" : "");
+    end_connection(world, client, event->node);
+}
+
+void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    const struct sim_node *node = &world->nodes[event->node];
+    if (client->manager == NULL || event->gen != link->gen)
+        return;
+    if (link->settled)
+        link->gen++; /* requests that wait for the first connection keep their number */
+    bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
+    if (!node->down && !cut && node->hung_until_ns <= world->now_ns + CONNECT_TIMEOUT_NS) {
+        sim_push(world, world->now_ns + 2 * sim_delay_ns(world),
+                 (struct sim_event){
+                     .kind = SIM_HANDSHAKE, .client = event->client, .node = event->node, .gen = link->gen});
+        return;
+    }
+    if (link->settled)
+        reconnect_later(world, event->client, event->node);
+    else
+        end_connection(world, client, event->node);
+}
+
+void sim_link_handshake(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    struct sim_node *node = &world->nodes[event->node];
+    if (client->manager == NULL || event->gen != link->gen)
+        return;
+    if (node->down || event->gen < node->killed_gen[event->client] || node->fake.mode == FAKE_READONLY) {
+        if (link->settled)
+            reconnect_later(world, event->client, event->node);
+        else
+            sim_link_break(world, event->client, event->node);
+        return;
+    }
+    /* The old connection is killed first: what is still on its way on it is never read (R9). */
+    if (world->profile.may_kill && node->killed_gen[event->client] < event->gen)
+        node->killed_gen[event->client] = event->gen;
+    if (node->fake.mode != FAKE_LOADING)
+        fake_node_load_scripts(&node->fake);
+    sim_push(world, world->now_ns + sim_delay_ns(world),
+             (struct sim_event){.kind = SIM_READY, .client = event->client, .node = event->node, .gen = event->gen});
+}
+
+void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    if (client->manager == NULL || event->gen != link->gen)
+        return;
+    link->state = SIM_LINK_READY;
+    link->timeouts = link->failures = 0;
+    link->settled = true;
+    link->flush_asked = true;
+    SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
+    sim_client_enter(client);
+    redlock_manager_node_settled(client->manager, event->node, true);
+    sim_client_leave(client);
+}

@@ -1,0 +1,63 @@
+/* A node without a server: the few commands that the library sends, on their real bytes, with expiry by the node's own
+ * clock. test_conformance holds it against a real redis-server. */
+#ifndef SIM_FAKE_NODE_H
+#define SIM_FAKE_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "reply.h"
+
+#define FAKE_KEYS_MAX  16
+#define FAKE_NAME_MAX  32
+#define FAKE_VALUE_MAX 64
+#define FAKE_TEXT_MAX  96
+#define FAKE_NO_TTL    INT64_C(-1)
+
+/* What a server may answer instead of doing its work. */
+enum fake_mode { FAKE_NORMAL, FAKE_LOADING, FAKE_OOM, FAKE_READONLY, FAKE_MISCONF };
+
+struct fake_key {
+    bool used;
+    bool list; /* of another type than a string */
+    uint8_t name_size, value_size;
+    char name[FAKE_NAME_MAX];
+    char value[FAKE_VALUE_MAX];
+    int64_t expires_ms; /* on the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never */
+    int64_t gone_ns;    /* for the simulator: the true time of that */
+    int64_t given_up_ns; /* likewise: its owner may think by then that it is gone */
+};
+
+struct fake_node {
+    int64_t now_ms; /* set it before each command */
+    enum fake_mode mode;
+    uint32_t scripts;   /* bit i: script i is cached */
+    bool wrote;         /* a key was set, changed or deleted by the last command */
+    unsigned key_count; /* high-water mark in keys */
+    struct fake_key keys[FAKE_KEYS_MAX];
+};
+
+/* A reply; `text` backs what the values point to. */
+struct fake_reply {
+    enum redlock_reply_type type;
+    int64_t integer;
+    const char *bytes; /* STATUS, ERROR, STRING; a literal or text */
+    size_t size;
+    /* INSPECT: an array of a value (NIL or STRING, in bytes) and an integer */
+    char text[FAKE_TEXT_MAX];
+};
+
+/* Handles one whole command of `size` bytes. */
+void fake_node_command(struct fake_node *node, const char *bytes, size_t size, struct fake_reply *reply);
+
+/* Does what SCRIPT LOAD of every script of the library does. */
+void fake_node_load_scripts(struct fake_node *node);
+
+/* The key if it is there and not expired. */
+struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size);
+
+/* The reply as the library's reader would hand it over; it points into `reply`. */
+void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *flat);
+
+#endif

@@ -1,0 +1,21 @@
+/* What can break. */
+#ifndef SIM_FAULTS_H
+#define SIM_FAULTS_H
+
+enum sim_fault {
+    SIM_FAULT_HANG,    /* a node does nothing for a while, then everything */
+    SIM_FAULT_CRASH,   /* a node's process ends and comes back with its data */
+    SIM_FAULT_FORGET,  /* the same without its data; it stays away until all its keys would have expired, except in the
+                          control run, where it comes back at once */
+    SIM_FAULT_BREAK,   /* a connection is lost, with what is under way */
+    SIM_FAULT_CUT,     /* nothing passes between a client and a node, one way or both */
+    SIM_FAULT_ISOLATE, /* nothing passes between a client and all nodes */
+    SIM_FAULT_PAUSE,   /* a client does not run */
+    SIM_FAULT_SCRIPTS, /* a node's scripts are flushed */
+    SIM_FAULT_MODE,    /* a node is LOADING, out of memory, a replica, or cannot persist */
+    SIM_FAULT_BLOCK,   /* a socket takes no bytes for a while */
+    SIM_FAULT_SLOW,    /* bytes between a client and a node take longer than the node timeout */
+    SIM_FAULTS
+};
+
+#endif

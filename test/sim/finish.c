@@ -1,0 +1,107 @@
+/* The quiet end of each schedule: faults heal, users finish, no key may be left, each resource can be taken again. */
+#include <string.h>
+
+#include "world.h"
+
+/* The longest that a healthy client takes to pay what it owes: a stalled or lost connection, its backoff of 2 s, a
+ * release that was just put off by 2 s. */
+#define SETTLE_NS (8000 * SIM_MS)
+
+/* Returns when the next client runs that does not run now. */
+static int64_t finish_users(struct sim_world *world) {
+    int64_t next_ns = SIM_NEVER;
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        struct sim_client *client = &world->clients[i];
+        if (client->manager == NULL || client->closing)
+            continue;
+        if (client->busy_until_ns > world->now_ns) {
+            next_ns = client->busy_until_ns < next_ns ? client->busy_until_ns : next_ns;
+            continue;
+        }
+        sim_client_enter(client);
+        sim_user_finish(client);
+        sim_client_leave(client);
+    }
+    return next_ns;
+}
+
+/* Users finish while much is still broken; what they could not finish must come right by itself. */
+void sim_heal_event(struct sim_world *world) {
+    if (world->phase == SIM_ACTIVE) {
+        world->phase = SIM_SETTLING;
+        SIM_TRACE(world, "no more faults; users finish");
+    }
+    int64_t next_ns = finish_users(world), healed_ns = sim_faults_heal(world);
+    if (next_ns != SIM_NEVER || healed_ns > world->now_ns) {
+        sim_push(world, next_ns < healed_ns ? next_ns : healed_ns, (struct sim_event){.kind = SIM_HEAL});
+        return;
+    }
+    SIM_TRACE(world, "all faults are healed");
+    /* Where nothing ever failed, nothing needs a second try. */
+    int64_t settle = world->profile.calm ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
+                                         : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
+    sim_push(world, world->now_ns + settle, (struct sim_event){.kind = SIM_LEFTOVER});
+}
+
+void sim_forget_token(struct sim_world *world, const char *token) {
+    if (world->forgotten_count < SIM_FORGOTTEN_MAX)
+        memcpy(world->forgotten[world->forgotten_count++], token, SIM_TOKEN_SIZE);
+}
+
+static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
+    unsigned client = (unsigned)(key->value[1] - '0');
+    if (world->clients[client].closing)
+        return true; /* close() gives releases one node timeout; a crash none */
+    for (unsigned i = 0; i < world->forgotten_count; i++)
+        if (memcmp(world->forgotten[i], key->value, SIM_TOKEN_SIZE) == 0)
+            return true;
+    return false;
+}
+
+void sim_leftover_event(struct sim_world *world) {
+    /* Without CLIENT KILL a SET on a connection that was given up may land after its release: docs/safety.md. */
+    bool checked = world->profile.may_kill || world->profile.calm;
+    int64_t free_ns = world->now_ns;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const struct fake_node *node = &world->nodes[i].fake;
+        for (unsigned k = 0; k < node->key_count; k++) {
+            const struct fake_key *key = &node->keys[k];
+            if (!key->used || key->gone_ns <= world->now_ns)
+                continue;
+            if (key->gone_ns > free_ns)
+                free_ns = key->gone_ns;
+            /* What a node applied late outlives the time that its release is tried for: docs/safety.md. */
+            bool given_up = key->given_up_ns <= world->now_ns;
+            if (checked && !given_up && !may_stay(world, key))
+                sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i,
+                              key->name_size, key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
+        }
+    }
+    world->phase = SIM_PROBING;
+    sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
+}
+
+void sim_probe_event(struct sim_world *world) {
+    unsigned first = 0;
+    while (first < world->profile.clients &&
+           (world->clients[first].manager == NULL || world->clients[first].closing))
+        first++;
+    if (first == world->profile.clients)
+        return;
+    if (world->probed < world->profile.resources) {
+        struct sim_client *client = &world->clients[first];
+        sim_client_enter(client);
+        sim_user_acquire(client, 0, world->probed, true);
+        sim_client_leave(client);
+        return;
+    }
+    world->phase = SIM_CLOSING;
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        struct sim_client *client = &world->clients[i];
+        if (client->manager == NULL || client->closing)
+            continue;
+        sim_client_enter(client);
+        sim_user_close(client);
+        sim_client_leave(client);
+    }
+}

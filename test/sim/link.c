@@ -1,0 +1,257 @@
+/* Requests and replies between one client and one node: order, delay, node timeout, stall. */
+#include <assert.h>
+#include <string.h>
+
+#include "wire.h"
+#include "world.h"
+
+#define STALL_TIMEOUTS 3
+
+static struct sim_entry *entry_at(struct sim_link *link, uint32_t entry) {
+    return &link->entries[entry % SIM_INFLIGHT_MAX];
+}
+
+static struct sim_entry *append(struct sim_link *link) {
+    struct sim_entry *entry = entry_at(link, link->tail++);
+    *entry = (struct sim_entry){0};
+    link->flush_asked = true;
+    return entry;
+}
+
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t operation,
+                   void *owner, uint32_t round) {
+    struct sim_world *world = client->world;
+    struct sim_link *link = &client->links[node];
+    if (link->state == SIM_LINK_DOWN || link->state == SIM_LINK_STALLED ||
+        link->tail - link->head >= SIM_INFLIGHT_MAX - 1)
+        return false;
+    uint32_t number = link->tail;
+    struct sim_entry *entry = append(link);
+    entry->owner = owner;
+    entry->round = round;
+    entry->operation = operation;
+    entry->bytes = bytes;
+    int64_t local = sim_clock_local(&client->clock, client->step_ns) + world->profile.node_timeout_ms * SIM_MS;
+    int64_t late = sim_random_percent(&world->random, 20) ? sim_random_between(&world->random, 0, SIM_MS) : 0;
+    sim_push(world, sim_clock_true(&client->clock, local) + late,
+             (struct sim_event){.kind = SIM_TIMEOUT,
+                                .client = (uint8_t)client->index,
+                                .node = (uint8_t)node,
+                                .gen = link->gen,
+                                .entry = number});
+    return true;
+}
+
+void sim_link_flush(struct sim_client *client, unsigned node, int64_t at) {
+    struct sim_link *link = &client->links[node];
+    struct sim_world *world = client->world;
+    link->flush_asked = false;
+    if ((link->state != SIM_LINK_READY && link->state != SIM_LINK_STALLED) || link->blocked_ns > at)
+        return;
+    if (link->unwritten == link->tail)
+        return;
+    /* One write: all of it arrives together. */
+    int64_t arrival = at + sim_delay_ns(world);
+    if (arrival < link->up_ns)
+        arrival = link->up_ns;
+    link->up_ns = arrival;
+    for (; link->unwritten != link->tail; link->unwritten++) {
+        struct sim_entry *entry = entry_at(link, link->unwritten);
+        if (entry->bytes == NULL)
+            continue; /* withdrawn */
+        entry->written = true;
+        sim_push(world, arrival,
+                 (struct sim_event){.kind = SIM_ARRIVE,
+                                    .client = (uint8_t)client->index,
+                                    .node = (uint8_t)node,
+                                    .gen = link->gen,
+                                    .entry = link->unwritten,
+                                    .data = entry->bytes});
+    }
+}
+
+void sim_link_unblock(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    if (client->manager != NULL)
+        sim_link_flush(client, event->node, world->now_ns);
+}
+
+static void note_expiry(struct sim_node *node, const struct sim_bytes *bytes) {
+    for (unsigned i = 0; i < node->fake.key_count; i++) {
+        struct fake_key *key = &node->fake.keys[i];
+        if (!key->used)
+            continue;
+        int64_t gone_ns = sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
+        if (gone_ns != key->gone_ns)
+            key->given_up_ns = bytes->sent_ns + bytes->ttl_ms * SIM_MS * 98 / 100;
+        key->gone_ns = gone_ns;
+    }
+}
+
+/* Bytes of a connection that its client has given up arrive or not: all up to some point. */
+static bool lost_on_the_way(struct sim_world *world, const struct sim_event *event) {
+    struct sim_node *node = &world->nodes[event->node];
+    uint32_t *killed = &node->killed_gen[event->client];
+    const struct sim_client *client = &world->clients[event->client];
+    bool dying = event->gen != client->links[event->node].gen || client->manager == NULL;
+    if (node->down)
+        return true;
+    if (event->gen < *killed) {
+        if (!dying) /* RST: the node does not know this connection */
+            sim_link_break_at(world, event->client, event->node, world->now_ns + sim_delay_ns(world));
+        return true;
+    }
+    if (dying && sim_random_percent(&world->random, 30)) {
+        *killed = event->gen + 1;
+        return true;
+    }
+    return false;
+}
+
+static const char *describe(const struct fake_reply *reply) {
+    switch (reply->type) {
+    case REDLOCK_REPLY_STATUS:
+    case REDLOCK_REPLY_ERROR:
+        return reply->bytes;
+    case REDLOCK_REPLY_NIL:
+        return "nil";
+    case REDLOCK_REPLY_INTEGER:
+        return reply->integer == 1 ? "1" : reply->integer == 0 ? "0" : "-1";
+    default:
+        return "a value";
+    }
+}
+
+/* The words of a request that a person wants to see. */
+static void trace_request(struct sim_world *world, const struct sim_event *event, const struct sim_bytes *bytes,
+                          const struct fake_reply *reply, bool dying) {
+    char words[200];
+    size_t at = 0;
+    for (uint32_t i = 0; i < bytes->size && at < sizeof words - 1; i++) {
+        char c = bytes->bytes[i];
+        if (c == '\n' && i + 1 < bytes->size && (bytes->bytes[i + 1] == '$' || bytes->bytes[i + 1] == '*')) {
+            while (i + 1 < bytes->size && bytes->bytes[i + 1] != '\n')
+                i++;
+            i++;
+            c = ' ';
+        }
+        if (c >= ' ' && !(c == ' ' && at == 0))
+            words[at++] = c;
+    }
+    words[at] = '\0';
+    const char *from = strncmp(words, "*", 1) == 0 ? strchr(words, ' ') : words;
+    SIM_TRACE(world, "node %u ← client %u%s: %s → %s", event->node, event->client,
+              dying ? " (old connection)" : "", from == NULL ? words : from, describe(reply));
+}
+
+void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    struct sim_node *node = &world->nodes[event->node];
+    if (lost_on_the_way(world, event))
+        return;
+    const struct sim_bytes *bytes = event->data;
+    struct fake_reply *reply = sim_arena(world, sizeof *reply);
+    node->fake.now_ms = sim_clock_local(&node->clock, world->now_ns) / SIM_MS;
+    fake_node_command(&node->fake, bytes->bytes, bytes->size, reply);
+    if (node->fake.wrote)
+        note_expiry(node, bytes);
+    bool dying = event->gen != link->gen || client->manager == NULL;
+    if (world->tracing)
+        trace_request(world, event, bytes, reply, dying);
+    if (dying)
+        return;
+    int64_t arrival = world->now_ns + sim_delay_ns(world);
+    link->down_ns = arrival > link->down_ns ? arrival : link->down_ns;
+    sim_push(world, link->down_ns,
+             (struct sim_event){.kind = SIM_REPLY,
+                                .client = event->client,
+                                .node = event->node,
+                                .gen = event->gen,
+                                .entry = event->entry,
+                                .data = reply});
+}
+
+static void answer(struct sim_client *client, unsigned node, const struct sim_entry *entry,
+                   const struct fake_reply *reply) {
+    struct redlock_reply flat;
+    struct redlock_answer answer;
+    fake_reply_flatten(reply, &flat);
+    redlock_wire_answer((enum redlock_operation)entry->operation, &flat, &answer);
+    redlock_manager_answer(client->manager, entry->owner, entry->round, node, &answer);
+    redlock_text_drop(answer.text);
+}
+
+void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    if (client->manager == NULL || event->gen != link->gen)
+        return;
+    if (link->down_cut_ns > world->now_ns) {
+        sim_put_off(world, *event, link->down_cut_ns);
+        return;
+    }
+    while (link->head != link->tail && entry_at(link, link->head)->bytes == NULL)
+        link->head++;
+    assert(link->head == event->entry); /* replies come in the order of the requests */
+    struct sim_entry entry = *entry_at(link, link->head++);
+    bool was_stalled = link->state == SIM_LINK_STALLED;
+    link->timeouts = 0;
+    if (was_stalled) {
+        link->state = SIM_LINK_READY;
+        SIM_TRACE(world, "client %u: node %u answers again", event->client, event->node);
+    }
+    if (entry.answered && !was_stalled)
+        return; /* too late: UNKNOWN was said at its timeout */
+    sim_client_enter(client);
+    if (!entry.answered && entry.owner != NULL)
+        answer(client, event->node, &entry, event->data);
+    if (was_stalled && client->manager != NULL)
+        redlock_manager_node_settled(client->manager, event->node, true);
+    sim_client_leave(client);
+}
+
+static void stall(struct sim_client *client, unsigned node) {
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    struct sim_world *world = client->world;
+    struct sim_link *link = &client->links[node];
+    link->state = SIM_LINK_STALLED;
+    SIM_TRACE(world, "client %u: node %u is stalled", client->index, node);
+    struct sim_entry *entry = append(link);
+    entry->answered = true;
+    struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + sizeof ping);
+    bytes->ttl_ms = 0;
+    bytes->size = sizeof ping - 1;
+    memcpy(bytes->bytes, ping, sizeof ping);
+    entry->bytes = bytes;
+    sim_link_flush(client, node, world->now_ns);
+    sim_push(world, world->now_ns + 20 * world->profile.node_timeout_ms * SIM_MS,
+             (struct sim_event){.kind = SIM_BROKEN,
+                                .client = (uint8_t)client->index,
+                                .node = (uint8_t)node,
+                                .gen = link->gen,
+                                .entry = 1});
+}
+
+void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    if (client->manager == NULL || event->gen != link->gen || event->entry - link->head >= link->tail - link->head)
+        return;
+    struct sim_entry *entry = entry_at(link, event->entry);
+    if (entry->answered)
+        return;
+    entry->answered = true;
+    bool fresh = link->state == SIM_LINK_FRESH;
+    if (fresh)
+        entry->bytes = NULL;
+    else if (++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY)
+        stall(client, event->node);
+    SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, fresh ? "FAILED" : "UNKNOWN");
+    struct redlock_answer timeout = {.vote = fresh ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, .text = client->text};
+    void *owner = entry->owner;
+    uint32_t round = entry->round;
+    sim_client_enter(client);
+    redlock_manager_answer(client->manager, owner, round, event->node, &timeout);
+    sim_client_leave(client);
+}

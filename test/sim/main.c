@@ -1,0 +1,254 @@
+/* The simulator's program: so many schedules from a seed on, in several processes; or one of them with its trace. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/planted.h"
+#include "world.h"
+
+struct options {
+    uint64_t seed, schedules;
+    unsigned jobs;
+    int64_t seconds;
+    bool trace, hash, expect;
+    enum sim_control control;
+    const char *control_name, *bug_name, *checker;
+};
+
+/* What the processes have in common: the lowest failing seed so far, and sums. */
+struct shared {
+    _Atomic uint64_t failed_seed;
+    _Atomic uint64_t events, holds, schedules;
+};
+
+static const char *const bug_names[REDLOCK_BUG_COUNT] = {
+    [REDLOCK_BUG_NONE] = "none",
+    [REDLOCK_BUG_QUORUM_HALF] = "quorum-half",
+    [REDLOCK_BUG_NO_DRIFT] = "no-drift",
+    [REDLOCK_BUG_START_AFTER_SEND] = "start-after-send",
+    [REDLOCK_BUG_RELEASE_ANY_TOKEN] = "release-any-token",
+    [REDLOCK_BUG_TOKEN_REUSED] = "token-reused",
+    [REDLOCK_BUG_UNKNOWN_GRANTS] = "unknown-grants",
+    [REDLOCK_BUG_NO_RELEASE_TIMED_OUT] = "no-release-timed-out",
+    [REDLOCK_BUG_EXTEND_AFTER_END] = "extend-after-end",
+    [REDLOCK_BUG_LOSS_ON_REPLY_ONLY] = "loss-on-reply-only",
+};
+
+enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
+
+static void usage(FILE *out) {
+    fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation]\n"
+          "            [--bug NAME] [--control skew|memoryless] [--checker NAME]\n"
+          "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
+          "happens. --expect-violation succeeds if a checker complains; --checker wants that one.\nBugs:",
+          out);
+    for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++)
+        fprintf(out, " %s", bug_names[i]);
+    fputc('\n', out);
+}
+
+static bool read_bug(const char *name) {
+    for (unsigned i = 0; i < REDLOCK_BUG_COUNT; i++) {
+        if (strcmp(name, bug_names[i]) == 0) {
+            redlock_planted_bug = (enum redlock_planted_bug)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_control(struct options *options, const char *name) {
+    options->control_name = name;
+    if (strcmp(name, "skew") == 0)
+        options->control = SIM_CONTROL_SKEW;
+    else if (strcmp(name, "memoryless") == 0)
+        options->control = SIM_CONTROL_MEMORYLESS;
+    else
+        return false;
+    return true;
+}
+
+static bool read_number(const char *text, uint64_t *value) {
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 0);
+    return errno == 0 && end != text && *end == '\0';
+}
+
+/* An option with a value; returns false if it is none or its value is wrong. */
+static bool read_valued(struct options *options, const char *name, const char *value) {
+    uint64_t number = 0;
+    if (strcmp(name, "--bug") == 0) {
+        options->bug_name = value;
+        return read_bug(value);
+    }
+    if (strcmp(name, "--control") == 0)
+        return read_control(options, value);
+    if (strcmp(name, "--checker") == 0) {
+        options->checker = value;
+        return true;
+    }
+    if (!read_number(value, &number))
+        return false;
+    if (strcmp(name, "--schedules") == 0)
+        options->schedules = number;
+    else if (strcmp(name, "--seed") == 0)
+        options->seed = number;
+    else if (strcmp(name, "--jobs") == 0 && number >= 1 && number <= 64)
+        options->jobs = (unsigned)number;
+    else if (strcmp(name, "--seconds") == 0 && number <= 1000000)
+        options->seconds = (int64_t)number;
+    else
+        return false;
+    return true;
+}
+
+static bool read_options(int argc, char **argv, struct options *options) {
+    *options = (struct options){.seed = 1, .schedules = 1000, .jobs = 1, .bug_name = "none"};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--trace") == 0)
+            options->trace = true;
+        else if (strcmp(argv[i], "--hash") == 0)
+            options->hash = true;
+        else if (strcmp(argv[i], "--expect-violation") == 0)
+            options->expect = true;
+        else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1]))
+            i++;
+        else
+            return false;
+    }
+    return true;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void lower(_Atomic uint64_t *value, uint64_t seed) {
+    uint64_t old = *value;
+    while (seed < old && !__atomic_compare_exchange_n((uint64_t *)value, &old, seed, false, __ATOMIC_SEQ_CST,
+                                                      __ATOMIC_SEQ_CST))
+        ;
+}
+
+/* Every jobs-th schedule, up to the lowest that failed in any process. */
+static void work(const struct options *options, unsigned job, struct shared *shared) {
+    struct sim_world *world = sim_world_new();
+    if (world == NULL) {
+        fputs("redlock_sim: out of memory\n", stderr);
+        exit(2);
+    }
+    world->control = options->control;
+    double end = options->seconds > 0 ? seconds_now() + (double)options->seconds : 0;
+    for (uint64_t i = job; end > 0 || i < options->schedules; i += options->jobs) {
+        uint64_t seed = options->seed + i;
+        if (seed > shared->failed_seed || (end > 0 && (i & 255) < options->jobs && seconds_now() > end))
+            break;
+        bool good = sim_world_run(world, seed);
+        /* A violation by another checker than the wanted one is passed over. */
+        if (!good && (options->checker == NULL || strcmp(options->checker, world->checker) == 0))
+            lower(&shared->failed_seed, seed);
+        shared->events += world->events;
+        shared->schedules++;
+    }
+    shared->holds += world->holds;
+    sim_world_delete(world);
+}
+
+static bool run_jobs(const struct options *options, struct shared *shared) {
+    bool good = true;
+    if (options->jobs == 1) {
+        work(options, 0, shared);
+        return true;
+    }
+    for (unsigned job = 0; job < options->jobs; job++) {
+        pid_t pid = fork();
+        if (pid < 0) {
+            perror("redlock_sim: fork");
+            good = false;
+        }
+        if (pid == 0) {
+            work(options, job, shared);
+            exit(0); /* with the leak check of a sanitizer build */
+        }
+    }
+    int status;
+    while (wait(&status) > 0)
+        good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return good;
+}
+
+/* One schedule, with its trace. */
+static int replay(const struct options *options, uint64_t seed, bool printing) {
+    struct sim_world *world = sim_world_new();
+    if (world == NULL)
+        return 2;
+    world->control = options->control;
+    world->tracing = true;
+    world->printing = printing;
+    bool good = sim_world_run(world, seed);
+    if (options->hash)
+        printf("seed %llu trace %016llx\n", (unsigned long long)seed, (unsigned long long)world->trace_hash);
+    else
+        printf("seed %llu: %s%s%s\n", (unsigned long long)seed, good ? "no violation" : world->checker,
+               good ? "" : ": ", good ? "" : world->violation);
+    sim_world_delete(world);
+    return good ? 0 : 1;
+}
+
+static void print_replay(const struct options *options, uint64_t seed) {
+    printf("replay: redlock_sim --seed %llu --trace", (unsigned long long)seed);
+    if (redlock_planted_bug != REDLOCK_BUG_NONE)
+        printf(" --bug %s", options->bug_name);
+    if (options->control != SIM_CONTROL_NONE)
+        printf(" --control %s", options->control_name);
+    putchar('\n');
+}
+
+static int run_all(const struct options *options) {
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) {
+        perror("redlock_sim: mmap");
+        return 2;
+    }
+    shared->failed_seed = UINT64_MAX;
+    double began = seconds_now();
+    bool good = run_jobs(options, shared);
+    uint64_t seed = shared->failed_seed;
+    printf("bug %s: %llu schedules, %llu events, %llu leases in %.1f s\n", options->bug_name,
+           (unsigned long long)shared->schedules, (unsigned long long)shared->events,
+           (unsigned long long)shared->holds, seconds_now() - began);
+    munmap(shared, sizeof *shared);
+    if (!good) {
+        printf("a process of the simulator died\n");
+        return 2;
+    }
+    if (seed == UINT64_MAX) {
+        printf("no violation%s\n", options->expect ? ": the checkers are blind to this" : "");
+        return options->expect ? 1 : 0;
+    }
+    printf("found at schedule %llu: ", (unsigned long long)(seed - options->seed + 1));
+    (void)replay(options, seed, false);
+    print_replay(options, seed);
+    return options->expect ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    struct options options;
+    setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    if (!read_options(argc, argv, &options)) {
+        usage(stderr);
+        return 64;
+    }
+    if (options.trace || options.hash)
+        return replay(&options, options.seed, options.trace);
+    return run_all(&options);
+}

@@ -1,0 +1,113 @@
+/* What a user does next, by chance. */
+#include "world.h"
+
+static unsigned pick_resource(struct sim_world *world) {
+    return sim_random_below(&world->random, world->profile.resources);
+}
+
+/* A lease of anybody, to be adopted. */
+static struct sim_lease *pick_lease(struct sim_world *world) {
+    struct sim_client *client = &world->clients[sim_random_below(&world->random, world->profile.clients)];
+    struct sim_lease *lease = client->slots[sim_random_below(&world->random, world->profile.slots)].lease;
+    return lease != NULL && !client->closing && client->ahead_until_ns <= world->now_ns ? lease : NULL;
+}
+
+static void act_idle(struct sim_client *client, unsigned slot) {
+    struct sim_world *world = client->world;
+    unsigned dice = sim_random_below(&world->random, 100);
+    if (dice < 85) {
+        sim_user_acquire(client, slot, pick_resource(world), false);
+    } else if (dice < 90) {
+        sim_user_inspect(client, pick_resource(world));
+    } else if (dice < 97) {
+        struct sim_lease *lease = pick_lease(world);
+        if (lease != NULL)
+            sim_user_adopt(lease, client, slot);
+    }
+}
+
+static void act_held(struct sim_client *client, struct sim_lease *lease) {
+    struct sim_world *world = client->world;
+    unsigned dice = sim_random_below(&world->random, 100);
+    if (lease->lost) {
+        if (dice < 70)
+            sim_user_release(lease);
+        else if (dice < 80)
+            sim_user_forget(lease);
+        else if (dice < 90)
+            sim_user_extend(lease);
+        return;
+    }
+    if (dice < 35)
+        sim_user_release(lease);
+    else if (dice < 70)
+        sim_user_extend(lease);
+    else if (dice < 73)
+        sim_user_forget(lease);
+    else if (dice < 78 && !world->profile.calm)
+        sim_client_pause(client, sim_random_between(&world->random, 0,
+                                                    (sim_lease_validity_ms(world, lease) + 5) * SIM_MS));
+}
+
+void sim_user_act(struct sim_client *client, unsigned slot) {
+    struct sim_world *world = client->world;
+    struct sim_slot *at = &client->slots[slot];
+    world->users++;
+    if (at->lease != NULL)
+        act_held(client, at->lease);
+    else if (at->acquiring == NULL)
+        act_idle(client, slot);
+    else if (sim_random_percent(&world->random, 30))
+        sim_user_cancel(at->acquiring);
+}
+
+/* The process ends without a word; its keys stay until their ttl. */
+static void crash(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    SIM_TRACE(world, "client %u crashes", client->index);
+    client->crashed = client->closing = true;
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        if (client->slots[i].lease != NULL)
+            client->slots[i].lease->handle = NULL;
+        client->slots[i] = (struct sim_slot){0};
+    }
+    for (unsigned i = 0; i < world->call_count; i++)
+        if (world->calls[i].client == client)
+            world->calls[i].done = true;
+    redlock_manager_delete(client->manager);
+    client->manager = NULL;
+}
+
+static bool others_stay(const struct sim_client *client) {
+    const struct sim_world *world = client->world;
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        if (i != client->index && world->clients[i].manager != NULL && !world->clients[i].closing)
+            return true;
+    return false;
+}
+
+/* entry: the slot; gen 1: out of turn */
+void sim_user_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    if (client->manager == NULL || client->closing || world->phase != SIM_ACTIVE)
+        return;
+    sim_client_enter(client);
+    if (!sim_random_permille(&world->random, 4) || !others_stay(client))
+        sim_user_act(client, event->entry);
+    else if (sim_random_percent(&world->random, 50))
+        sim_user_close(client);
+    else
+        crash(client);
+    sim_client_leave(client);
+    if (event->gen == 0)
+        sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 2 * world->profile.user_gap_ns), *event);
+}
+
+void sim_user_finish(struct sim_client *client) {
+    for (unsigned i = 0; i < SIM_SLOTS_MAX && client->manager != NULL; i++) {
+        if (client->slots[i].acquiring != NULL)
+            sim_user_cancel(client->slots[i].acquiring);
+        if (client->slots[i].lease != NULL)
+            sim_user_release(client->slots[i].lease);
+    }
+}

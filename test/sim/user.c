@@ -1,0 +1,270 @@
+/* What users do: one slot is one thread of a program, which acquires, works, extends, releases, or changes its mind. */
+#include <string.h>
+
+#include "world.h"
+
+const char *sim_resource_name(unsigned resource) {
+    static const char *const names[SIM_RESOURCES_MAX] = {"r1", "r2"};
+    return names[resource];
+}
+
+int sim_slot_of(const struct sim_lease *lease) {
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++)
+        if (lease->owner->slots[i].lease == lease)
+            return (int)i;
+    return -1;
+}
+
+struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind) {
+    struct sim_world *world = client->world;
+    if (world->call_count == SIM_CALLS_MAX)
+        return NULL;
+    struct sim_call *call = &world->calls[world->call_count++];
+    *call = (struct sim_call){.client = client,
+                              .kind = kind,
+                              .since_ns = client->step_ns,
+                              .since_paused_ns = sim_client_paused(client, client->step_ns),
+                              .within_ns = 2 * world->profile.node_timeout_ms * SIM_MS};
+    return call;
+}
+
+struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle) {
+    struct sim_world *world = client->world;
+    if (world->lease_count == SIM_LEASES_MAX)
+        return NULL;
+    struct sim_lease *lease = &world->leases[world->lease_count++];
+    *lease = (struct sim_lease){
+        .handle = handle, .owner = client, .client = (uint8_t)client->index, .resource = (uint8_t)resource};
+    strncpy(lease->token, redlock_lease_token(handle), SIM_TOKEN_SIZE);
+    return lease;
+}
+
+static void draw_options(struct sim_client *client, struct sim_call *call, bool probe,
+                         redlock_acquire_options *options) {
+    struct sim_world *world = client->world;
+    struct sim_random *random = &world->random;
+    redlock_acquire_options_default(options);
+    options->ttl_ms = sim_random_between(random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
+    /* Some tens of attempts in a schedule, whatever its scale. */
+    int64_t delay_ms = world->profile.active_ns / SIM_MS / 20;
+    options->retry_delay_min_ms = sim_random_between(random, 0, 5 + delay_ms);
+    options->retry_delay_max_ms = options->retry_delay_min_ms + sim_random_between(random, 1, 10 + delay_ms);
+    if (sim_random_percent(random, 90))
+        options->on_lost = sim_told_lost;
+    options->lost_data = client;
+    if (probe) {
+        options->ttl_ms = 2000 + 4 * world->profile.node_timeout_ms;
+        options->wait_timeout_ms = 10000;
+        options->retry_delay_min_ms = 5;
+        options->retry_delay_max_ms = 50;
+    } else if (sim_random_percent(random, 50)) {
+        options->wait_timeout_ms = sim_random_between(random, 1, 2 + world->profile.active_ns / 2 / SIM_MS);
+    } else if (sim_random_percent(random, 15)) {
+        options->wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    }
+    options->auto_extend = !probe && world->profile.auto_extend && sim_random_percent(random, 60);
+    if (options->auto_extend && sim_random_percent(random, 20))
+        options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);
+    call->ttl_ms = options->ttl_ms;
+    call->has_on_lost = options->on_lost != NULL;
+    call->auto_extend = options->auto_extend;
+    call->capped = options->auto_extend_max_ms > 0;
+    call->within_ns = options->wait_timeout_ms < 0
+                          ? SIM_NEVER
+                          : (options->wait_timeout_ms + world->profile.node_timeout_ms) * SIM_MS;
+}
+
+bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resource, bool probe) {
+    struct sim_world *world = client->world;
+    struct sim_call *call = sim_call_new(client, SIM_CALL_ACQUIRE);
+    redlock_acquire_options options;
+    if (call == NULL)
+        return false;
+    draw_options(client, call, probe, &options);
+    call->slot = (uint8_t)slot;
+    call->resource = (uint8_t)resource;
+    call->probe = probe;
+    SIM_TRACE(world, "client %u/%u acquires '%s' for %lld ms, waits %lld ms%s", client->index, slot,
+              sim_resource_name(resource), (long long)options.ttl_ms, (long long)options.wait_timeout_ms,
+              options.auto_extend ? ", renews" : "");
+    sim_api_enter(client);
+    int code = redlock_acquire(client->manager, sim_resource_name(resource), &options, &call->request,
+                               sim_told_acquired, call);
+    sim_api_leave(client);
+    if (code != REDLOCK_OK) {
+        world->call_count--;
+        if (!client->closing)
+            sim_violation(world, "refused", "redlock_acquire() returned %s", redlock_error_name(code));
+        return false;
+    }
+    client->slots[slot].acquiring = call;
+    return true;
+}
+
+void sim_user_extend(struct sim_lease *lease) {
+    struct sim_client *client = lease->owner;
+    struct sim_world *world = client->world;
+    struct sim_random *random = &world->random;
+    struct sim_call *call = sim_call_new(client, SIM_CALL_EXTEND);
+    if (call == NULL)
+        return;
+    int64_t ttl_ms = sim_random_percent(random, 50)
+                         ? lease->ttl_ms
+                         : sim_random_between(random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
+    /* A late extend of the lease's former owner must not shorten what this one is promised. */
+    if (lease->adopted && ttl_ms > lease->ttl_ms)
+        ttl_ms = lease->ttl_ms;
+    call->lease = lease;
+    call->resource = lease->resource;
+    call->ttl_ms = ttl_ms;
+    sim_api_enter(client);
+    int code = redlock_extend(lease->handle, ttl_ms, sim_told_extended, call);
+    sim_api_leave(client);
+    SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index,
+              sim_resource_name(lease->resource), lease->token, (long long)ttl_ms, redlock_error_name(code));
+    if (code == REDLOCK_OK) {
+        lease->extending = true;
+        lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
+        return;
+    }
+    world->call_count--;
+    bool busy = code == REDLOCK_ERR_BUSY && lease->extending;
+    if (!busy && code != REDLOCK_ERR_LOST && !client->closing)
+        sim_violation(world, "refused", "redlock_extend() returned %s", redlock_error_name(code));
+}
+
+static void end_lease(struct sim_lease *lease) {
+    int slot = sim_slot_of(lease);
+    if (slot >= 0)
+        lease->owner->slots[slot].lease = NULL;
+    lease->handle = NULL;
+}
+
+void sim_user_release(struct sim_lease *lease) {
+    struct sim_client *client = lease->owner;
+    struct sim_call *call = sim_call_new(client, SIM_CALL_RELEASE);
+    if (call == NULL) {
+        sim_user_forget(lease);
+        return;
+    }
+    call->lease = lease;
+    call->resource = lease->resource;
+    call->probe = client->world->phase == SIM_PROBING;
+    SIM_TRACE(client->world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
+              lease->token);
+    redlock_lease *handle = lease->handle;
+    end_lease(lease);
+    sim_api_enter(client);
+    int code = redlock_release(handle, sim_told_released, call);
+    sim_api_leave(client);
+    if (code != REDLOCK_OK)
+        sim_violation(client->world, "refused", "redlock_release() returned %s", redlock_error_name(code));
+}
+
+void sim_user_forget(struct sim_lease *lease) {
+    struct sim_client *client = lease->owner;
+    struct sim_world *world = client->world;
+    SIM_TRACE(world, "client %u forgets '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
+    sim_forget_token(world, lease->token);
+    redlock_lease *handle = lease->handle;
+    end_lease(lease);
+    sim_api_enter(client);
+    redlock_lease_forget(handle);
+    sim_api_leave(client);
+}
+
+/* Another client makes a handle for the same token: beside its first owner, or, if that one forgets it now, instead. */
+void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned slot) {
+    struct sim_world *world = client->world;
+    struct sim_client *first = lease->owner;
+    bool instead = sim_random_percent(&world->random, 60) && !lease->shared && first->busy_until_ns <= world->now_ns;
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = lease->ttl_ms;
+    options.on_lost = sim_told_lost;
+    options.lost_data = client;
+    redlock_lease *handle = NULL;
+    sim_api_enter(client);
+    int code = redlock_adopt(client->manager, sim_resource_name(lease->resource), lease->token, &options, &handle);
+    sim_api_leave(client);
+    if (code != REDLOCK_OK)
+        return;
+    struct sim_lease *adopted = sim_lease_new(client, lease->resource, handle);
+    if (adopted == NULL) {
+        redlock_lease_forget(handle);
+        return;
+    }
+    SIM_TRACE(world, "client %u/%u adopts '%s' (%.8s) %s client %u", client->index, slot,
+              sim_resource_name(lease->resource), lease->token, instead ? "instead of" : "beside", lease->client);
+    adopted->has_on_lost = true;
+    adopted->ttl_ms = options.ttl_ms;
+    adopted->adopted = true;
+    client->slots[slot].lease = adopted;
+    adopted->shared = lease->shared = !instead;
+    if (!instead)
+        return;
+    if (first != client)
+        sim_client_enter(first);
+    sim_user_forget(lease);
+    if (first != client)
+        sim_client_leave(first);
+}
+
+void sim_user_cancel(struct sim_call *call) {
+    struct sim_client *client = call->client;
+    if (!call->cancelled) {
+        call->cancelled = true;
+        call->since_ns = client->step_ns;
+        call->since_paused_ns = sim_client_paused(client, client->step_ns);
+        call->within_ns = 0;
+    }
+    SIM_TRACE(client->world, "client %u/%u cancels", client->index, call->slot);
+    sim_api_enter(client);
+    redlock_request_cancel(call->request);
+    sim_api_leave(client);
+}
+
+void sim_user_inspect(struct sim_client *client, unsigned resource) {
+    struct sim_call *call = sim_call_new(client, SIM_CALL_INSPECT);
+    if (call == NULL)
+        return;
+    sim_api_enter(client);
+    int code = redlock_inspect(client->manager, sim_resource_name(resource), sim_told_inspected, call);
+    sim_api_leave(client);
+    if (code != REDLOCK_OK)
+        client->world->call_count--;
+}
+
+static void drained(redlock_manager *manager, void *ctx) {
+    struct sim_client *client = ctx;
+    SIM_TRACE(client->world, "client %u is closed", client->index);
+    if (client->in_api)
+        sim_violation(client->world, "reentrant", "a close ended inside a call");
+    sim_check_closed(client);
+    client->manager = NULL;
+    redlock_manager_delete(manager);
+}
+
+void sim_user_close(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    SIM_TRACE(world, "client %u closes", client->index);
+    client->closing = true;
+    client->closed_ns = client->step_ns;
+    client->closed_paused_ns = sim_client_paused(client, client->step_ns);
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        struct sim_slot *slot = &client->slots[i];
+        if (slot->lease != NULL)
+            end_lease(slot->lease);
+    }
+    for (unsigned i = 0; i < world->call_count; i++) {
+        struct sim_call *call = &world->calls[i];
+        if (call->client == client && !call->done && call->within_ns == SIM_NEVER) {
+            call->since_ns = client->step_ns;
+            call->since_paused_ns = sim_client_paused(client, client->step_ns);
+            call->within_ns = 0;
+        }
+    }
+    sim_api_enter(client);
+    redlock_manager_drain(client->manager, drained, client);
+    sim_api_leave(client);
+}

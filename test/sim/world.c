@@ -1,0 +1,268 @@
+/* The world's event queue, its loop, and how a schedule begins. */
+#include "world.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_SIZE (16u << 20)
+#define EVENTS_MAX 400000u
+
+struct sim_world *sim_world_new(void) {
+    struct sim_world *world = calloc(1, sizeof *world);
+    if (world == NULL)
+        return NULL;
+    world->heap_capacity = 4096;
+    world->heap = malloc(world->heap_capacity * sizeof *world->heap);
+    world->arena = malloc(ARENA_SIZE);
+    if (world->heap == NULL || world->arena == NULL) {
+        sim_world_delete(world);
+        return NULL;
+    }
+    return world;
+}
+
+void sim_world_delete(struct sim_world *world) {
+    free(world->heap);
+    free(world->arena);
+    free(world);
+}
+
+void *sim_arena(struct sim_world *world, size_t size) {
+    size_t at = world->arena_used;
+    world->arena_used += (size + 15) & ~(size_t)15;
+    if (world->arena_used > ARENA_SIZE) {
+        sim_violation(world, "budget", "a schedule needs more than %u bytes of messages", ARENA_SIZE);
+        world->arena_used = at = 0;
+    }
+    return world->arena + at;
+}
+
+int64_t sim_delay_ns(struct sim_world *world) {
+    const struct sim_profile *profile = &world->profile;
+    int64_t delay = sim_random_between(&world->random, profile->delay_min_ns, profile->delay_max_ns);
+    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, profile->spike_permille))
+        delay += sim_random_between(&world->random, 0, 2 * profile->node_timeout_ms * SIM_MS);
+    return delay;
+}
+
+static bool before(const struct sim_event *a, const struct sim_event *b) {
+    return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at) {
+    if (world->heap_count == world->heap_capacity) {
+        struct sim_event *heap = realloc(world->heap, 2 * world->heap_capacity * sizeof *heap);
+        if (heap == NULL)
+            abort();
+        world->heap = heap;
+        world->heap_capacity *= 2;
+    }
+    event.at = at;
+    size_t i = world->heap_count++;
+    for (; i > 0 && before(&event, &world->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        world->heap[i] = world->heap[(i - 1) / 2];
+    world->heap[i] = event;
+}
+
+void sim_push(struct sim_world *world, int64_t at, struct sim_event event) {
+    event.order = world->order++;
+    sim_put_off(world, event, at);
+}
+
+static struct sim_event pop(struct sim_world *world) {
+    struct sim_event first = world->heap[0], last = world->heap[--world->heap_count];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= world->heap_count)
+            break;
+        if (child + 1 < world->heap_count && before(&world->heap[child + 1], &world->heap[child]))
+            child++;
+        if (!before(&world->heap[child], &last))
+            break;
+        world->heap[i] = world->heap[child];
+        i = child;
+    }
+    if (world->heap_count > 0)
+        world->heap[i] = last;
+    return first;
+}
+
+/* Whether the event has to wait for a process that does not run now; then it is put off. */
+static bool waits(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    switch ((enum sim_event_kind)event->kind) {
+    case SIM_REPLY:
+    case SIM_TIMEOUT:
+    case SIM_BROKEN:
+    case SIM_RECONNECT:
+    case SIM_READY:
+    case SIM_UNBLOCK:
+    case SIM_WAKE:
+    case SIM_USER:
+        if (client->busy_until_ns <= world->now_ns)
+            return false;
+        /* Replies keep their order; whether a timer or a socket is served first after a pause is chance. */
+        sim_put_off(world, *event,
+                    client->busy_until_ns + (event->kind == SIM_REPLY ? 0 : sim_random_below(&world->random, 2)));
+        return true;
+    case SIM_ARRIVE:
+    case SIM_HANDSHAKE: {
+        struct sim_node *node = &world->nodes[event->node];
+        const struct sim_link *link = &client->links[event->node];
+        int64_t until = node->hung_until_ns > link->up_cut_ns ? node->hung_until_ns : link->up_cut_ns;
+        if (until <= world->now_ns)
+            return false;
+        /* RST at our end: what the network did not carry yet it never will (R9), where all goes well. */
+        if (link->up_cut_ns > world->now_ns && event->gen != link->gen && world->profile.may_kill) {
+            if (node->killed_gen[event->client] <= event->gen)
+                node->killed_gen[event->client] = event->gen + 1;
+            return true;
+        }
+        sim_put_off(world, *event, until);
+        return true;
+    }
+    default:
+        return false;
+    }
+}
+
+static void handle(struct sim_world *world, const struct sim_event *event) {
+    switch ((enum sim_event_kind)event->kind) {
+    case SIM_ARRIVE:
+        sim_link_arrive(world, event);
+        break;
+    case SIM_REPLY:
+        sim_link_reply(world, event);
+        break;
+    case SIM_TIMEOUT:
+        sim_link_timeout(world, event);
+        break;
+    case SIM_BROKEN:
+        sim_link_broken(world, event);
+        break;
+    case SIM_RECONNECT:
+        sim_link_reconnect(world, event);
+        break;
+    case SIM_HANDSHAKE:
+        sim_link_handshake(world, event);
+        break;
+    case SIM_READY:
+        sim_link_ready(world, event);
+        break;
+    case SIM_UNBLOCK:
+        sim_link_unblock(world, event);
+        break;
+    case SIM_WAKE:
+        sim_client_wake(world, event);
+        break;
+    case SIM_USER:
+        sim_user_event(world, event);
+        break;
+    case SIM_FAULT:
+        sim_fault_event(world);
+        break;
+    case SIM_RESTART:
+        sim_restart_event(world, event);
+        break;
+    case SIM_MODE:
+        sim_mode_event(world, event);
+        break;
+    case SIM_CHECK:
+        break;
+    case SIM_HEAL:
+        sim_heal_event(world);
+        break;
+    case SIM_LEFTOVER:
+        sim_leftover_event(world);
+        break;
+    case SIM_PROBE:
+        sim_probe_event(world);
+        break;
+    }
+}
+
+static void reset(struct sim_world *world, uint64_t seed) {
+    world->seed = seed;
+    world->random.state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
+    world->now_ns = 0;
+    world->phase = SIM_ACTIVE;
+    world->order = 0;
+    world->heap_count = 0;
+    world->arena_used = 0;
+    world->lease_count = world->call_count = 0;
+    world->probed = world->users = world->forgotten_count = 0;
+    world->events = 0;
+    world->checker = NULL;
+    world->trace_hash = UINT64_C(0xcbf29ce484222325);
+}
+
+/* Half of the clocks run at the very edge of what the drift allowance covers between a client and a node: 1 %. */
+static void set_clock(struct sim_world *world, struct sim_clock *clock) {
+    int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : 5000;
+    clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
+    clock->ppm = sim_random_between(&world->random, -edge, edge);
+    if (sim_random_percent(&world->random, 50))
+        clock->ppm = clock->ppm < 0 ? -edge : edge;
+}
+
+static void begin(struct sim_world *world) {
+    const struct sim_profile *profile = &world->profile;
+    SIM_TRACE(world, "seed %llu: %u nodes, %u clients, %u resources%s; node timeout %lld ms, ttl %lld to %lld ms",
+              (unsigned long long)world->seed, profile->nodes, profile->clients, profile->resources,
+              profile->calm ? ", calm" : "", (long long)profile->node_timeout_ms, (long long)profile->ttl_min_ms,
+              (long long)profile->ttl_max_ms);
+    for (unsigned i = 0; i < profile->nodes; i++) {
+        struct sim_node *node = &world->nodes[i];
+        memset(node, 0, sizeof *node);
+        set_clock(world, &node->clock);
+    }
+    for (unsigned i = 0; i < profile->clients; i++) {
+        set_clock(world, &world->clients[i].clock);
+        if (!sim_client_open(world, i)) {
+            sim_violation(world, "memory", "client %u could not be made", i);
+            return;
+        }
+        for (unsigned slot = 0; slot < profile->slots; slot++)
+            sim_push(world, sim_random_between(&world->random, 0, profile->user_gap_ns),
+                     (struct sim_event){.kind = SIM_USER, .client = (uint8_t)i, .entry = slot});
+    }
+    if (profile->faults != 0)
+        sim_push(world, sim_random_between(&world->random, 0, profile->fault_gap_ns),
+                 (struct sim_event){.kind = SIM_FAULT});
+    sim_push(world, profile->active_ns, (struct sim_event){.kind = SIM_HEAL});
+}
+
+static bool all_gone(const struct sim_world *world) {
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        if (world->clients[i].manager != NULL)
+            return false;
+    return true;
+}
+
+bool sim_world_run(struct sim_world *world, uint64_t seed) {
+    reset(world, seed);
+    sim_profile_draw(world);
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        world->clients[i].manager = NULL;
+    begin(world);
+    while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {
+        struct sim_event event = pop(world);
+        assert(event.at >= world->now_ns);
+        world->now_ns = event.at;
+        if (waits(world, &event))
+            continue;
+        handle(world, &event);
+        if (world->checker == NULL)
+            sim_check(world);
+        if (++world->events > EVENTS_MAX)
+            sim_violation(world, "budget", "more than %u events: something spins", EVENTS_MAX);
+    }
+    if (world->checker == NULL)
+        sim_check_end(world);
+    world->total_events += world->events;
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        sim_client_close(&world->clients[i]);
+    return world->checker == NULL;
+}

@@ -1,0 +1,326 @@
+/* The simulated world: true time, an event queue, nodes, clients and the links between them. One world is reused for
+ * all schedules of a process. */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "clock.h"
+#include "fake_node.h"
+#include "manager.h"
+#include "random.h"
+
+#define SIM_NODES_MAX     7
+#define SIM_CLIENTS_MAX   4
+#define SIM_RESOURCES_MAX 2
+#define SIM_INFLIGHT_MAX  64
+#define SIM_LEASES_MAX    256
+#define SIM_CALLS_MAX     512
+#define SIM_FORGOTTEN_MAX 1024
+#define SIM_SLOTS_MAX     3
+#define SIM_TOKEN_SIZE    32
+#define SIM_MS            INT64_C(1000000)
+#define SIM_NEVER         INT64_MAX
+
+enum sim_event_kind {
+    SIM_ARRIVE,    /* a request's bytes reach a node */
+    SIM_REPLY,     /* a reply reaches a client */
+    SIM_TIMEOUT,   /* a request's node timeout */
+    SIM_BROKEN,    /* a client notices that its connection is gone */
+    SIM_RECONNECT, /* a client tries to connect */
+    SIM_HANDSHAKE, /* a node answers the handshake */
+    SIM_READY,     /* a client has its connection */
+    SIM_UNBLOCK,   /* a socket takes bytes again */
+    SIM_WAKE,      /* the manager's timer */
+    SIM_USER,      /* the user of a client does something */
+    SIM_FAULT,     /* something breaks */
+    SIM_RESTART,   /* a crashed node comes back */
+    SIM_MODE,      /* a node's mode ends */
+    SIM_CHECK,     /* the checkers look at a client whose step ends now */
+    SIM_HEAL,      /* the last fault is over: users finish */
+    SIM_LEFTOVER,  /* no key of ours may be left */
+    SIM_PROBE      /* each resource can be taken again */
+};
+
+struct sim_event {
+    int64_t at;
+    uint64_t order; /* ties, and the order of what was put off together */
+    const void *data;
+    uint32_t gen, entry;
+    uint8_t kind, client, node;
+};
+
+/* A request's bytes, formatted once a message. */
+struct sim_bytes {
+    int64_t sent_ns;
+    int64_t ttl_ms; /* ACQUIRE, EXTEND */
+    uint32_t size;
+    char bytes[];
+};
+
+/*
+ * A client's connection to a node, as src/node.c behaves towards the manager:
+ * FRESH    never connected: requests wait, and are FAILED at their timeout
+ * READY    requests are written in their turn; each gets UNKNOWN at its timeout
+ * STALLED  refuses; a PING stands behind what is in flight; any reply → READY
+ * DOWN     refuses; reconnects
+ */
+enum sim_link_state { SIM_LINK_FRESH, SIM_LINK_READY, SIM_LINK_STALLED, SIM_LINK_DOWN };
+
+struct sim_entry {
+    void *owner;
+    const struct sim_bytes *bytes;
+    uint32_t round;
+    uint8_t operation;
+    bool answered, written;
+};
+
+struct sim_link {
+    enum sim_link_state state;
+    uint32_t gen;            /* of the connection */
+    uint32_t head, tail;     /* entries in flight, by number */
+    uint32_t unwritten;      /* the first entry that is not written */
+    uint8_t timeouts;        /* in a row */
+    uint8_t failures;        /* of connecting, in a row */
+    bool settled;            /* the first try is over */
+    bool flush_asked;        /* entries wait for the end of this turn */
+    int64_t up_ns, down_ns;  /* the last arrival each way: bytes keep their order */
+    int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
+    int64_t blocked_ns;      /* the socket takes no bytes until then */
+    struct sim_entry entries[SIM_INFLIGHT_MAX];
+};
+
+struct sim_node {
+    struct fake_node fake;
+    struct sim_clock clock;
+    bool down;
+    int64_t down_until_ns;
+    int64_t hung_until_ns;
+    uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
+};
+
+/* What a user knows of a lease. */
+struct sim_lease {
+    redlock_lease *handle; /* NULL once the user ended it */
+    struct sim_client *owner;
+    uint8_t client, resource;
+    bool adopted;
+    bool held;    /* told so: by acquire, or by an extend of an adopted one */
+    bool lost;    /* told so */
+    bool expired; /* it was held, and its deadline is surely over by its owner's clock */
+    bool has_on_lost, auto_extend, capped;
+    bool extending; /* a caller's extend is pending */
+    bool shared;    /* another client has a handle for the same token: what that one does is no bug */
+    int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
+    int64_t ends_ns; /* its deadline is before this, on its owner's clock; 0: not known */
+    int64_t ttl_ms; /* the least that was ever asked */
+    char token[SIM_TOKEN_SIZE + 1];
+};
+
+enum sim_call_kind { SIM_CALL_ACQUIRE, SIM_CALL_EXTEND, SIM_CALL_RELEASE, SIM_CALL_INSPECT };
+
+/* One accepted request of a user. */
+struct sim_call {
+    struct sim_client *client;
+    struct sim_lease *lease; /* EXTEND, RELEASE */
+    redlock_request *request;
+    enum sim_call_kind kind;
+    uint8_t slot, resource;
+    bool done, cancelled, probe;
+    bool auto_extend, has_on_lost, capped;
+    int64_t ttl_ms;
+    int64_t since_ns, since_paused_ns; /* true time */
+    int64_t within_ns;                 /* it must complete so soon, pauses aside; SIM_NEVER until it is cancelled */
+};
+
+/* What one thread of a user's program is at. */
+struct sim_slot {
+    struct sim_call *acquiring;
+    struct sim_lease *lease;
+};
+
+struct sim_client {
+    struct sim_world *world;
+    unsigned index;
+    redlock_manager *manager; /* NULL: not any more */
+    struct sim_clock clock;
+    bool closing, drained, crashed;
+    bool in_api;    /* a call into the library is under way: no callback may run */
+    bool stepping;  /* the library runs */
+    bool probing;   /* a checker reads the clock: no leap */
+    int64_t step_ns; /* true time inside a step; leaps ahead of the world's when the process is descheduled */
+    int64_t busy_until_ns; /* paused, or still in its last step */
+    int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
+    int64_t paused_ns; /* in total, with what is left of a pause */
+    int64_t closed_ns, closed_paused_ns;
+    uint32_t wake_serial;
+    uint64_t tokens_drawn;
+    struct redlock_text *text; /* one error text for all */
+    struct sim_link links[SIM_NODES_MAX];
+    struct sim_slot slots[SIM_SLOTS_MAX];
+};
+
+/* What a schedule may do, drawn from its seed. */
+struct sim_profile {
+    unsigned nodes, clients, resources, slots;
+    bool calm;        /* no faults, no pauses, delays far below timeouts */
+    bool leaps;       /* pauses inside env calls */
+    bool may_kill;    /* CLIENT KILL ID is permitted (R9) */
+    bool auto_extend; /* users like it */
+    unsigned faults;  /* bit i: enum sim_fault i may happen */
+    unsigned leap_permille;
+    int64_t fault_gap_ns, user_gap_ns, active_ns;
+    int64_t delay_min_ns, delay_max_ns;
+    unsigned spike_permille;
+    int64_t node_timeout_ms;
+    int64_t ttl_min_ms, ttl_max_ms;
+};
+
+enum sim_control { SIM_CONTROL_NONE, SIM_CONTROL_SKEW, SIM_CONTROL_MEMORYLESS };
+
+enum sim_phase { SIM_ACTIVE, SIM_SETTLING, SIM_PROBING, SIM_CLOSING };
+
+struct sim_world {
+    struct sim_profile profile;
+    struct sim_random random;
+    enum sim_control control;
+    uint64_t seed;
+    int64_t now_ns;
+    enum sim_phase phase;
+    uint64_t order;
+    struct sim_event *heap;
+    size_t heap_count, heap_capacity;
+    char *arena; /* bytes of a schedule's messages and replies */
+    size_t arena_used;
+    struct sim_node nodes[SIM_NODES_MAX];
+    struct sim_client clients[SIM_CLIENTS_MAX];
+    struct sim_lease leases[SIM_LEASES_MAX];
+    unsigned lease_count;
+    struct sim_call calls[SIM_CALLS_MAX];
+    unsigned call_count;
+    unsigned probed; /* resources that were taken again after the faults healed */
+    unsigned users;  /* things that users did */
+    char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
+    unsigned forgotten_count;
+    /* the first violation */
+    const char *checker;
+    char violation[512];
+    uint64_t events, total_events, holds;
+    /* the trace */
+    bool tracing, printing;
+    uint64_t trace_hash;
+};
+
+/* --- world.c: the queue and the loop --- */
+struct sim_world *sim_world_new(void);
+void sim_world_delete(struct sim_world *world);
+/* Runs one schedule; returns true if no checker complained (else: world->checker, world->violation). */
+bool sim_world_run(struct sim_world *world, uint64_t seed);
+void sim_push(struct sim_world *world, int64_t at, struct sim_event event);
+/* The same event later, still before whatever was pushed after it. */
+void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at);
+void *sim_arena(struct sim_world *world, size_t size);
+/* The key of this token may stay until its ttl. */
+void sim_forget_token(struct sim_world *world, const char *token);
+/* How long bytes travel, this time. */
+int64_t sim_delay_ns(struct sim_world *world);
+
+/* --- profile.c --- */
+void sim_profile_draw(struct sim_world *world);
+
+/* --- link.c --- */
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t operation,
+                   void *owner, uint32_t round);
+void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
+void sim_link_arrive(struct sim_world *world, const struct sim_event *event);
+void sim_link_reply(struct sim_world *world, const struct sim_event *event);
+void sim_link_timeout(struct sim_world *world, const struct sim_event *event);
+void sim_link_unblock(struct sim_world *world, const struct sim_event *event);
+
+/* --- connection.c: how connections end and come back --- */
+/* The connection dies; its client notices at once. */
+void sim_link_break(struct sim_world *world, unsigned client, unsigned node);
+/* Its client will notice then. */
+void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, int64_t at);
+void sim_link_broken(struct sim_world *world, const struct sim_event *event);
+void sim_link_reconnect(struct sim_world *world, const struct sim_event *event);
+void sim_link_handshake(struct sim_world *world, const struct sim_event *event);
+void sim_link_ready(struct sim_world *world, const struct sim_event *event);
+void sim_link_open(struct sim_world *world, unsigned client, unsigned node);
+
+/* --- client.c: the env of one manager --- */
+bool sim_client_open(struct sim_world *world, unsigned index);
+void sim_client_close(struct sim_client *client); /* frees what is left, without a word to anybody */
+/* A step: everything that the library and its user do in one turn of the loop. */
+void sim_client_enter(struct sim_client *client);
+void sim_client_leave(struct sim_client *client);
+void sim_client_pause(struct sim_client *client, int64_t for_ns);
+/* For how long it had not run until then; `at` is now. */
+int64_t sim_client_paused(const struct sim_client *client, int64_t at);
+void sim_client_wake(struct sim_world *world, const struct sim_event *event);
+int64_t sim_client_now(const struct sim_client *client); /* its own clock, without a leap */
+int64_t sim_lease_validity_ms(struct sim_world *world, const struct sim_lease *lease);
+/* Between a call into the library and its return no callback may run. */
+void sim_api_enter(struct sim_client *client);
+void sim_api_leave(struct sim_client *client);
+
+/* --- think.c: what users do next --- */
+void sim_user_event(struct sim_world *world, const struct sim_event *event);
+void sim_user_act(struct sim_client *client, unsigned slot);
+void sim_user_finish(struct sim_client *client);
+
+/* --- user.c: their calls --- */
+bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resource, bool probe);
+void sim_user_extend(struct sim_lease *lease);
+void sim_user_release(struct sim_lease *lease);
+void sim_user_forget(struct sim_lease *lease);
+void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned slot);
+void sim_user_cancel(struct sim_call *call);
+void sim_user_inspect(struct sim_client *client, unsigned resource);
+void sim_user_close(struct sim_client *client);
+struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind);
+struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle);
+/* The slot that holds this lease, or -1. */
+int sim_slot_of(const struct sim_lease *lease);
+const char *sim_resource_name(unsigned resource);
+
+/* --- told.c: what they are told --- */
+void sim_told_acquired(const redlock_result *result, void *data);
+void sim_told_extended(const redlock_result *result, void *data);
+void sim_told_released(const redlock_result *result, void *data);
+void sim_told_inspected(const redlock_result *result, void *data);
+void sim_told_lost(redlock_lease *handle, const char *reason, void *data);
+
+/* --- faults.c --- */
+void sim_fault_event(struct sim_world *world);
+void sim_restart_event(struct sim_world *world, const struct sim_event *event);
+void sim_mode_event(struct sim_world *world, const struct sim_event *event);
+/* Everything works again from now on. Returns when that is. */
+int64_t sim_faults_heal(struct sim_world *world);
+
+/* --- finish.c: the quiet end of each schedule --- */
+void sim_heal_event(struct sim_world *world);
+void sim_leftover_event(struct sim_world *world);
+void sim_probe_event(struct sim_world *world);
+
+/* --- checks.c --- */
+void sim_violation(struct sim_world *world, const char *checker, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* After every step. */
+void sim_check(struct sim_world *world);
+void sim_check_call_done(struct sim_call *call, const redlock_result *result);
+void sim_check_lost(const struct sim_lease *lease);
+void sim_check_closed(const struct sim_client *client);
+void sim_check_end(struct sim_world *world);
+
+/* --- trace.c --- */
+void sim_trace_write(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define SIM_TRACE(world, ...)                                                                                          \
+    do {                                                                                                               \
+        if ((world)->tracing)                                                                                          \
+            sim_trace_write((world), __VA_ARGS__);                                                                     \
+    } while (0)
+
+#endif
