@@ -157,6 +157,24 @@ bool drive_nodes(struct ev_loop *loop, redlock_manager *manager, redlock_node_st
     return drive_until(loop, has_nodes, &wanted, DRIVE_TIMEOUT_MS);
 }
 
+struct node_wanted {
+    redlock_manager *manager;
+    size_t index;
+    uint64_t connects;
+};
+
+static bool has_connects(void *data) {
+    const struct node_wanted *wanted = data;
+    redlock_node_info info = {.size = sizeof info};
+    return redlock_manager_node(wanted->manager, wanted->index, &info) == REDLOCK_OK &&
+           info.state == REDLOCK_NODE_READY && info.connects >= wanted->connects;
+}
+
+bool drive_reconnected(struct ev_loop *loop, redlock_manager *manager, size_t index, uint64_t connects) {
+    struct node_wanted wanted = {manager, index, connects};
+    return drive_until(loop, has_connects, &wanted, DRIVE_TIMEOUT_MS);
+}
+
 void loss_collect(redlock_lease *lease, const char *reason, void *data) {
     struct loss *loss = data;
     loss->at_ns = support_now_ns();

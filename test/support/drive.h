@@ -53,6 +53,9 @@ bool drive_close(struct ev_loop *loop, redlock_manager *manager);
 /* Until `count` nodes of the manager are in a state. */
 bool drive_nodes(struct ev_loop *loop, redlock_manager *manager, redlock_node_state state, size_t count);
 
+/* Until the node has completed so many handshakes and is ready. */
+bool drive_reconnected(struct ev_loop *loop, redlock_manager *manager, size_t index, uint64_t connects);
+
 /* Where on_lost goes; begin with {0}. */
 struct loss {
     int runs;

@@ -34,6 +34,7 @@ struct stream {
 /* One client and its server. ways[w] goes from fd[w] to fd[1 - w]. */
 struct link {
     int fd[2];
+    bool frozen;
     struct stream ways[2];
 };
 
@@ -74,6 +75,7 @@ static void end_link(struct link *link, enum proxy_cut how) {
         link->ways[way] = (struct stream){0};
     }
     link->fd[0] = link->fd[1] = -1;
+    link->frozen = false;
 }
 
 static int connect_target(int port) {
@@ -136,7 +138,7 @@ static bool receive(struct proxy *proxy, struct link *link, int way) {
 /* Passes on what is due. False: the link was cut or the destination is gone. */
 static bool pass_on(struct proxy *proxy, struct link *link, int way) {
     struct stream *stream = &link->ways[way];
-    while (stream->first && !proxy->holding[way] && stream->first->due_ms <= support_now_ms()) {
+    while (stream->first && !link->frozen && !proxy->holding[way] && stream->first->due_ms <= support_now_ms()) {
         struct piece *piece = stream->first;
         size_t size = piece->size - piece->sent;
         long long allowance = proxy->cut_after[way] - stream->passed;
@@ -191,7 +193,7 @@ static void *run(void *data) {
                 const struct link *link = &proxy->links[i];
                 int fd = link->ways[side].ended ? -1 : link->fd[side];
                 polls[2 + 2 * i + (size_t)side] = (struct pollfd){.fd = fd, .events = POLLIN};
-                queued |= link->ways[side].first && !proxy->holding[side];
+                queued |= link->ways[side].first && !link->frozen && !proxy->holding[side];
             }
         pthread_mutex_unlock(&proxy->mutex);
         poll(polls, 2 + 2 * LINKS_MAX, queued ? 1 : -1);
@@ -295,6 +297,21 @@ void proxy_cut_now(struct proxy *proxy, enum proxy_cut how) {
     unlock(proxy);
 }
 
+static void set_frozen(struct proxy *proxy, bool on) {
+    lock(proxy);
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        proxy->links[i].frozen = on && proxy->links[i].fd[0] >= 0;
+    unlock(proxy);
+}
+
+void proxy_freeze_now(struct proxy *proxy) {
+    set_frozen(proxy, true);
+}
+
+void proxy_thaw(struct proxy *proxy) {
+    set_frozen(proxy, false);
+}
+
 void proxy_refuse(struct proxy *proxy, bool on) {
     lock(proxy);
     proxy->refusing = on;
@@ -313,4 +330,13 @@ int proxy_connections(struct proxy *proxy) {
     int connections = proxy->connections;
     unlock(proxy);
     return connections;
+}
+
+int proxy_open_links(struct proxy *proxy) {
+    lock(proxy);
+    int links = 0;
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        links += proxy->links[i].fd[0] >= 0;
+    unlock(proxy);
+    return links;
 }

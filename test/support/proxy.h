@@ -36,11 +36,16 @@ void proxy_swallow(struct proxy *proxy, enum proxy_way way, bool on);
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, enum proxy_cut how);
 /* Cuts the connections that stand, towards the client as said; what is held is thrown away. The server sees a FIN. */
 void proxy_cut_now(struct proxy *proxy, enum proxy_cut how);
+/* Holds both ways of the connections that stand, and not of later ones: old bytes on the way while a new path is open. */
+void proxy_freeze_now(struct proxy *proxy);
+void proxy_thaw(struct proxy *proxy);
 /* New clients are reset at once. */
 void proxy_refuse(struct proxy *proxy, bool on);
 
 /* Bytes that came in one way, and connections accepted, since the start. */
 long long proxy_bytes(struct proxy *proxy, enum proxy_way way);
 int proxy_connections(struct proxy *proxy);
+/* Connections that stand, on either side. */
+int proxy_open_links(struct proxy *proxy);
 
 #endif

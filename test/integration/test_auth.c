@@ -1,0 +1,283 @@
+/* Nodes that may not vote or should be warned of: wrong passwords, ACL users, replicas, one server twice, a full or
+ * failing or loading server, an evicting one. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "world.h"
+
+#define PASSWORD "correct-horse-battery"
+#define WRONG    "wr0ng-staple-guess"
+
+static redlock_node_info node_info(redlock_manager *manager, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    return info;
+}
+
+static void assert_names_no_secret(const char *text) {
+    assert_null(strstr(text, PASSWORD));
+    assert_null(strstr(text, WRONG));
+}
+
+static int stop_servers(void **state) {
+    int result = world_teardown(state);
+    servers_stop(&world_servers);
+    return result;
+}
+
+static void the_password_of_the_uri_is_used(void **state) {
+    (void)state;
+    servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "secret-door", 60000);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    strcpy(token, redlock_lease_token(lease));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    for (size_t i = 0; i < 3; i++)
+        assert_string_equal(node_info(manager, i).name, world_servers.at[i].name);
+    assert_true(world_log.lines > 0); /* at the level DEBUG */
+    assert_names_no_secret(world_log.text);
+    assert_null(strstr(world_log.text, token));
+}
+
+static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
+    (void)state;
+    char wrong[3][128], none[3][64];
+    const char *uris[3];
+    servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
+    for (int with_password = 0; with_password < 2; with_password++) {
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(wrong[i], sizeof wrong[i], "redis://:" WRONG "@127.0.0.1:%d", world_servers.at[i].port);
+            snprintf(none[i], sizeof none[i], "redis://127.0.0.1:%d", world_servers.at[i].port);
+            uris[i] = with_password ? wrong[i] : none[i];
+        }
+        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        struct outcome *outcome = world_outcome();
+        assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
+        for (size_t i = 0; i < 3; i++) {
+            redlock_node_info info = node_info(manager, i);
+            assert_int_equal(info.state, REDLOCK_NODE_UNUSABLE);
+            assert_non_null(strstr(info.error, with_password ? "WRONGPASS" : "NOAUTH"));
+            assert_non_null(strstr(outcome_vote_error(outcome, i), with_password ? "WRONGPASS" : "NOAUTH"));
+            assert_names_no_secret(info.error);
+            assert_names_no_secret(info.name);
+        }
+        assert_names_no_secret(outcome->message);
+        assert_names_no_secret(world_log.text);
+        /* Once the operator has set it right, the node votes without a restart of ours. */
+        for (size_t i = 0; i < 3; i++)
+            server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", with_password ? WRONG : "");
+        assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+        redlock_lease *lease = world_acquire(manager, "door", 60000);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        world_close(manager);
+        for (size_t i = 0; i < 3; i++)
+            server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", PASSWORD);
+    }
+}
+
+#define LOCKER_RULES "~lock:* -@all +set +evalsha +eval +get +del +pexpire +pttl +type +ping +info +script|load"
+#define LOCKER_MORE  " +client|id +client|setname +client|kill +auth +select"
+
+/* With the fewest rights, and with fewer still: without CLIENT and SCRIPT, which are a help and no need. */
+static void an_acl_user_with_few_rights(void **state) {
+    (void)state;
+    static const char *const configs[] = {"user locker on >" PASSWORD " " LOCKER_RULES LOCKER_MORE "\n",
+                                          "user locker on >" PASSWORD
+                                          " ~lock:* -@all +set +evalsha +eval +get +del +pexpire +ping +info\n"};
+    for (size_t c = 0; c < 2; c++) {
+        servers_start(
+            &world_servers, 3,
+            &(struct server_options){.password = "admin-" PASSWORD, .config = configs[c], .no_default_user = true});
+        char texts[3][128];
+        const char *uris[3];
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(texts[i], sizeof texts[i], "redis://locker:" PASSWORD "@127.0.0.1:%d", world_servers.at[i].port);
+            uris[i] = texts[i];
+        }
+        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        struct outcome *outcome = world_outcome();
+        redlock_lease *lease = world_acquire(manager, "lock:door", 60000);
+        assert_true(world_wait_with_key("lock:door", 3, DRIVE_TIMEOUT_MS));
+        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+        /* A key that it may not touch. */
+        assert_int_equal(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 2);
+        assert_non_null(strstr(outcome->message, "NOPERM"));
+        assert_names_no_secret(outcome->message);
+        assert_names_no_secret(world_log.text);
+        world_close(manager);
+        servers_stop(&world_servers);
+    }
+}
+
+static void a_replica_does_not_vote(void **state) {
+    (void)state;
+    servers_start(&world_servers, 3, NULL);
+    char config[64];
+    snprintf(config, sizeof config, "replicaof 127.0.0.1 %d\n", world_servers.at[0].port);
+    struct server *replica = servers_add(&world_servers, &(struct server_options){.config = config});
+    const char *uris[3] = {world_servers.uris[1], world_servers.uris[2], replica->uri};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    assert_int_equal(node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
+    assert_non_null(strstr(node_info(manager, 2).error, "replica"));
+    assert_non_null(strstr(world_log.text, "replica"));
+    redlock_lease *lease = world_acquire(manager, "door", 60000);
+    assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    /* Two primaries of three are a quorum; one is not. */
+    server_ask(&world_servers.at[1], "REPLICAOF", "127.0.0.1", "1");
+    int code = drive_acquire(world_loop, manager, "door", NULL, outcome);
+    assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
+    /* Promoted, it may. */
+    server_ask(&world_servers.at[1], "REPLICAOF", "NO", "ONE");
+    server_ask(replica, "REPLICAOF", "NO", "ONE");
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    lease = world_acquire(manager, "door", 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void the_same_server_twice_is_one_vote(void **state) {
+    (void)state;
+    servers_start(&world_servers, 2, NULL);
+    char again[64];
+    snprintf(again, sizeof again, "redis://localhost:%d", world_servers.at[0].port);
+    const char *uris[3] = {world_servers.uris[0], again, world_servers.uris[1]};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
+    size_t refused = node_info(manager, 0).state == REDLOCK_NODE_UNUSABLE ? 0 : 1;
+    assert_non_null(strstr(node_info(manager, refused).error, "same server"));
+    assert_non_null(strstr(node_info(manager, refused).error, node_info(manager, 1 - refused).name));
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "door", 60000); /* two servers of three nodes: a quorum */
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    server_kill(&world_servers.at[1]);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(strstr(outcome->message, "same server"));
+    world_close(manager);
+    const char *socket_too[3] = {world_servers.uris[0], world_servers.at[0].socket_uri, world_closed_uri()};
+    manager = world_manager(socket_too, 3, PATIENT_MS);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
+    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+}
+
+static void a_full_server_fails_with_its_own_words(void **state) {
+    (void)state;
+    servers_start(&world_servers, 3, NULL);
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "before", 60000);
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "1"), "OK");
+    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
+    assert_non_null(strstr(outcome->message, "OOM"));
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK); /* needs no memory */
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 2; i++)
+        server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "0");
+    lease = world_acquire(manager, "door", 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static bool save_has_failed(void *data) {
+    return strstr(server_ask(data, "INFO", "persistence"), "rdb_last_bgsave_status:err") != NULL;
+}
+
+static void a_server_that_cannot_save_fails_with_its_own_words(void **state) {
+    (void)state;
+    servers_start(&world_servers, 3, NULL);
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 2; i++) {
+        char path[128]; /* a directory where the dump should go: renaming onto it fails, also for root */
+        snprintf(path, sizeof path, "%s/dump.rdb", world_servers.at[i].directory);
+        assert_int_equal(mkdir(path, 0700), 0);
+        strcat(path, "/x");
+        support_write_file(path, "");
+        server_ask(&world_servers.at[i], "CONFIG", "SET", "save", "3600 1000000");
+        server_ask(&world_servers.at[i], "BGSAVE");
+        assert_true(drive_until(world_loop, save_has_failed, &world_servers.at[i], DRIVE_TIMEOUT_MS));
+    }
+    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 2);
+    assert_non_null(strstr(outcome->message, "MISCONF"));
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void a_loading_server_fails_and_then_votes(void **state) {
+    (void)state;
+    servers_start(
+        &world_servers, 3,
+        &(struct server_options){.append_only = true, .config = "loading-process-events-interval-bytes 1024\n"});
+    struct server *slow = &world_servers.at[2];
+    server_ask(slow, "EVAL", "for i=1,2000 do redis.call('SET','filler:'..i,string.rep('x',100)) end", "0");
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    server_kill(slow);
+    server_kill(&world_servers.at[1]);
+    char path[128];
+    snprintf(path, sizeof path, "%s/redis.conf", slow->directory);
+    char *config = support_read_file(path);
+    char *slower = malloc(strlen(config) + 64);
+    assert_non_null(slower);
+    sprintf(slower, "%skey-load-delay 1500\n", config); /* three seconds for all of it */
+    support_write_file(path, slower);
+    free(slower);
+    free(config);
+    server_restart_without_waiting(slow);
+    bool seen = false;
+    int64_t deadline_ms = support_now_ms() + DRIVE_TIMEOUT_MS;
+    while (!seen && support_now_ms() < deadline_ms) {
+        assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome) == REDLOCK_OK, 0);
+        seen = strstr(outcome->message, "LOADING") != NULL || strstr(outcome->message, "loading") != NULL;
+        drive_for(world_loop, 20);
+    }
+    assert_true(seen);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2)); /* by itself, once it has loaded */
+    redlock_lease *lease = world_acquire(manager, "door", 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void an_evicting_policy_is_warned_of(void **state) {
+    (void)state;
+    servers_start(&world_servers, 2, NULL);
+    servers_add(&world_servers, &(struct server_options){.config = "maxmemory 100mb\nmaxmemory-policy allkeys-lru\n"});
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3)); /* it votes all the same */
+    assert_non_null(strstr(node_info(manager, 2).warning, "allkeys-lru"));
+    assert_string_equal(node_info(manager, 0).warning, "");
+    assert_non_null(strstr(world_log.text, "allkeys-lru"));
+    assert_non_null(strstr(node_info(manager, 0).version, "redis"));
+    assert_string_equal(node_info(manager, 0).role, "master");
+    redlock_lease *lease = world_acquire(manager, "door", 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+#define auth_test(function) cmocka_unit_test_setup_teardown(function, world_setup, stop_servers)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        auth_test(the_password_of_the_uri_is_used),
+        auth_test(a_wrong_password_is_told_clearly_and_not_shown),
+        auth_test(an_acl_user_with_few_rights),
+        auth_test(a_replica_does_not_vote),
+        auth_test(the_same_server_twice_is_one_vote),
+        auth_test(a_full_server_fails_with_its_own_words),
+        auth_test(a_server_that_cannot_save_fails_with_its_own_words),
+        auth_test(a_loading_server_fails_and_then_votes),
+        auth_test(an_evicting_policy_is_warned_of),
+    };
+    return cmocka_run_group_tests(tests, world_none, world_end);
+}

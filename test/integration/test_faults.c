@@ -1,0 +1,308 @@
+/* Nodes that die, restart, hang and return: the others decide, and nothing stays behind. */
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+static void one_and_two_of_five_killed(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t dead = 1; dead <= 2; dead++) {
+        server_kill(&world_servers.at[dead]);
+        redlock_lease *lease = world_acquire(manager, "job", 20000);
+        assert_true(redlock_lease_validity_ms(lease) > 0);
+        assert_int_equal(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
+    }
+}
+
+static void three_of_five_killed_says_so(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t dead = 0; dead < 3; dead++)
+        server_kill(&world_servers.at[dead]);
+    redlock_acquire_options options = world_acquire_options(20000, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "job", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_null(outcome->lease);
+    for (size_t dead = 0; dead < 3; dead++) {
+        redlock_vote_kind vote = outcome_vote(outcome, dead);
+        assert_true(vote == REDLOCK_VOTE_FAILED || vote == REDLOCK_VOTE_UNKNOWN);
+        assert_string_not_equal(outcome_vote_error(outcome, dead), "");
+        assert_non_null(strstr(outcome->message, world_servers.at[dead].name));
+    }
+    assert_non_null(strstr(outcome->message, "job"));
+    assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
+    for (size_t dead = 0; dead < 3; dead++)
+        server_restart(&world_servers.at[dead]);
+    for (size_t dead = 0; dead < 3; dead++)
+        assert_true(drive_reconnected(world_loop, manager, dead, 2));
+    redlock_lease *lease = world_acquire(manager, "job", 20000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
+}
+
+static void a_restarted_empty_node_needs_no_user_action(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "survivor", 60000);
+    assert_true(world_wait_with_key("survivor", 5, DRIVE_TIMEOUT_MS));
+    server_kill(&world_servers.at[0]);
+    server_restart(&world_servers.at[0]);
+    assert_true(drive_reconnected(world_loop, manager, 0, 2));
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
+    assert_false(server_has_key(&world_servers.at[0], "survivor")); /* nothing is healed in this version */
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
+    lease = world_acquire(manager, "survivor", 60000);
+    assert_true(world_wait_with_key("survivor", 5, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
+}
+
+static void scripts_flushed_on_every_node(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (int extend = 0; extend < 2; extend++) {
+        redlock_lease *lease = world_acquire(manager, "flushed", 60000);
+        for (size_t i = 0; i < 5; i++)
+            assert_string_equal(server_ask(&world_servers.at[i], "SCRIPT", "FLUSH"), "OK");
+        if (extend) {
+            assert_int_equal(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
+            assert_true(redlock_lease_validity_ms(lease) > 60000);
+        }
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_true(world_wait_without_key("flushed", DRIVE_TIMEOUT_MS));
+    }
+    for (size_t i = 0; i < 5; i++)
+        server_ask(&world_servers.at[i], "SCRIPT", "FLUSH");
+    assert_int_equal(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
+}
+
+static void one_and_two_of_five_paused(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t paused = 1; paused <= 2; paused++) {
+        char resource[32];
+        snprintf(resource, sizeof resource, "paused-%zu", paused);
+        server_pause(&world_servers.at[paused]);
+        int64_t before_ms = support_now_ms();
+        redlock_lease *lease = world_acquire(manager, resource, 60000);
+        /* Decided by the others: no node timeout was waited for (R7). */
+        assert_true(support_now_ms() - before_ms < PATIENT_MS);
+        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    }
+    server_resume(&world_servers.at[1]);
+    server_resume(&world_servers.at[2]);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void three_of_five_paused_leave_no_key_once_they_resume(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 3; i++)
+        server_pause(&world_servers.at[i]);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "late", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_UNKNOWN), 3);
+    assert_non_null(strstr(outcome->message, world_servers.at[0].name));
+    assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 3; i++)
+        server_resume(&world_servers.at[i]);
+    /* The SET that waited in the paused server's socket is executed now, and so is the release behind it (R9). */
+    for (size_t i = 0; i < 3; i++)
+        assert_true(world_calls(&world_servers.at[i], "set") >= 1);
+    assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
+    redlock_lease *lease = world_acquire(manager, "late", 20000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static bool is_empty_of_owed(void *data) {
+    return world_statistics(data).releases_owed == 0;
+}
+
+static bool is_owing(void *data) {
+    return world_statistics(data).releases_owed == 1;
+}
+
+static void a_cancelled_try_on_paused_nodes_leaves_no_key(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 5; i++)
+        server_pause(&world_servers.at[i]);
+    redlock_acquire_options options = world_acquire_options(600000, REDLOCK_WAIT_FOREVER);
+    redlock_request *request;
+    assert_int_equal(redlock_acquire(manager, "cancelled", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    drive_for(world_loop, 20); /* the SETs are written */
+    redlock_request_cancel(request);
+    assert_true(outcome_wait(world_loop, outcome));
+    assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
+    for (size_t i = 0; i < 5; i++)
+        server_resume(&world_servers.at[i]);
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 5; i++)
+        assert_true(world_calls(&world_servers.at[i], "set") >= 1);
+    assert_true(world_wait_without_key("cancelled", DRIVE_TIMEOUT_MS));
+}
+
+/* Three nodes behind proxies; two of them hold the resource for somebody else. */
+static redlock_manager *behind_proxies(struct proxy **proxies, const char *resource, int64_t node_timeout_ms) {
+    const char *uris[3];
+    for (size_t i = 0; i < 3; i++) {
+        proxies[i] = world_proxy(world_servers.at[i].port);
+        uris[i] = proxy_uri(proxies[i]);
+        if (i > 0)
+            assert_string_equal(server_ask(&world_servers.at[i], "SET", resource, "foreign"), "OK");
+    }
+    return world_manager(uris, 3, node_timeout_ms);
+}
+
+static void a_connection_cut_after_the_set_owes_a_release(void **state) {
+    (void)state;
+    struct proxy *proxies[3];
+    redlock_manager *manager = behind_proxies(proxies, "cut", PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 3; i++)
+        proxy_hold(proxies[i], PROXY_REPLIES, true);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    assert_int_equal(redlock_acquire(manager, "cut", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
+    proxy_cut_now(proxies[0], PROXY_RST);
+    for (size_t i = 0; i < 3; i++)
+        proxy_hold(proxies[i], PROXY_REPLIES, false);
+    assert_true(outcome_wait(world_loop, outcome));
+    assert_int_equal(outcome->code, REDLOCK_ERR_CONTENDED);
+    assert_true(world_wait_with_key("cut", 2, DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "cut"), "(nil)");
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(manager).releases_dropped, 0);
+}
+
+static void requests_held_up_in_the_network_arrive_in_order(void **state) {
+    (void)state;
+    struct proxy *proxies[3];
+    redlock_manager *manager = behind_proxies(proxies, "lost", BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    proxy_hold(proxies[0], PROXY_REQUESTS, true);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "lost", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_int_equal(world_statistics(manager).releases_owed, 1);
+    proxy_hold(proxies[0], PROXY_REQUESTS, false);
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    assert_true(world_wait_with_key("lost", 2, DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "lost"), "(nil)");
+}
+
+static redlock_node_info node_info(redlock_manager *manager, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    return info;
+}
+
+static bool has_connected_again(void *data) {
+    redlock_node_info info = node_info(data, 0);
+    return info.connects >= 2 && info.state == REDLOCK_NODE_READY;
+}
+
+static bool has_one_link(void *data) {
+    return proxy_open_links(data) == 1;
+}
+
+/* A SET that is under way on a path that the client has given up must not land after the release on the new one (R9). */
+static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
+    (void)state;
+    struct proxy *proxies[3];
+    redlock_manager *manager = behind_proxies(proxies, "stale", 100);
+    struct outcome *outcome = world_outcome();
+    proxy_freeze_now(proxies[0]);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    int64_t deadline_ms = support_now_ms() + 2 * DRIVE_TIMEOUT_MS;
+    while (!has_connected_again(manager)) {
+        drive_acquire(world_loop, manager, "stale", &options, outcome);
+        assert_int_not_equal(outcome->code, REDLOCK_OK);
+        drive_for(world_loop, 30);
+        if (support_now_ms() > deadline_ms)
+            fail_msg("the silent connection was never replaced: %s", node_info(manager, 0).error);
+    }
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    proxy_thaw(proxies[0]);
+    assert_true(drive_until(world_loop, has_one_link, proxies[0], DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "stale"), "(nil)");
+}
+
+static bool is_stalled(void *data) {
+    return node_info(data, 0).state == REDLOCK_NODE_STALLED;
+}
+
+static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(100);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 1; i < 4; i++)
+        server_ask(&world_servers.at[i], "SET", "orphan", "foreign");
+    server_pause(&world_servers.at[0]);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    int64_t deadline_ms = support_now_ms() + DRIVE_TIMEOUT_MS;
+    while (!is_stalled(manager)) {
+        drive_acquire(world_loop, manager, "orphan", &options, outcome);
+        assert_int_not_equal(outcome->code, REDLOCK_OK);
+        drive_for(world_loop, 30);
+        assert_true(support_now_ms() < deadline_ms);
+    }
+    drive_acquire(world_loop, manager, "orphan", &options, outcome);
+    if (is_stalled(manager)) {
+        assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+        assert_string_not_equal(outcome_vote_error(outcome, 0), "");
+    }
+    server_resume(&world_servers.at[0]);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    assert_true(world_wait_with_key("orphan", 3, DRIVE_TIMEOUT_MS));
+}
+
+/* The last, for it changes the servers. */
+static void a_release_reaches_a_node_that_was_down(void **state) {
+    (void)state;
+    servers_stop(&world_servers);
+    servers_start(&world_servers, 5, &(struct server_options){.append_only = true});
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "kept", 600000);
+    assert_true(world_wait_with_key("kept", 5, DRIVE_TIMEOUT_MS));
+    server_kill(&world_servers.at[4]);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, is_owing, manager, DRIVE_TIMEOUT_MS));
+    server_restart(&world_servers.at[4]);
+    assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(manager).releases_dropped, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(one_and_two_of_five_killed),
+        world_test(three_of_five_killed_says_so),
+        world_test(a_restarted_empty_node_needs_no_user_action),
+        world_test(scripts_flushed_on_every_node),
+        world_test(one_and_two_of_five_paused),
+        world_test(three_of_five_paused_leave_no_key_once_they_resume),
+        world_test(a_cancelled_try_on_paused_nodes_leaves_no_key),
+        world_test(a_connection_cut_after_the_set_owes_a_release),
+        world_test(requests_held_up_in_the_network_arrive_in_order),
+        world_test(a_set_on_an_abandoned_path_does_not_land_late),
+        world_test(a_silent_node_stalls_is_refused_and_returns_with_its_pong),
+        world_test(a_release_reaches_a_node_that_was_down),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

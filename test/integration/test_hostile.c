@@ -1,0 +1,254 @@
+/* Nodes that answer what no Redis answers: never a crash, a leak or a counted vote; the others decide (R20). */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "world.h"
+
+#define HOSTILE_TIMEOUT_MS 250
+#define MEMORY_GROWTH_KIB  (128 * 1024)
+
+struct hostile_case {
+    const char *name;
+    struct fake_script script;
+};
+
+/* clang-format off */
+#define SAY(text) .bytes = (text), .size = sizeof(text) - 1
+#define TAIL(text) .for_ever = true, .tail = (text), .tail_size = sizeof(text) - 1
+
+/* None of these is a grant: neither +OK to a SET nor :1 to a script. */
+static const struct hostile_case cases[] = {
+    {"garbage", {SAY("?!garbage\r\n")}},
+    {"a web server", {SAY("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), .end = FAKE_FIN}},
+    {"zeros", {SAY("\0\0\0\0\0\0\0\0\r\n")}},
+    {"half a status", {SAY("+O")}},
+    {"half a status, then the end", {SAY("+O"), .end = FAKE_FIN}},
+    {"half a status, then a reset", {SAY("+OK\r"), .end = FAKE_RST}},
+    {"nothing", {.bytes = NULL}},
+    {"the end at once", {.end = FAKE_FIN}},
+    {"a reset at once", {.end = FAKE_RST}},
+    {"half a bulk", {SAY("$100\r\nabc"), .end = FAKE_FIN}},
+    {"a gigabyte bulk", {SAY("$1073741824\r\n"), .for_ever = true}},
+    {"a bulk without end after a good size", {SAY("$536870912\r\n"), .for_ever = true}},
+    {"a bulk of too large a size", {SAY("$99999999999999999999\r\nx\r\n")}},
+    {"a bulk of a negative size", {SAY("$-7\r\n")}},
+    {"a status without end", {SAY("+"), .for_ever = true}},
+    {"an error without end", {SAY("-"), .for_ever = true}},
+    {"an integer without end", {SAY(":1"), TAIL("0000000000000000")}},
+    {"an integer too large", {SAY(":99999999999999999999999\r\n")}},
+    {"an integer that is none", {SAY(":one\r\n")}},
+    {"nested arrays without end", {SAY("*1\r\n"), TAIL("*1\r\n")}},
+    {"deeply nested arrays", {SAY("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n")}},
+    {"a grant in an array", {SAY("*1\r\n+OK\r\n")}},
+    {"two grants in an array", {SAY("*2\r\n+OK\r\n:1\r\n")}},
+    {"an endless array", {SAY("*2147483647\r\n"), TAIL(":1\r\n")}},
+    {"an array too large", {SAY("*9999999999\r\n:1\r\n")}},
+    {"an array of a negative size", {SAY("*-5\r\n")}},
+    {"an empty array", {SAY("*0\r\n")}},
+    {"no array", {SAY("*-1\r\n")}},
+    {"an integer of another value", {SAY(":5\r\n")}},
+    {"a grant as a bulk", {SAY("$2\r\nOK\r\n")}},
+    {"a grant in lower case", {SAY("+ok\r\n")}},
+    {"a longer grant", {SAY("+OKAY\r\n")}},
+    {"QUEUED", {SAY("+QUEUED\r\n")}},
+    {"an error", {SAY("-ERR no\r\n")}},
+    {"an error without a text", {SAY("-\r\n")}},
+    {"an error with control characters", {SAY("-ERR \x1b[31mred\x07\x01\xff\r\n")}},
+    {"MOVED", {SAY("-MOVED 1234 127.0.0.1:1\r\n")}},
+    {"NOSCRIPT for everything", {SAY("-NOSCRIPT No matching script.\r\n")}},
+    {"a flood of integers", {SAY(":5\r\n"), TAIL(":5\r\n")}},
+    {"a flood of errors", {SAY("-ERR no\r\n"), TAIL("-ERR no\r\n")}},
+    {"RESP3: a map", {SAY("%1\r\n+OK\r\n:1\r\n")}},
+    {"RESP3: a push", {SAY(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n")}},
+    {"RESP3: null, true, a double", {SAY("_\r\n#t\r\n,1\r\n")}},
+    {"only line ends", {SAY("\r\n\r\n\r\n")}},
+};
+/* clang-format on */
+
+static long peak_memory_kib(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+static redlock_manager *among(size_t hostile, const struct fake_script *script, struct fake_server **fakes) {
+    const char *uris[5];
+    for (size_t i = 0; i < 5; i++) {
+        if (i < hostile)
+            fakes[i] = fake_server_start(script);
+        uris[i] = i < hostile ? fake_server_uri(fakes[i]) : world_servers.uris[i - hostile];
+    }
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = uris;
+    options.node_count = 5;
+    options.node_timeout_ms = HOSTILE_TIMEOUT_MS;
+    options.connect_timeout_ms = HOSTILE_TIMEOUT_MS;
+    return world_manager_with(&options);
+}
+
+static void no_vote_of_a_hostile_node_counts(const struct outcome *outcome, size_t hostile, const char *name) {
+    for (size_t i = 0; i < hostile; i++)
+        if (outcome_vote(outcome, i) == REDLOCK_VOTE_GRANTED)
+            fail_msg("%s: counted as GRANTED", name);
+    for (const char *c = outcome->message; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            fail_msg("%s: a control character in the message: %s", name, outcome->message);
+}
+
+/* Two hostile nodes of five change nothing. */
+static void try_two(const struct hostile_case *hostile, const struct fake_script *script) {
+    struct fake_server *fakes[5];
+    struct outcome outcome = {0};
+    redlock_manager *manager = among(2, script, fakes);
+    for (int i = 0; i < 2; i++) {
+        if (drive_acquire(world_loop, manager, "prey", NULL, &outcome) != REDLOCK_OK)
+            fail_msg("%s: acquire: %s", hostile->name, outcome.message);
+        redlock_lease *lease = outcome.lease;
+        no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+        if (drive_extend(world_loop, lease, 20000, &outcome) != REDLOCK_OK)
+            fail_msg("%s: extend: %s", hostile->name, outcome.message);
+        no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+        if (drive_release(world_loop, lease, &outcome) != REDLOCK_OK)
+            fail_msg("%s: release: %s", hostile->name, outcome.message);
+        no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+    }
+    if (drive_inspect(world_loop, manager, "prey", &outcome) != REDLOCK_OK)
+        fail_msg("%s: inspect: %s", hostile->name, outcome.message);
+    no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+    world_close(manager);
+    outcome_clear(&outcome);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(fake_server_connections(fakes[i]) > 0);
+        fake_server_stop(fakes[i]);
+    }
+}
+
+/* Three of five make every try fail, and nothing stays at the two others. */
+static void try_three(const struct hostile_case *hostile, const struct fake_script *script) {
+    struct fake_server *fakes[5];
+    struct outcome outcome = {0};
+    redlock_manager *manager = among(3, script, fakes);
+    int code = drive_acquire(world_loop, manager, "prey", NULL, &outcome);
+    if (code != REDLOCK_ERR_NO_QUORUM && code != REDLOCK_ERR_CONTENDED)
+        fail_msg("%s: acquire: %s", hostile->name, outcome.message);
+    no_vote_of_a_hostile_node_counts(&outcome, 3, hostile->name);
+    assert_true(world_wait_without_key("prey", DRIVE_TIMEOUT_MS));
+    world_close(manager);
+    outcome_clear(&outcome);
+    for (size_t i = 0; i < 3; i++)
+        fake_server_stop(fakes[i]);
+}
+
+static void hostile_nodes(bool behave_in_handshake) {
+    long before_kib = peak_memory_kib();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fake_script script = cases[i].script;
+        script.behave_in_handshake = behave_in_handshake;
+        try_two(&cases[i], &script);
+        try_three(&cases[i], &script);
+    }
+    assert_true(peak_memory_kib() - before_kib < MEMORY_GROWTH_KIB);
+}
+
+static void hostile_from_the_first_byte(void **state) {
+    (void)state;
+    hostile_nodes(false);
+}
+
+static void hostile_after_a_good_handshake(void **state) {
+    (void)state;
+    hostile_nodes(true);
+}
+
+/* Before anything was asked; also what might pass for grants of requests that are yet to come. */
+static void answers_that_nobody_asked_for(void **state) {
+    (void)state;
+    static const struct hostile_case greetings[] = {
+        {"a greeting", {SAY("220 mail.example ESMTP\r\n")}},
+        {"grants beforehand", {SAY("+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n")}},
+        {"ones beforehand", {SAY(":1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n")}},
+        {"a flood beforehand", {SAY(""), TAIL("+OK\r\n")}},
+    };
+    for (size_t i = 0; i < sizeof greetings / sizeof *greetings; i++) {
+        struct fake_script script = greetings[i].script;
+        script.greet = true;
+        try_two(&greetings[i], &script);
+        try_three(&greetings[i], &script);
+    }
+}
+
+struct cut_walk {
+    struct proxy *proxy;
+    const char *uris[3];
+    enum proxy_way way;
+    long long handshake, whole; /* bytes that way */
+};
+
+static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
+    walk->way = way;
+    walk->proxy = world_proxy(world_servers.at[0].port);
+    walk->uris[0] = proxy_uri(walk->proxy);
+    for (size_t i = 1; i < 3; i++)
+        walk->uris[i] = world_servers.uris[i];
+    redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
+    walk->handshake = proxy_bytes(walk->proxy, way);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "cut", 600000);
+    assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("cut", DRIVE_TIMEOUT_MS));
+    world_close(manager);
+    walk->whole = proxy_bytes(walk->proxy, way);
+    assert_true(walk->handshake > 0 && walk->whole > walk->handshake);
+}
+
+/* The connection ends after `bytes`; the two other nodes decide, and once the network is well again no key is left. */
+static void cut_at(struct cut_walk *walk, long long bytes) {
+    struct outcome outcome = {0};
+    proxy_cut_after(walk->proxy, walk->way, bytes, bytes % 2 ? PROXY_RST : PROXY_FIN);
+    redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    if (drive_acquire(world_loop, manager, "cut", &options, &outcome) != REDLOCK_OK)
+        fail_msg("cut at byte %lld: acquire: %s", bytes, outcome.message);
+    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK)
+        fail_msg("cut at byte %lld: release: %s", bytes, outcome.message);
+    proxy_cut_after(walk->proxy, walk->way, -1, PROXY_FIN);
+    if (!world_wait_without_key("cut", DRIVE_TIMEOUT_MS))
+        fail_msg("cut at byte %lld: the key stays", bytes);
+    world_close(manager);
+    outcome_clear(&outcome);
+}
+
+static void walk_cuts(enum proxy_way way) {
+    struct cut_walk walk;
+    begin_walk(&walk, way);
+    /* Every byte of the lock's own requests, and a good sample of the handshake's, INFO being long. */
+    long long step = walk.handshake / 60 + 1;
+    for (long long bytes = 0; bytes < walk.handshake - 20; bytes += step)
+        cut_at(&walk, bytes);
+    for (long long bytes = walk.handshake - 20; bytes <= walk.whole + 20; bytes++)
+        cut_at(&walk, bytes);
+}
+
+static void the_connection_ends_at_any_byte_of_the_replies(void **state) {
+    (void)state;
+    walk_cuts(PROXY_REPLIES);
+}
+
+static void the_connection_ends_at_any_byte_of_the_requests(void **state) {
+    (void)state;
+    walk_cuts(PROXY_REQUESTS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(hostile_from_the_first_byte),
+        world_test(hostile_after_a_good_handshake),
+        world_test(answers_that_nobody_asked_for),
+        world_test(the_connection_ends_at_any_byte_of_the_replies),
+        world_test(the_connection_ends_at_any_byte_of_the_requests),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

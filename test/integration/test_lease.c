@@ -1,0 +1,258 @@
+/* A lease's time: extending, renewing, its deadline when every node hangs, and its loss. */
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+static bool is_lost(void *data) {
+    return ((struct loss *)data)->runs > 0;
+}
+
+static bool has_expired(void *data) {
+    return redlock_lease_validity_ms(data) == 0;
+}
+
+static void validity_follows_the_formula(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    int64_t before_ms = support_now_ms();
+    redlock_lease *lease = world_acquire(manager, "formula", 100000);
+    int64_t validity_ms = redlock_lease_validity_ms(lease), after_ms = support_now_ms();
+    /* ttl - elapsed - (ttl / 100 + 2) */
+    assert_in_range(validity_ms, 100000 - 1002 - (after_ms - before_ms) - 1, 100000 - 1002);
+    int64_t pttl_ms = INT64_MAX;
+    for (size_t i = 0; i < 5; i++)
+        if (server_has_key(&world_servers.at[i], "formula") &&
+            server_pttl_ms(&world_servers.at[i], "formula") < pttl_ms)
+            pttl_ms = server_pttl_ms(&world_servers.at[i], "formula");
+    assert_true(redlock_lease_validity_ms(lease) < pttl_ms);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void extend_to_longer_and_shorter(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "stretch", 60000);
+    assert_true(world_wait_with_key("stretch", 5, DRIVE_TIMEOUT_MS));
+    static const int64_t ttls_ms[] = {120000, 30000, 200000};
+    for (size_t i = 0; i < 3; i++) {
+        int64_t before_ms = support_now_ms();
+        assert_int_equal(drive_extend(world_loop, lease, ttls_ms[i], outcome), REDLOCK_OK);
+        int64_t validity_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - before_ms;
+        int64_t most_ms = ttls_ms[i] - ttls_ms[i] / 100 - 2;
+        assert_in_range(validity_ms, most_ms - passed_ms - 1, most_ms);
+        assert_in_range(server_pttl_ms(&world_servers.at[0], "stretch"),
+                        ttls_ms[i] - (support_now_ms() - before_ms) - 1, ttls_ms[i]);
+    }
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void a_failed_extend_keeps_the_sooner_deadline(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "torn", 60000);
+    for (size_t i = 0; i < 3; i++)
+        server_pause(&world_servers.at[i]);
+    /* Longer: the old deadline stands. Shorter: two nodes have it now, so it counts (R12). */
+    int64_t before_ms = redlock_lease_validity_ms(lease);
+    assert_int_equal(drive_extend(world_loop, lease, 120000, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_true(redlock_lease_validity_ms(lease) <= before_ms);
+    assert_true(redlock_lease_validity_ms(lease) > 20000);
+    assert_int_equal(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_true(redlock_lease_validity_ms(lease) < 20000);
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    for (size_t i = 0; i < 3; i++)
+        server_resume(&world_servers.at[i]);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_true(redlock_lease_validity_ms(lease) > 20000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void one_extend_at_a_time_and_release_overtakes_it(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *first = world_outcome(), *second = world_outcome(), *released = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "busy", 60000);
+    assert_int_equal(redlock_extend(lease, 60000, outcome_collect, first), REDLOCK_OK);
+    assert_int_equal(redlock_extend(lease, 60000, outcome_collect, second), REDLOCK_ERR_BUSY);
+    assert_int_equal(redlock_release(lease, outcome_collect, released), REDLOCK_OK);
+    assert_true(outcome_wait(world_loop, released));
+    assert_true(outcome_wait(world_loop, first));
+    assert_int_equal(first->code, REDLOCK_ERR_CANCELLED);
+    assert_int_equal(released->code, REDLOCK_OK);
+    assert_int_equal(second->runs, 0);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* no extend came after the release */
+}
+
+static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "overdue", 400);
+    /* Somebody makes the keys immortal: our own clock still ends the lease. */
+    for (size_t i = 0; i < 5; i++)
+        server_ask(&world_servers.at[i], "PERSIST", "overdue");
+    assert_true(drive_until(world_loop, has_expired, lease, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* what is ours is cleared away all the same */
+}
+
+static redlock_lease *acquire_renewed(redlock_manager *manager, const char *resource, int64_t ttl_ms, int64_t cap_ms,
+                                      struct loss *loss) {
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(ttl_ms, 0);
+    options.auto_extend = true;
+    options.auto_extend_max_ms = cap_ms;
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK)
+        fail_msg("%s", outcome->message);
+    return outcome->lease;
+}
+
+static void renewal_is_capped(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    int64_t before_ms = support_now_ms();
+    redlock_lease *lease = acquire_renewed(manager, "capped", 1500, 2000, loss);
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    int64_t lived_ms = loss->at_ns / 1000000 - before_ms;
+    assert_true(lived_ms > 1500);         /* renewed at least once */
+    assert_true(lived_ms <= 2000 + 1500); /* and never after the cap */
+    assert_int_equal(loss->validity_ms, 0);
+    uint64_t extends = world_statistics(manager).extends;
+    assert_true(extends >= 1);
+    drive_for(world_loop, 1000);
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(world_statistics(manager).extends, extends);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+}
+
+static void lost_once_and_in_time_when_every_node_hangs(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_lease *lease = acquire_renewed(manager, "hung", 2000, 0, loss);
+    for (size_t i = 0; i < 5; i++)
+        server_pause(&world_servers.at[i]);
+    /* The deadline as the lease itself tells it, by CLOCK_BOOTTIME. The validity is rounded down, so this is early by
+     * up to a millisecond. A renewal that was under way just before the pause may move it: take the last. */
+    int64_t deadline_ns = 0;
+    ev_run(world_loop, EVRUN_NOWAIT);
+    while (loss->runs == 0) {
+        int64_t validity_ms = redlock_lease_validity_ms(lease), now_ns = support_now_ns();
+        if (validity_ms > 0)
+            deadline_ns = now_ns + (validity_ms + 1) * 1000000;
+        drive_for(world_loop, 5);
+        assert_true(support_now_ns() < now_ns + INT64_C(20000000000));
+    }
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(loss->validity_ms, 0);
+    assert_true(strlen(loss->reason) > 10);
+    /* At the deadline or earlier; what the machine keeps us from running is not the library's. Nothing but the timer
+     * wakes the loop: no node answers. */
+    assert_true(loss->at_ns <= deadline_ns + INT64_C(250000000));
+    drive_for(world_loop, 300);
+    for (size_t i = 0; i < 5; i++)
+        server_resume(&world_servers.at[i]);
+    drive_for(world_loop, 300);
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void lost_early_when_most_nodes_deny_it(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_lease *lease = acquire_renewed(manager, "stolen", 3000, 0, loss);
+    assert_true(world_wait_with_key("stolen", 5, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 3; i++)
+        server_ask(&world_servers.at[i], "SET", "stolen", "thief");
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_int_equal(loss->validity_ms, 0);
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS)); /* the thief's stay, ours are gone */
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "stolen"), "thief");
+}
+
+static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_lease *lease = acquire_renewed(manager, "pause", 8000, 0, loss);
+    for (size_t i = 0; i < 3; i++)
+        server_pause(&world_servers.at[i]);
+    drive_for(world_loop, 3500); /* past a renewal at a third */
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    uint64_t failed = world_statistics(manager).extends_failed;
+    assert_true(failed >= 1);
+    for (size_t i = 0; i < 3; i++)
+        server_resume(&world_servers.at[i]);
+    drive_for(world_loop, 5000); /* past the first deadline */
+    assert_int_equal(loss->runs, 0);
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void inspect_tells_who_holds_what(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    assert_int_equal(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
+    assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
+    redlock_lease *lease = world_acquire(manager, "seen", 60000);
+    assert_true(world_wait_with_key("seen", 5, DRIVE_TIMEOUT_MS));
+    server_ask(&world_servers.at[0], "SET", "seen", "foreign");
+    server_ask(&world_servers.at[1], "DEL", "seen");
+    server_ask(&world_servers.at[1], "HSET", "seen", "field", "value");
+    assert_int_equal(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
+    size_t ours = 0;
+    for (size_t i = 0; i < 5; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
+        if (vote.kind != REDLOCK_VOTE_GRANTED)
+            continue; /* not waited for */
+        if (i >= 2) {
+            assert_string_equal(vote.holder, redlock_lease_token(lease));
+            assert_in_range(vote.holder_ttl_ms, 1, 60000);
+            ours++;
+        } else {
+            assert_string_not_equal(vote.holder, redlock_lease_token(lease));
+            assert_int_equal(vote.holder_ttl_ms, -1);
+        }
+    }
+    assert_true(ours >= 1);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_string_equal(server_ask(&world_servers.at[1], "TYPE", "seen"), "hash"); /* of another type: not ours */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(validity_follows_the_formula),
+        world_test(extend_to_longer_and_shorter),
+        world_test(a_failed_extend_keeps_the_sooner_deadline),
+        world_test(one_extend_at_a_time_and_release_overtakes_it),
+        world_test(no_extend_after_the_deadline_even_if_the_keys_live),
+        world_test(renewal_is_capped),
+        world_test(lost_once_and_in_time_when_every_node_hangs),
+        world_test(lost_early_when_most_nodes_deny_it),
+        world_test(renewal_outlives_a_pause_shorter_than_the_ttl),
+        world_test(inspect_tells_who_holds_what),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

@@ -1,0 +1,339 @@
+/* How requests, leases and managers end: close, cancel, calls inside callbacks, fork, a broken pipe. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "world.h"
+
+static void count_closed(void *data) {
+    ++*(int *)data;
+}
+
+static bool is_positive(void *data) {
+    return *(int *)data > 0;
+}
+
+static void close_with_requests_in_flight(void **state) {
+    (void)state;
+    static int closed;
+    closed = 0;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcomes[40];
+    char resource[16] = "flight-??";
+    for (int i = 0; i < 40; i++) {
+        resource[7] = (char)('0' + i / 10);
+        resource[8] = (char)('0' + i % 10);
+        outcomes[i] = world_outcome();
+        assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
+        if (i == 19)
+            ev_run(world_loop, EVRUN_NOWAIT); /* twenty are on their way, twenty are not written yet */
+    }
+    world_disown(manager);
+    assert_int_equal(redlock_manager_close(manager, count_closed, &closed), REDLOCK_OK);
+    assert_int_equal(redlock_manager_close(manager, count_closed, &closed), REDLOCK_ERR_CLOSED);
+    struct outcome *refused = world_outcome();
+    assert_int_equal(redlock_acquire(manager, "x", NULL, NULL, outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_int_equal(redlock_inspect(manager, "x", outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_int_equal(redlock_manager_connect(manager, 0, outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_int_equal(closed, 0);
+    assert_true(drive_until(world_loop, is_positive, &closed, DRIVE_TIMEOUT_MS));
+    drive_for(world_loop, 20);
+    assert_int_equal(closed, 1);
+    assert_int_equal(refused->runs, 0);
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(outcomes[i]->runs, 1);
+        if (i >= 20 || outcomes[i]->code != REDLOCK_OK)
+            assert_int_equal(outcomes[i]->code, REDLOCK_ERR_CLOSED);
+    }
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void close_with_leases_held(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct loss *loss = world_loss();
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    options.auto_extend = true;
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    assert_int_equal(drive_acquire(world_loop, manager, "held-1", &options, outcome), REDLOCK_OK);
+    assert_int_equal(drive_acquire(world_loop, manager, "held-2", &options, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("held-2", 5, DRIVE_TIMEOUT_MS));
+    world_close(manager);
+    assert_int_equal(loss->runs, 0);
+    assert_int_equal(servers_key_count(&world_servers), 0); /* close waited for its releases */
+}
+
+static void close_while_every_node_hangs(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    redlock_lease *lease = world_acquire(manager, "held", 600000);
+    struct outcome *extended = world_outcome(), *acquired = world_outcome();
+    for (size_t i = 0; i < 5; i++)
+        server_pause(&world_servers.at[i]);
+    assert_int_equal(redlock_extend(lease, 600000, outcome_collect, extended), REDLOCK_OK);
+    assert_int_equal(redlock_acquire(manager, "other", NULL, NULL, outcome_collect, acquired), REDLOCK_OK);
+    drive_for(world_loop, 20);
+    world_close(manager);
+    assert_int_equal(extended->runs, 1);
+    assert_int_equal(acquired->runs, 1);
+    assert_int_not_equal(extended->code, REDLOCK_OK);
+    assert_int_equal(acquired->code, REDLOCK_ERR_CLOSED);
+    for (size_t i = 0; i < 5; i++)
+        server_resume(&world_servers.at[i]);
+    /* What was written before the end is executed now, in its order: the releases come last. */
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void forget_leaves_the_key_and_adopt_takes_it_up(void **state) {
+    (void)state;
+    redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    redlock_lease *lease = world_acquire(first, "handed-over", 60000), *adopted = NULL;
+    assert_true(world_wait_with_key("handed-over", 5, DRIVE_TIMEOUT_MS));
+    strcpy(token, redlock_lease_token(lease));
+    redlock_lease_forget(lease);
+    world_close(first);
+    assert_int_equal(servers_with_key(&world_servers, "handed-over"), 5);
+    assert_int_equal(redlock_adopt(second, "handed-over", token, NULL, &adopted), REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(adopted), 0);
+    assert_string_equal(redlock_lease_token(adopted), token);
+    assert_int_equal(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_OK);
+    assert_in_range(redlock_lease_validity_ms(adopted), 1, 30000);
+    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+
+    lease = world_acquire(second, "not-yours", 60000);
+    assert_int_equal(redlock_adopt(second, "not-yours", "stranger", NULL, &adopted), REDLOCK_OK);
+    assert_int_equal(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* What a callback does to its own manager. */
+enum inside { INSIDE_RELEASE, INSIDE_ACQUIRE, INSIDE_CANCEL, INSIDE_CLOSE, INSIDE_FORGET, INSIDE_EXTEND };
+
+struct nest {
+    redlock_manager *manager;
+    redlock_request *other;
+    enum inside what;
+    int runs, code, closed, inside_ran;
+    struct outcome *second;
+};
+
+static void on_nested(const redlock_result *result, void *data) {
+    struct nest *nest = data;
+    struct outcome *second = nest->second;
+    nest->runs++;
+    nest->code = redlock_result_code(result);
+    if (nest->code != REDLOCK_OK)
+        return;
+    int code = REDLOCK_OK, second_runs = second->runs, closed = nest->closed;
+    switch (nest->what) {
+    case INSIDE_RELEASE:
+        code = redlock_release(redlock_result_lease(result), outcome_collect, second);
+        break;
+    case INSIDE_ACQUIRE:
+        code = redlock_acquire(nest->manager, "nested", NULL, NULL, outcome_collect, second);
+        break;
+    case INSIDE_CANCEL:
+        redlock_request_cancel(nest->other);
+        redlock_request_cancel(nest->other);
+        break;
+    case INSIDE_CLOSE:
+        code = redlock_manager_close(nest->manager, count_closed, &nest->closed);
+        break;
+    case INSIDE_FORGET:
+        redlock_lease_forget(redlock_result_lease(result));
+        second->runs++;
+        second_runs++;
+        break;
+    case INSIDE_EXTEND:
+        code = redlock_extend(redlock_result_lease(result), 30000, outcome_collect, second);
+        break;
+    }
+    if (code != REDLOCK_OK)
+        nest->code = code;
+    if (second->runs != second_runs || nest->closed != closed)
+        nest->inside_ran++; /* R14: never inside the call */
+}
+
+static bool nest_done(void *data) {
+    const struct nest *nest = data;
+    return nest->runs > 0 && (nest->second->runs > 0 || nest->closed > 0);
+}
+
+static void everything_may_be_called_inside_a_callback(void **state) {
+    (void)state;
+    for (int what = INSIDE_RELEASE; what <= INSIDE_EXTEND; what++) {
+        static struct nest nest;
+        redlock_manager *manager = world_manager_all(PATIENT_MS);
+        nest = (struct nest){.manager = manager, .what = (enum inside)what, .second = world_outcome()};
+        redlock_acquire_options wait = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
+        if (what == INSIDE_CANCEL) {
+            for (size_t i = 0; i < 5; i++)
+                server_ask(&world_servers.at[i], "SET", "never", "foreign");
+            assert_int_equal(redlock_acquire(manager, "never", &wait, &nest.other, outcome_collect, nest.second),
+                             REDLOCK_OK);
+        }
+        assert_int_equal(redlock_acquire(manager, "outer", NULL, NULL, on_nested, &nest), REDLOCK_OK);
+        assert_int_equal(nest.runs, 0);
+        if (what == INSIDE_CLOSE)
+            world_disown(manager);
+        assert_true(drive_until(world_loop, nest_done, &nest, DRIVE_TIMEOUT_MS));
+        assert_int_equal(nest.runs, 1);
+        assert_int_equal(nest.code, REDLOCK_OK);
+        assert_int_equal(nest.inside_ran, 0);
+        if (what != INSIDE_CLOSE) {
+            assert_int_equal(nest.second->runs, 1);
+            assert_int_equal(nest.second->code, what == INSIDE_CANCEL ? REDLOCK_ERR_CANCELLED : REDLOCK_OK);
+            world_close(manager);
+        }
+        if (what == INSIDE_FORGET) {
+            assert_int_equal(servers_with_key(&world_servers, "outer") >= 3, 1);
+            for (size_t i = 0; i < 5; i++)
+                server_ask(&world_servers.at[i], "DEL", "outer");
+        }
+        assert_int_equal(servers_with_key(&world_servers, "outer"), 0);
+        assert_int_equal(servers_with_key(&world_servers, "nested"), 0);
+    }
+}
+
+static void on_lost_release(redlock_lease *lease, const char *reason, void *data) {
+    struct outcome *outcome = data;
+    assert_true(strlen(reason) > 10);
+    assert_int_equal(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
+    assert_int_equal(outcome->runs, 0);
+}
+
+static void a_lost_lease_may_be_released_in_on_lost(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome(), *released = world_outcome();
+    redlock_acquire_options options = world_acquire_options(300, 0);
+    options.on_lost = on_lost_release;
+    options.lost_data = released;
+    assert_int_equal(drive_acquire(world_loop, manager, "short", &options, outcome), REDLOCK_OK);
+    assert_true(outcome_wait(world_loop, released));
+    assert_int_equal(released->code, REDLOCK_ERR_LOST);
+    assert_int_equal(world_statistics(manager).lost, 1);
+    assert_int_equal(world_statistics(manager).leases_held, 0);
+}
+
+/* In the child: 0 if all is as it should be, else the number of what is not. */
+static int in_the_child(redlock_manager *parents, redlock_lease *lease, int report) {
+    struct outcome outcome = {0};
+    if (redlock_acquire(parents, "x", NULL, NULL, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+        return 1;
+    if (redlock_extend(lease, 1000, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+        return 2;
+    if (redlock_release(lease, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+        return 3;
+    if (redlock_inspect(parents, "x", outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+        return 4;
+    if (redlock_manager_connect(parents, 0, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+        return 5;
+    redlock_lease *adopted;
+    if (redlock_adopt(parents, "x", "token", NULL, &adopted) != REDLOCK_ERR_FORKED)
+        return 6;
+    redlock_manager_abandon(parents);
+    ev_loop_fork(world_loop);
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.node_timeout_ms = PATIENT_MS;
+    redlock_manager *own;
+    if (redlock_manager_create(world_loop, &options, &own, NULL, 0) != REDLOCK_OK)
+        return 7;
+    if (drive_acquire(world_loop, own, "child", NULL, &outcome) != REDLOCK_OK)
+        return 8;
+    const char *token = redlock_lease_token(outcome.lease);
+    if (write(report, token, strlen(token) + 1) != (ssize_t)strlen(token) + 1)
+        return 9;
+    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK)
+        return 10;
+    if (!drive_close(world_loop, own))
+        return 11;
+    outcome_clear(&outcome);
+    return 0;
+}
+
+static void a_child_process_has_tokens_of_its_own(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "parent", 60000);
+    int report[2];
+    char childs[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
+    assert_int_equal(pipe(report), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(in_the_child(manager, lease, report[1]));
+    close(report[1]);
+    redlock_lease *parents = world_acquire(manager, "parent-2", 60000);
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_true(read(report[0], childs, sizeof childs) > 32);
+    close(report[0]);
+    assert_string_not_equal(childs, redlock_lease_token(parents));
+    assert_string_not_equal(childs, redlock_lease_token(lease));
+    assert_string_not_equal(redlock_lease_token(parents), redlock_lease_token(lease));
+    /* The child's copy took nothing with it: our connections stand and our leases hold. */
+    for (size_t i = 0; i < 5; i++) {
+        redlock_node_info info = {.size = sizeof info};
+        assert_int_equal(redlock_manager_node(manager, i, &info), REDLOCK_OK);
+        assert_int_equal(info.connects, 1);
+        assert_int_equal(info.state, REDLOCK_NODE_READY);
+    }
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, parents, outcome), REDLOCK_OK);
+}
+
+static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state) {
+    (void)state;
+    struct sigaction original, before = {.sa_handler = SIG_DFL}, after;
+    assert_int_equal(sigaction(SIGPIPE, &before, &original), 0);
+    /* A write to a unix socket whose other end is gone raises SIGPIPE at once. */
+    const char *uris[5];
+    for (size_t i = 0; i < 5; i++)
+        uris[i] = world_servers.at[i].socket_uri;
+    redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    server_kill(&world_servers.at[0]);
+    server_kill(&world_servers.at[3]);
+    redlock_lease *lease = world_acquire(manager, "pipe", 60000); /* no turn of the loop in between */
+    server_kill(&world_servers.at[1]);
+    drive_extend(world_loop, lease, 60000, outcome);
+    drive_release(world_loop, lease, outcome);
+    assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(sigaction(SIGPIPE, NULL, &after), 0);
+    assert_true(after.sa_handler == SIG_DFL);
+    sigset_t mask;
+    assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &mask), 0);
+    assert_false(sigismember(&mask, SIGPIPE));
+    world_close(manager);
+    sigaction(SIGPIPE, &original, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(close_with_requests_in_flight),
+        world_test(close_with_leases_held),
+        world_test(close_while_every_node_hangs),
+        world_test(forget_leaves_the_key_and_adopt_takes_it_up),
+        world_test(everything_may_be_called_inside_a_callback),
+        world_test(a_lost_lease_may_be_released_in_on_lost),
+        world_test(a_child_process_has_tokens_of_its_own),
+        world_test(a_broken_pipe_does_not_kill_and_changes_no_disposition),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

@@ -1,0 +1,125 @@
+/* Ten thousand locks outstanding at once on one loop. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "world.h"
+
+#define LOCKS 10000
+
+struct crowd {
+    int acquired, failed, released, release_failed;
+    redlock_lease *leases[LOCKS];
+    int first_error;
+};
+
+static void on_acquired(const redlock_result *result, void *data) {
+    struct crowd *crowd = data;
+    int code = redlock_result_code(result);
+    if (code == REDLOCK_OK) {
+        crowd->leases[crowd->acquired++] = redlock_result_lease(result);
+    } else {
+        crowd->failed++;
+        crowd->first_error = crowd->first_error ? crowd->first_error : code;
+    }
+}
+
+static void on_released(const redlock_result *result, void *data) {
+    struct crowd *crowd = data;
+    if (redlock_result_code(result) == REDLOCK_OK)
+        crowd->released++;
+    else
+        crowd->release_failed++;
+}
+
+static bool all_asked(void *data) {
+    const struct crowd *crowd = data;
+    return crowd->acquired + crowd->failed == LOCKS;
+}
+
+static bool all_ended(void *data) {
+    const struct crowd *crowd = data;
+    return crowd->released + crowd->release_failed == LOCKS;
+}
+
+static void ask_for_all(redlock_manager *manager, struct crowd *crowd) {
+    redlock_acquire_options options = world_acquire_options(600000, 0);
+    for (int i = 0; i < LOCKS; i++) {
+        char resource[32];
+        snprintf(resource, sizeof resource, "lock-%d", i);
+        assert_int_equal(redlock_acquire(manager, resource, &options, NULL, on_acquired, crowd), REDLOCK_OK);
+    }
+}
+
+static void ten_thousand_at_once(void **state) {
+    (void)state;
+    struct crowd *crowd = *state = calloc(1, sizeof *crowd);
+    assert_non_null(crowd);
+    redlock_manager *manager = world_manager_all(30000);
+    ask_for_all(manager, crowd);
+    assert_int_equal(world_statistics(manager).requests_pending, LOCKS);
+    assert_true(drive_until(world_loop, all_asked, crowd, 60000));
+    assert_int_equal(crowd->first_error, 0);
+    assert_int_equal(crowd->acquired, LOCKS);
+    assert_int_equal(world_statistics(manager).leases_held, LOCKS);
+    for (int i = 0; i < LOCKS; i++)
+        assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+    assert_true(drive_until(world_loop, all_ended, crowd, 60000));
+    assert_int_equal(crowd->released, LOCKS);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    redlock_statistics statistics = world_statistics(manager);
+    assert_int_equal(statistics.acquires, LOCKS);
+    assert_int_equal(statistics.attempts, LOCKS);
+    assert_int_equal(statistics.acquired, LOCKS);
+    assert_int_equal(statistics.released, LOCKS);
+    assert_int_equal(statistics.leases_held, 0);
+    assert_int_equal(statistics.requests_pending, 0);
+    assert_int_equal(statistics.lost, 0);
+}
+
+static void ten_thousand_held_are_released_by_close(void **state) {
+    (void)state;
+    struct crowd *crowd = *state = calloc(1, sizeof *crowd);
+    assert_non_null(crowd);
+    redlock_manager *manager = world_manager_all(30000);
+    ask_for_all(manager, crowd);
+    assert_true(drive_until(world_loop, all_asked, crowd, 60000));
+    assert_int_equal(crowd->acquired, LOCKS);
+    world_close(manager);
+    assert_int_equal(servers_key_count(&world_servers), 0);
+}
+
+/* Two of five hang: everything is still taken and released, and the bounds of R17 hold. */
+static void ten_thousand_with_two_nodes_hung(void **state) {
+    (void)state;
+    struct crowd *crowd = *state = calloc(1, sizeof *crowd);
+    assert_non_null(crowd);
+    redlock_manager *manager = world_manager_all(30000);
+    server_pause(&world_servers.at[1]);
+    server_pause(&world_servers.at[3]);
+    ask_for_all(manager, crowd);
+    assert_true(drive_until(world_loop, all_asked, crowd, 60000));
+    assert_int_equal(crowd->first_error, 0);
+    for (int i = 0; i < LOCKS; i++)
+        assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+    assert_true(drive_until(world_loop, all_ended, crowd, 60000));
+    assert_int_equal(crowd->released, LOCKS);
+    server_resume(&world_servers.at[1]);
+    server_resume(&world_servers.at[3]);
+    assert_true(world_wait_without_key(NULL, 60000));
+}
+
+static int free_crowd(void **state) {
+    int result = world_teardown(state);
+    free(*state);
+    *state = NULL;
+    return result;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(ten_thousand_at_once, world_setup, free_crowd),
+        cmocka_unit_test_setup_teardown(ten_thousand_held_are_released_by_close, world_setup, free_crowd),
+        cmocka_unit_test_setup_teardown(ten_thousand_with_two_nodes_hung, world_setup, free_crowd),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

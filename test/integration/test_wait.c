@@ -1,0 +1,148 @@
+/* Waiting for a lock that others hold: contention, deadlines, cancelling. */
+#include <string.h>
+
+#include "world.h"
+
+static void foreign_everywhere(const char *key) {
+    for (size_t i = 0; i < world_servers.count; i++)
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", key, "foreign"), "OK");
+}
+
+static void waits_until_the_holder_releases(void **state) {
+    (void)state;
+    redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
+    struct outcome *waiter = world_outcome(), *released = world_outcome();
+    redlock_lease *lease = world_acquire(first, "queue", 60000);
+    redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
+    assert_int_equal(redlock_acquire(second, "queue", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    drive_for(world_loop, 400);
+    assert_int_equal(waiter->runs, 0);
+    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_true(outcome_wait(world_loop, waiter));
+    assert_int_equal(waiter->code, REDLOCK_OK);
+    assert_true(waiter->attempts > 1);
+    assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void a_wait_ends_at_its_deadline(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    foreign_everywhere("stuck");
+    redlock_acquire_options options = world_acquire_options(60000, 700);
+    int64_t before_ms = support_now_ms();
+    assert_int_equal(drive_acquire(world_loop, manager, "stuck", &options, outcome), REDLOCK_ERR_CONTENDED);
+    int64_t waited_ms = outcome->at_ms - before_ms;
+    /* It may end a last delay early, where no further attempt fits in, but not at once, and not late. */
+    assert_in_range(waited_ms, 700 - 200 - 1, 700 + 2000);
+    assert_true(outcome->attempts >= 2);
+    assert_int_equal(world_statistics(manager).contended, 1);
+}
+
+static void a_wait_ends_at_its_deadline_when_every_node_hangs(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(60000);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 5; i++)
+        server_pause(&world_servers.at[i]);
+    redlock_acquire_options options = world_acquire_options(600000, 500);
+    int64_t before_ms = support_now_ms();
+    int code = drive_acquire(world_loop, manager, "hung", &options, outcome);
+    assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
+    assert_in_range(outcome->at_ms - before_ms, 499, 500 + 2000);
+    for (size_t i = 0; i < 5; i++)
+        server_resume(&world_servers.at[i]);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void waits_for_nodes_that_are_down(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *waiter = world_outcome(), *released = world_outcome();
+    for (size_t i = 0; i < 3; i++)
+        server_kill(&world_servers.at[i]);
+    redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
+    assert_int_equal(redlock_acquire(manager, "outage", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    drive_for(world_loop, 300);
+    assert_int_equal(waiter->runs, 0);
+    for (size_t i = 0; i < 3; i++)
+        server_restart(&world_servers.at[i]);
+    assert_true(outcome_wait(world_loop, waiter));
+    assert_int_equal(waiter->code, REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void waits_for_ever_until_cancelled(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *waiter = world_outcome();
+    redlock_request *request = NULL;
+    foreign_everywhere("never");
+    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
+    assert_int_equal(redlock_acquire(manager, "never", &options, &request, outcome_collect, waiter), REDLOCK_OK);
+    drive_for(world_loop, 600);
+    assert_int_equal(waiter->runs, 0);
+    redlock_request_cancel(request);
+    redlock_request_cancel(request);
+    assert_int_equal(waiter->runs, 0);
+    assert_true(outcome_wait(world_loop, waiter));
+    assert_int_equal(waiter->code, REDLOCK_ERR_CANCELLED);
+    assert_true(waiter->attempts > 1);
+    drive_for(world_loop, 300);
+    assert_int_equal(waiter->runs, 1);
+}
+
+#define CROWD 12
+
+struct crowd {
+    int holders, most_holders, served;
+};
+
+static void on_served(const redlock_result *result, void *data) {
+    struct crowd *crowd = data;
+    if (redlock_result_code(result) == REDLOCK_OK)
+        crowd->served++;
+}
+
+static void on_entered(const redlock_result *result, void *data) {
+    struct crowd *crowd = data;
+    if (redlock_result_code(result) != REDLOCK_OK)
+        return;
+    if (++crowd->holders > crowd->most_holders)
+        crowd->most_holders = crowd->holders;
+    assert_true(redlock_lease_validity_ms(redlock_result_lease(result)) > 0);
+    crowd->holders--;
+    redlock_release(redlock_result_lease(result), on_served, crowd);
+}
+
+static bool all_served(void *data) {
+    return ((struct crowd *)data)->served == CROWD;
+}
+
+static void contending_managers_are_all_served_one_at_a_time(void **state) {
+    (void)state;
+    static struct crowd crowd;
+    crowd = (struct crowd){0};
+    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
+    for (int i = 0; i < CROWD; i++) {
+        redlock_manager *manager = world_manager_all(PATIENT_MS);
+        assert_int_equal(redlock_acquire(manager, "door", &options, NULL, on_entered, &crowd), REDLOCK_OK);
+    }
+    assert_true(drive_until(world_loop, all_served, &crowd, 40000));
+    assert_int_equal(crowd.most_holders, 1);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(waits_until_the_holder_releases),
+        world_test(a_wait_ends_at_its_deadline),
+        world_test(a_wait_ends_at_its_deadline_when_every_node_hangs),
+        world_test(waits_for_nodes_that_are_down),
+        world_test(waits_for_ever_until_cancelled),
+        world_test(contending_managers_are_all_served_one_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

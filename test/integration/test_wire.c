@@ -1,0 +1,327 @@
+/* Names, keys and bytes: what goes over the wire, which names are taken, which input is refused, sockets and IPv6. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+static void the_key_holds_the_token_as_a_plain_string(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "plain", 60000);
+    assert_true(world_wait_with_key("plain", 3, DRIVE_TIMEOUT_MS));
+    const char *token = redlock_lease_token(lease);
+    assert_int_equal(strlen(token), 32);
+    for (const char *c = token; *c; c++)
+        assert_true(isxdigit((unsigned char)*c));
+    assert_string_equal(redlock_lease_resource(lease), "plain");
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "GET", "plain"), token);
+        assert_string_equal(server_ask(&world_servers.at[i], "TYPE", "plain"), "string");
+        assert_in_range(server_pttl_ms(&world_servers.at[i], "plain"), 1, 60000);
+        assert_int_equal(server_key_count(&world_servers.at[i]), 1); /* no key beside it */
+        /* Ours excludes another client's. */
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "plain", "other", "NX", "PX", "1000"), "(nil)");
+    }
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void another_clients_lock_excludes_ours(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 2; i++)
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "theirs", "x", "NX", "PX", "60000"), "OK");
+    assert_int_equal(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
+    assert_true(world_wait_with_key("theirs", 2, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 2; i++) /* their way of release */
+        assert_string_equal(server_ask(&world_servers.at[i], "EVAL",
+                                       "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) "
+                                       "else return 0 end",
+                                       "1", "theirs", "x"),
+                            "1");
+    redlock_lease *lease = world_acquire(manager, "theirs", 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void each_attempt_and_lease_has_a_token_of_its_own(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    char tokens[50][REDLOCK_TOKEN_SIZE_MAX + 1];
+    for (int i = 0; i < 50; i++) {
+        redlock_lease *lease = world_acquire(manager, "again", 60000);
+        strcpy(tokens[i], redlock_lease_token(lease));
+        for (int k = 0; k < i; k++)
+            assert_string_not_equal(tokens[i], tokens[k]);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    }
+}
+
+static void odd_names_are_keys_like_any_other(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    char longest[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    const char *names[] = {" ",
+                           "with spaces in it",
+                           "a\nb\r\nc",
+                           "\r\n$3\r\nDEL\r\n",
+                           "k\xc3\xa4se \xe2\x82\xac \xf0\x9f\x94\x92",
+                           "\xff\xfe\x80",
+                           "*",
+                           "{hash}tag",
+                           "a:b:c",
+                           "%s%n%d",
+                           longest};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        redlock_lease *lease = world_acquire(manager, names[i], 60000);
+        assert_string_equal(redlock_lease_resource(lease), names[i]);
+        assert_true(world_wait_with_key(names[i], 3, DRIVE_TIMEOUT_MS));
+        assert_int_equal(server_key_count(&world_servers.at[0]), 1);
+        assert_int_equal(drive_acquire(world_loop, manager, names[i], NULL, outcome), REDLOCK_ERR_CONTENDED);
+        assert_string_equal(redlock_result_resource(outcome->copy), names[i]);
+        for (const char *c = outcome->message; *c; c++)
+            assert_true((unsigned char)*c >= 0x20); /* one line */
+        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    }
+}
+
+static redlock_manager_options manager_options(void) {
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.node_timeout_ms = PATIENT_MS;
+    return options;
+}
+
+static void a_key_prefix_comes_before_the_name(void **state) {
+    (void)state;
+    redlock_manager_options options = manager_options();
+    options.key_prefix = "app:lock:";
+    redlock_manager *manager = world_manager_with(&options);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "job", 60000);
+    assert_true(world_wait_with_key("app:lock:job", 3, DRIVE_TIMEOUT_MS));
+    assert_int_equal(servers_with_key(&world_servers, "job"), 0);
+    assert_string_equal(redlock_lease_resource(lease), "job");
+    assert_int_equal(drive_inspect(world_loop, manager, "job", outcome), REDLOCK_OK);
+    assert_true(outcome_votes(outcome, REDLOCK_VOTE_GRANTED) >= 2);
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    char resource[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* fits alone, not with the prefix */
+    memset(resource, 'x', sizeof resource - 1);
+    resource[sizeof resource - 1] = '\0';
+    assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    resource[REDLOCK_RESOURCE_SIZE_MAX - strlen("app:lock:")] = '\0';
+    lease = world_acquire(manager, resource, 60000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void invalid_requests_make_no_callback(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "valid", 60000), *adopted = NULL;
+    char too_long[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    memset(too_long, 'x', sizeof too_long - 1);
+    too_long[sizeof too_long - 1] = '\0';
+    const char *bad_names[] = {"", too_long, NULL};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(redlock_acquire(manager, bad_names[i], NULL, NULL, outcome_collect, outcome),
+                         REDLOCK_ERR_INVALID);
+        assert_int_equal(redlock_inspect(manager, bad_names[i], outcome_collect, outcome), REDLOCK_ERR_INVALID);
+        assert_int_equal(redlock_adopt(manager, bad_names[i], "t", NULL, &adopted), REDLOCK_ERR_INVALID);
+    }
+    const redlock_acquire_options bad[] = {
+        world_acquire_options(0, 0),
+        world_acquire_options(-1, 0),
+        world_acquire_options(REDLOCK_TTL_MS_MAX + 1, 0),
+        world_acquire_options(10, -2),
+        world_acquire_options(10, -100),
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(redlock_acquire(manager, "x", &bad[i], NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    redlock_acquire_options options = world_acquire_options(10000, 1000);
+    options.retry_delay_min_ms = 10;
+    options.retry_delay_max_ms = 5;
+    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    options = world_acquire_options(10000, 1000);
+    options.retry_delay_min_ms = -1;
+    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    options = world_acquire_options(10000, 1000);
+    options.size = 0;
+    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_acquire(manager, "x", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_extend(lease, 0, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_extend(lease, REDLOCK_TTL_MS_MAX + 1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 2];
+    memset(token, 't', sizeof token - 1);
+    token[sizeof token - 1] = '\0';
+    assert_int_equal(redlock_adopt(manager, "x", token, NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_adopt(manager, "x", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_manager_connect(manager, -1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_manager_connect(manager, 60001, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, 3, &info), REDLOCK_ERR_INVALID);
+    drive_for(world_loop, 50);
+    assert_int_equal(outcome->runs, 0);
+    assert_null(adopted);
+    assert_int_equal(servers_key_count(&world_servers), 3);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void create_fails(redlock_manager_options *options, const char *says) {
+    redlock_manager *manager = NULL;
+    char error[256] = "";
+    int code = redlock_manager_create(world_loop, options, &manager, error, sizeof error);
+    if (code == REDLOCK_OK)
+        redlock_manager_close(manager, NULL, NULL);
+    assert_int_equal(code, REDLOCK_ERR_INVALID);
+    assert_true(strlen(error) > 10);
+    if (says && !strstr(error, says))
+        fail_msg("the error should say \"%s\": %s", says, error);
+    assert_null(strstr(error, "secret"));
+    assert_int_equal(redlock_manager_create(world_loop, options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
+}
+
+static void invalid_managers_are_refused_with_a_sentence(void **state) {
+    (void)state;
+    static const char *const bad_uris[] = {"",
+                                           "redis://",
+                                           "redis://host:0",
+                                           "redis://host:65536",
+                                           "redis://host:port",
+                                           "redis://:secret@host:99999",
+                                           "redis://user:secret@host/notadb",
+                                           "http://user:secret@host:1",
+                                           "unix://",
+                                           "[::1",
+                                           "host name:1"};
+    for (size_t i = 0; i < sizeof bad_uris / sizeof *bad_uris; i++) {
+        redlock_manager_options options = manager_options();
+        options.nodes = &bad_uris[i];
+        options.node_count = 1;
+        create_fails(&options, NULL);
+    }
+    const char *tls = "rediss://:secret@127.0.0.1:6379";
+    redlock_manager_options options = manager_options();
+    options.nodes = &tls;
+    options.node_count = 1;
+    create_fails(&options, "TLS");
+    options = manager_options();
+    options.node_count = 0;
+    create_fails(&options, NULL);
+    options = manager_options();
+    options.node_count = REDLOCK_NODES_MAX + 1;
+    create_fails(&options, "31");
+    options = manager_options();
+    options.nodes = NULL;
+    create_fails(&options, NULL);
+    options = manager_options();
+    options.node_timeout_ms = 0;
+    create_fails(&options, "60000");
+    options.node_timeout_ms = 60001;
+    create_fails(&options, "60000");
+    options = manager_options();
+    options.connect_timeout_ms = 0;
+    create_fails(&options, "60000");
+    options = manager_options();
+    options.size = 0;
+    create_fails(&options, NULL);
+}
+
+static void over_unix_sockets(void **state) {
+    (void)state;
+    const char *uris[3];
+    for (size_t i = 0; i < 3; i++)
+        uris[i] = world_servers.at[i].socket_uri;
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "socket", 60000);
+    assert_true(world_wait_with_key("socket", 3, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, 0, &info), REDLOCK_OK);
+    assert_non_null(strstr(info.name, world_servers.at[0].socket));
+}
+
+static void a_database_of_the_uri_is_selected(void **state) {
+    (void)state;
+    char texts[3][160];
+    const char *uris[3] = {texts[0], texts[1], texts[2]};
+    snprintf(texts[0], sizeof texts[0], "%s?db=5", world_servers.at[0].socket_uri);
+    for (size_t i = 1; i < 3; i++)
+        snprintf(texts[i], sizeof texts[i], "redis://127.0.0.1:%d/5", world_servers.at[i].port);
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "five", 60000);
+    assert_int_equal(servers_with_key(&world_servers, "five"), 0);
+    for (size_t i = 0; i < 3; i++) {
+        struct raw raw;
+        assert_true(raw_open_tcp(&raw, "127.0.0.1", world_servers.at[i].port));
+        assert_string_equal(raw_ask(&raw, "SELECT", "5"), "OK");
+        for (int tries = 0; tries < 1000 && strcmp(raw_ask(&raw, "EXISTS", "five"), "1") != 0; tries++)
+            drive_for(world_loop, 5);
+        assert_string_equal(raw_ask(&raw, "GET", "five"), redlock_lease_token(lease));
+        raw_close(&raw);
+    }
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* Bare host:port, a name, and IPv6 where there is one. */
+static void other_forms_of_addresses(void **state) {
+    (void)state;
+    static struct servers six;
+    char texts[3][64];
+    snprintf(texts[0], sizeof texts[0], "127.0.0.1:%d", world_servers.at[0].port);
+    snprintf(texts[1], sizeof texts[1], "redis://localhost:%d", world_servers.at[1].port);
+    struct raw probe;
+    six.count = 0;
+    bool has_six = false;
+    char *if_inet6 = support_read_file("/proc/net/if_inet6");
+    if (if_inet6 && strstr(if_inet6, "00000000000000000000000000000001 ")) {
+        struct server *server = servers_add(&six, &(struct server_options){.ipv6 = true});
+        has_six = raw_open_tcp(&probe, "::1", server->port);
+        if (has_six)
+            raw_close(&probe);
+    }
+    free(if_inet6);
+    if (has_six)
+        snprintf(texts[2], sizeof texts[2], "redis://[::1]:%d", six.at[0].port);
+    else
+        print_message("no IPv6 loopback here: the IPv6 address is not tested\n");
+    const char *uris[3] = {texts[0], texts[1], has_six ? texts[2] : world_servers.uris[2]};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "forms", 60000);
+    assert_true(world_wait_with_key("forms", has_six ? 2 : 3, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    world_close(manager);
+    servers_stop(&six);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(the_key_holds_the_token_as_a_plain_string),
+        world_test(another_clients_lock_excludes_ours),
+        world_test(each_attempt_and_lease_has_a_token_of_its_own),
+        world_test(odd_names_are_keys_like_any_other),
+        world_test(a_key_prefix_comes_before_the_name),
+        world_test(invalid_requests_make_no_callback),
+        world_test(invalid_managers_are_refused_with_a_sentence),
+        world_test(over_unix_sockets),
+        world_test(a_database_of_the_uri_is_selected),
+        world_test(other_forms_of_addresses),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
