@@ -197,6 +197,16 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
     }
 }
 
+/* A renewal that fails tells nobody as long as the lease lives; the count does. */
+static void count_extend(const struct redlock_lease *lease, enum redlock_lease_state before) {
+    const enum redlock_lease_state after = lease->core.state;
+    if (before != REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_RELEASING) {
+        return;
+    }
+    const bool won = after == REDLOCK_LEASE_HELD && redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
+    lease->manager->statistics.extends_failed += !won;
+}
+
 static void publish(struct redlock_lease *lease) {
     redlock_manager *manager = lease->manager;
     const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
@@ -213,7 +223,9 @@ static void publish(struct redlock_lease *lease) {
 
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
     struct redlock_actions actions;
+    const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
+    count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
                          actions.cleanup, lease->ttl_sent_max_ms);

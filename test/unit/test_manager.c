@@ -219,6 +219,10 @@ static void extends_and_loses(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(extended.count, 2);
     assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.extends, 2);
+    assert_int_equal(statistics.extends_failed, 1);
     fake_env_pass_ms(&fake, 987);
     assert_int_equal(seen.lost, 0);
     fake_env_pass_ms(&fake, 1);
