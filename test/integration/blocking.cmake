@@ -4,5 +4,3 @@ foreach(part "" _reentrant _with _end _fork)
 endforeach()
 # Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.
 target_link_options(test_blocking_end PRIVATE -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
-# The child opens a client, which has a thread: by default TSan ends such a child.
-set_tests_properties(test_blocking_fork PROPERTIES ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
