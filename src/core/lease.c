@@ -187,7 +187,7 @@ static void decide_extend(struct redlock_lease_core *lease, int64_t now_ns, stru
 }
 
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {
-    bool ended = lease->was_held && now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END);
+    bool ended = now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END);
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
         return REDLOCK_OK;
@@ -257,8 +257,15 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     end_acquire(lease, code, actions);
 }
 
+/* When the clock alone ends a lease that is held or being extended (R3). */
+static int64_t loss_ns(const struct redlock_lease_core *lease) {
+    bool put_off = REDLOCK_PLANTED(LOSS_ON_REPLY_ONLY) ||
+                   (REDLOCK_PLANTED(EXTEND_AFTER_END) && lease->state == REDLOCK_LEASE_EXTENDING);
+    return put_off ? REDLOCK_NEVER_NS : lease->deadline_ns;
+}
+
 static void on_timer(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
-    bool ended = now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(LOSS_ON_REPLY_ONLY);
+    bool ended = now_ns >= loss_ns(lease);
     bool due = now_ns >= lease->next_try_ns;
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
@@ -302,7 +309,7 @@ static void decide(struct redlock_lease_core *lease, int64_t now_ns, struct redl
     case REDLOCK_LEASE_HELD:
         if (now_ns >= lease->deadline_ns)
             lose_lease(lease, false, actions);
-        else if (lease->operation == REDLOCK_OP_EXTEND && denied_by_most(&lease->votes))
+        else if (denied_by_most(&lease->votes))
             lose_lease(lease, true, actions);
         break;
     default:
@@ -314,16 +321,12 @@ static void on_votes(struct redlock_lease_core *lease, redlock_nodes nodes, redl
                      struct redlock_actions *actions) {
     bool untouched = vote == REDLOCK_VOTE_FAILED || vote == REDLOCK_VOTE_ABSTAINED ||
                      (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
-    bool counted = false;
     for (unsigned i = 0; i < lease->node_count; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 || !redlock_round_vote(&lease->votes, i, vote))
-            continue;
-        counted = true;
-        if (untouched && lease->operation == REDLOCK_OP_ACQUIRE)
+        bool counted = (nodes & REDLOCK_NODE(i)) != 0 && redlock_round_vote(&lease->votes, i, vote);
+        if (counted && untouched && lease->operation == REDLOCK_OP_ACQUIRE)
             lease->touched &= ~REDLOCK_NODE(i);
     }
-    if (counted)
-        decide(lease, now_ns, actions);
+    decide(lease, now_ns, actions);
 }
 
 static void on_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
@@ -387,16 +390,15 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
 }
 
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
-    int64_t deadline_ns = REDLOCK_PLANTED(LOSS_ON_REPLY_ONLY) ? REDLOCK_NEVER_NS : lease->deadline_ns;
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
         return min_ns(lease->deadline_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_WAITING:
         return min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
-        return min_ns(deadline_ns, lease->next_try_ns);
+        return min_ns(loss_ns(lease), lease->next_try_ns);
     case REDLOCK_LEASE_EXTENDING:
-        return deadline_ns;
+        return loss_ns(lease);
     default:
         return REDLOCK_NEVER_NS;
     }

@@ -53,6 +53,7 @@ static void validity_rounds_down_and_never_below_nothing(void **state) {
     assert_int_equal(redlock_validity_ms(10 * MS, 9 * MS + 1), 0);
     assert_int_equal(redlock_validity_ms(10 * MS, 10 * MS), 0);
     assert_int_equal(redlock_validity_ms(10 * MS, 10 * MS + 1), 0);
+    assert_int_equal(redlock_validity_ms(10 * MS, 11 * MS), 0);
     assert_int_equal(redlock_validity_ms(10 * MS, REDLOCK_NEVER_NS), 0);
     assert_int_equal(redlock_validity_ms(0, 5), 0);
 }

@@ -1,0 +1,115 @@
+/* The planted bugs of the core: each does what its name says, and nothing while it is off. */
+#include "core/planted.h"
+#include "life.h"
+
+enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
+
+static int heal(void **state) {
+    (void)state;
+    redlock_planted_bug = REDLOCK_BUG_NONE;
+    return 0;
+}
+
+static void quorum_half(void **state) {
+    (void)state;
+    assert_int_equal(redlock_quorum(5), 3);
+    redlock_planted_bug = REDLOCK_BUG_QUORUM_HALF;
+    static const unsigned half[] = {0, 1, 1, 1, 2, 2, 3, 3};
+    for (unsigned n = 1; n <= 7; n++)
+        assert_int_equal(redlock_quorum(n), half[n]);
+}
+
+static void no_drift(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    redlock_planted_bug = REDLOCK_BUG_NO_DRIFT;
+    life_begin(&life);
+    life_vote(&life, 0, G);
+    assert_int_equal(life_held_until_ms(&life), TTL_MS);
+}
+
+static void unknown_grants(void **state) {
+    (void)state;
+    for (int bug = REDLOCK_BUG_NONE; bug <= REDLOCK_BUG_UNKNOWN_GRANTS; bug += REDLOCK_BUG_UNKNOWN_GRANTS) {
+        redlock_planted_bug = (enum redlock_planted_bug)bug;
+        struct life life;
+        life_init(&life, 3);
+        life_begin(&life);
+        life_votes(&life, "GU");
+        if (bug == REDLOCK_BUG_NONE)
+            life_expect(&life, ACQUIRING, NOTHING);
+        else
+            life_expect(&life, HELD, ACQUIRED(OK));
+    }
+}
+
+static void no_release_to_timed_out(void **state) {
+    (void)state;
+    redlock_planted_bug = REDLOCK_BUG_NO_RELEASE_TIMED_OUT;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "UGD");
+    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "UGG");
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 6, 2));
+}
+
+static void extend_after_the_end(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    redlock_planted_bug = REDLOCK_BUG_EXTEND_AFTER_END;
+    life.at_ms = END_MS + 1;
+    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + life.at_ms * MS), REDLOCK_OK);
+    life_extend(&life, TTL_MS);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    assert_int_equal(life_next_ms(&life), -1);
+    life_timer(&life);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS + 1 + END_MS);
+    life.at_ms += END_MS; /* a loss without an extend is told as ever */
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_held(&life, true);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+}
+
+static void loss_on_reply_only(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    redlock_planted_bug = REDLOCK_BUG_LOSS_ON_REPLY_ONLY;
+    life_begin(&life);
+    life_votes(&life, "GG");
+    assert_int_equal(life_next_ms(&life), -1); /* and does not spin */
+    life.at_ms = 2 * END_MS;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+    life_vote(&life, 2, G);
+    life_expect(&life, LOST, .cleanup = 7, .lost = true);
+    life_held(&life, true);
+    life.at_ms = END_MS; /* a renewal that is due is sent, and its reply brings it to light */
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    assert_int_equal(life_next_ms(&life), -1);
+    life_vote(&life, 0, G);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(quorum_half, heal),          cmocka_unit_test_teardown(no_drift, heal),
+        cmocka_unit_test_teardown(unknown_grants, heal),       cmocka_unit_test_teardown(no_release_to_timed_out, heal),
+        cmocka_unit_test_teardown(extend_after_the_end, heal), cmocka_unit_test_teardown(loss_on_reply_only, heal),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
