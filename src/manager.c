@@ -188,7 +188,7 @@ void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint3
         redlock_query_answer(manager, (struct redlock_query *)owner, round, node, answer);
         break;
     case REDLOCK_OWNER_CONNECT:
-        assert(!"connect sends nothing");
+        assert(false && "connect sends nothing");
         break;
     }
     redlock_manager_settle(manager);
