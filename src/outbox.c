@@ -10,9 +10,7 @@
 
 static bool make_room(struct redlock_outbox *outbox, size_t size) {
     size_t held = redlock_outbox_size(outbox);
-    if (held + size > REDLOCK_OUTBOX_SIZE_MAX)
-        return false;
-    if (held + size > outbox->room / 2) {
+    if (held + size >= outbox->room / 2) {
         size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
         while (room < 2 * (held + size))
             room *= 2;
@@ -34,7 +32,9 @@ static bool make_room(struct redlock_outbox *outbox, size_t size) {
 }
 
 bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
-    if (outbox->room - outbox->tail < size && !make_room(outbox, size))
+    if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX)
+        return false;
+    if ((outbox->room - outbox->tail < size || outbox->bytes == NULL) && !make_room(outbox, size))
         return false;
     memcpy(outbox->bytes + outbox->tail, bytes, size);
     outbox->tail += size;

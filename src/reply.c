@@ -42,7 +42,7 @@ static struct redlock_reply_value *place(struct redlock_reader *reader, const re
 static bool keep_string(struct redlock_reader *reader, struct redlock_reply_value *value, const char *bytes,
                         size_t size) {
     size_t needed = reader->strings_size + size;
-    if (needed > reader->strings_room) {
+    if (needed > reader->strings_room || reader->strings == NULL) {
         size_t room = needed < 256 ? 256 : needed * 2;
         char *strings = realloc(reader->strings, room);
         if (strings == NULL) {

@@ -1,0 +1,20 @@
+# The I/O edge without a server: bytes, replies, addresses, queues, the loop, and a node over a socket that the test holds.
+foreach(list REDLOCK_CORE_SOURCES REDLOCK_WIRE_SOURCES REDLOCK_NODE_SOURCES REDLOCK_LOOP_SOURCES)
+  get_directory_property(${list} DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION ${list})
+endforeach()
+set(IO_UNDER_TEST text.c ${REDLOCK_CORE_SOURCES} ${REDLOCK_WIRE_SOURCES} ${REDLOCK_NODE_SOURCES} ${REDLOCK_LOOP_SOURCES})
+list(TRANSFORM IO_UNDER_TEST PREPEND ${PROJECT_SOURCE_DIR}/src/)
+add_library(redlock_test_io STATIC EXCLUDE_FROM_ALL ${IO_UNDER_TEST})
+target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
+  target_compile_definitions(redlock_test_io PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
+endif()
+target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev PkgConfig::HIREDIS PkgConfig::CMOCKA
+  Threads::Threads)
+
+foreach(name text wire reply script address info handshake inflight outbox random resolve loop)
+  add_executable(test_${name} test_${name}.c)
+  target_link_libraries(test_${name} PRIVATE redlock_test_io)
+  add_test(NAME unit_${name} COMMAND test_${name})
+  set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
+endforeach()

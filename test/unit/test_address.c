@@ -1,0 +1,132 @@
+/* Node URIs: every form that is taken, and a sentence for every one that is not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <redlock/redlock.h>
+
+#include "address.h"
+
+struct good {
+    const char *uri, *name, *host;
+    uint16_t port;
+    uint32_t db;
+    const char *user, *password;
+};
+
+static void assert_text(const char *text, const char *expected) {
+    if (expected == NULL)
+        assert_null(text);
+    else
+        assert_string_equal(text, expected);
+}
+
+static void good_ones(void **state) {
+    static const struct good rows[] = {
+        {"127.0.0.1:7000", "127.0.0.1:7000", "127.0.0.1", 7000, 0, NULL, NULL},
+        {"node-1.example", "node-1.example:6379", "node-1.example", 6379, 0, NULL, NULL},
+        {"[::1]:7000", "[::1]:7000", "::1", 7000, 0, NULL, NULL},
+        {"redis://a", "a:6379", "a", 6379, 0, NULL, NULL},
+        {"redis://a/", "a:6379", "a", 6379, 0, NULL, NULL},
+        {"redis://a:1/15", "a:1", "a", 1, 15, NULL, NULL},
+        {"redis://a:65535/65535", "a:65535", "a", 65535, 65535, NULL, NULL},
+        {"redis://:pw@a", "a:6379", "a", 6379, 0, NULL, "pw"},
+        {"redis://u:pw@a:2/3", "a:2", "a", 2, 3, "u", "pw"},
+        {"redis://u@a", "a:6379", "a", 6379, 0, "u", NULL},
+        {"redis://u:@a", "a:6379", "a", 6379, 0, "u", NULL},
+        {"redis://u%40x:p%3a%2F%25@a", "a:6379", "a", 6379, 0, "u@x", "p:/%"},
+        {"redis://:p@ss/w?rd@a", "a:6379", "a", 6379, 0, NULL, "p@ss/w?rd"},
+        {"redis://u:p:q@[fe80::1%25eth0]:9", "[fe80::1%25eth0]:9", "fe80::1%25eth0", 9, 0, "u", "p:q"},
+        {"unix:///run/redis.sock", "/run/redis.sock", "/run/redis.sock", 0, 0, NULL, NULL},
+        {"unix:///run/a%20b?db=4", "/run/a b", "/run/a b", 0, 4, NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct redlock_address address;
+        char error[256] = "";
+        int code = redlock_address_parse(rows[i].uri, &address, error, sizeof error);
+        assert_string_equal(error, "");
+        assert_int_equal(code, REDLOCK_OK);
+        assert_int_equal(address.kind,
+                         strncmp(rows[i].uri, "unix", 4) == 0 ? REDLOCK_ADDRESS_UNIX : REDLOCK_ADDRESS_TCP);
+        assert_string_equal(address.name, rows[i].name);
+        assert_string_equal(address.host, rows[i].host);
+        assert_int_equal(address.port, rows[i].port);
+        assert_int_equal(address.db, rows[i].db);
+        assert_text(address.user, rows[i].user);
+        assert_text(address.password, rows[i].password);
+        redlock_address_clear(&address);
+        redlock_address_clear(&address);
+    }
+}
+
+static void bad_ones(void **state) {
+    static const char *const rows[][2] = {
+        {"", "empty"},
+        {"redis://", "host of a node URI is empty"},
+        {"redis://:6379", "host of a node URI is empty"},
+        {"redis://u:secret@", "host of a node URI is empty"},
+        {"redis://u:secret@:1", "host of a node URI is empty"},
+        {"a:", "port of node 'a'"},
+        {"a:0", "port of node 'a'"},
+        {"a:65536", "port of node 'a'"},
+        {"a:-1", "port of node 'a'"},
+        {"a:1x", "port of node 'a'"},
+        {"a:0000000001", "port of node 'a'"},
+        {"redis://user:secret", "port of node 'user'"},
+        {"::1:6379", "empty"},
+        {"fe80::1", "needs brackets"},
+        {"[::1", "no closing ']'"},
+        {"[a]:1", "not an IPv6 address"},
+        {"[::1]x", "only :PORT and /DB"},
+        {"a/x", "database of node 'a'"},
+        {"a/65536", "database of node 'a'"},
+        {"a/1/2", "database of node 'a'"},
+        {"a/1?x", "only :PORT and /DB"},
+        {"a?x", "only :PORT and /DB"},
+        {"a#x", "only :PORT and /DB"},
+        {"a b", "space or a control character at position 2"},
+        {"a\n", "space or a control character at position 2"},
+        {"a,b", "no host name has"},
+        {"u:secret@a", "needs a scheme"},
+        {"redis://@a", "without user or password"},
+        {"redis://:@a", "without user or password"},
+        {"redis://u:secre%t@a", "password of a node URI has a '%'"},
+        {"redis://u:secret%4@a", "password of a node URI has a '%'"},
+        {"redis://u:secret%00@a", "password of a node URI has a '%'"},
+        {"redis://%zz:secret@a", "user of a node URI has a '%'"},
+        {"rediss://a:1", "TLS is not in this version"},
+        {"http://u:secret@a", "scheme of a node URI is unknown"},
+        {"unix://", "absolute path"},
+        {"unix://run/x", "absolute path"},
+        {"unix:///run/x?db=", "database of node '/run/x'"},
+        {"unix:///run/x?db=z", "database of node '/run/x'"},
+        {"unix:///run/x?timeout=1", "only ?db=N"},
+        {"unix:///run/x%0a", "control character"},
+        {"unix:///run/0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456"
+         "789012",
+         "longer than"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct redlock_address address;
+        char error[256] = "";
+        assert_int_equal(redlock_address_parse(rows[i][0], &address, error, sizeof error), REDLOCK_ERR_INVALID);
+        if (strstr(error, rows[i][1]) == NULL)
+            fail_msg("'%s': \"%s\" does not say \"%s\"", rows[i][0], error, rows[i][1]);
+        assert_null(strstr(error, "secre"));
+        assert_null(address.host);
+        assert_null(address.password);
+        assert_int_equal(redlock_address_parse(rows[i][0], &address, NULL, 0), REDLOCK_ERR_INVALID);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_ones), cmocka_unit_test(bad_ones)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

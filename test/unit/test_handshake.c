@@ -1,0 +1,197 @@
+/* The handshake step by step: what is said, and what each answer leads to (R9, R18). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "handshake.h"
+
+static struct redlock_address address;
+static struct redlock_handshake handshake;
+static struct redlock_outbox outbox;
+static struct redlock_reader *reader;
+
+static int setup(void **state) {
+    (void)state;
+    address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
+    handshake = (struct redlock_handshake){.address = &address, .client_name = "me", .old_run_id = ""};
+    outbox = (struct redlock_outbox){0};
+    reader = redlock_reader_new();
+    return reader == NULL ? -1 : 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    redlock_outbox_clear(&outbox);
+    redlock_reader_delete(reader);
+    return 0;
+}
+
+static void assert_said(const char *expected) {
+    assert_int_equal(redlock_outbox_size(&outbox), strlen(expected));
+    assert_memory_equal(outbox.bytes + outbox.head, expected, strlen(expected));
+    redlock_outbox_wrote(&outbox, strlen(expected));
+}
+
+static enum redlock_handshake_state reply(const char *bytes) {
+    const struct redlock_reply *got;
+    assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
+    assert_int_equal(redlock_reader_next(reader, &got), REDLOCK_READ_REPLY);
+    return redlock_handshake_reply(&handshake, got, &outbox);
+}
+
+static enum redlock_handshake_state reply_info(const char *text) {
+    char bytes[512];
+    (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(text), text);
+    return reply(bytes);
+}
+
+static void start(void) {
+    assert_int_equal(redlock_handshake_start(&handshake, &outbox), REDLOCK_HANDSHAKE_WAITING);
+}
+
+#define INFO_ID "*1\r\n$4\r\nINFO\r\n*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
+#define NAME    "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n"
+#define WAITING REDLOCK_HANDSHAKE_WAITING
+
+/* Throws away what is said with the scripts, after checking how it begins. */
+static void assert_introduced(const char *begin) {
+    assert_true(redlock_outbox_size(&outbox) > strlen(begin));
+    assert_memory_equal(outbox.bytes + outbox.head, begin, strlen(begin));
+    redlock_outbox_wrote(&outbox, redlock_outbox_size(&outbox));
+}
+
+static void finish(void) {
+    assert_int_equal(reply("+OK\r\n"), WAITING);
+    assert_int_equal(reply("$3\r\nsha\r\n"), WAITING);
+    assert_int_equal(reply("$3\r\nsha\r\n"), WAITING);
+    assert_int_equal(reply("$3\r\nsha\r\n"), REDLOCK_HANDSHAKE_DONE);
+}
+
+static void all_goes_well(void **state) {
+    (void)state;
+    start();
+    assert_said(INFO_ID);
+    assert_int_equal(reply_info("run_id:r1\r\nrole:master\r\n"), WAITING);
+    assert_int_equal(reply(":77\r\n"), WAITING);
+    assert_introduced(NAME "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
+    finish();
+    assert_int_equal(handshake.client_id, 77);
+    assert_string_equal(handshake.info.run_id, "r1");
+    assert_string_equal(handshake.warning, "");
+}
+
+static void user_password_and_database_come_first(void **state) {
+    char user[] = "bob", password[] = "geheim";
+    (void)state;
+    address.user = user;
+    address.password = password;
+    address.db = 12;
+    start();
+    assert_said("*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n" INFO_ID);
+    assert_int_equal(reply("+OK\r\n"), WAITING);
+    assert_int_equal(reply("+OK\r\n"), WAITING);
+    address.user = NULL;
+    address.db = 0;
+    start();
+    assert_said("*2\r\n$4\r\nAUTH\r\n$6\r\ngeheim\r\n" INFO_ID);
+}
+
+/* R9: an id means something only on the server that gave it. */
+static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
+    (void)state;
+    handshake.old_run_id = "r1";
+    handshake.old_client_id = 41;
+    start();
+    assert_said(INFO_ID);
+    assert_int_equal(reply_info("run_id:r1\r\n"), WAITING);
+    assert_int_equal(reply(":77\r\n"), WAITING);
+    assert_introduced("*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$2\r\n41\r\n" NAME);
+    assert_int_equal(reply("-NOPERM this user has no permissions\r\n"), WAITING);
+    finish();
+    start();
+    assert_said(INFO_ID);
+    assert_int_equal(reply_info("run_id:r2\r\n"), WAITING);
+    assert_int_equal(reply(":77\r\n"), WAITING);
+    assert_introduced(NAME);
+    finish();
+}
+
+static void assert_refused(const char *bytes, enum redlock_handshake_state state, const char *words) {
+    assert_int_equal(reply(bytes), state);
+    if (strstr(handshake.reason, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", handshake.reason, words);
+}
+
+static void who_may_not_vote(void **state) {
+    char password[] = "geheim";
+    (void)state;
+    start();
+    assert_int_equal(reply_info("role:slave\r\nmaster_host:h\r\nmaster_port:1\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
+    assert_non_null(strstr(handshake.reason, "replica of h:1"));
+    start();
+    assert_int_equal(reply_info("redis_mode:sentinel\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
+    start();
+    assert_int_equal(reply_info("role:master\r\nloading:1\r\n"), REDLOCK_HANDSHAKE_RETRY);
+    start();
+    assert_refused("-NOAUTH Authentication required.\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "needs a password");
+    start();
+    assert_refused("-DENIED protected mode\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "refuses us");
+    start();
+    assert_refused("-LOADING Redis is loading\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    start();
+    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    start();
+    assert_refused(":1\r\n", REDLOCK_HANDSHAKE_RETRY, "INFO failed");
+    address.password = password;
+    start();
+    assert_refused("-WRONGPASS invalid username-password pair\r\n", REDLOCK_HANDSHAKE_UNUSABLE,
+                   "AUTH failed: WRONGPASS");
+    start();
+    assert_refused("-ERR what is geheim?\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed");
+    assert_null(strstr(handshake.reason, "geheim"));
+    start();
+    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    address.password = NULL;
+    address.db = 99;
+    start();
+    assert_refused("-ERR DB index is out of range\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "SELECT 99 failed");
+}
+
+/* What an ACL refuses is a warning where it is safe to go on. */
+static void refused_niceties_are_warnings(void **state) {
+    (void)state;
+    start();
+    assert_int_equal(reply("-NOPERM no info\r\n"), WAITING);
+    assert_int_equal(reply("-NOPERM no client\r\n"), WAITING);
+    assert_int_equal(reply("-NOPERM no client\r\n"), WAITING);
+    assert_int_equal(reply("-NOPERM no script\r\n"), WAITING);
+    assert_int_equal(reply("-NOPERM no script\r\n"), WAITING);
+    assert_int_equal(reply("-NOPERM no script\r\n"), REDLOCK_HANDSHAKE_DONE);
+    assert_int_equal(handshake.client_id, 0);
+    assert_true(handshake.scripts_refused);
+    assert_non_null(strstr(handshake.warning, "INFO refused"));
+    assert_non_null(strstr(handshake.warning, "; CLIENT SETNAME refused"));
+    assert_non_null(strstr(handshake.warning, "; SCRIPT LOAD refused"));
+    start();
+    assert_int_equal(reply_info("maxmemory:1\r\nmaxmemory_policy:allkeys-lru\r\nredis_mode:cluster"), WAITING);
+    assert_non_null(strstr(handshake.warning, "allkeys-lru"));
+    assert_non_null(strstr(handshake.warning, "cluster"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_goes_well, setup, teardown),
+        cmocka_unit_test_setup_teardown(user_password_and_database_come_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_may_not_vote, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_niceties_are_warnings, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* INFO as servers of several kinds send it, and as hostile ones might. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "info.h"
+
+static struct redlock_info parsed(const char *text) {
+    struct redlock_info info;
+    redlock_info_parse(&info, text, strlen(text));
+    return info;
+}
+
+static void redis_says(void **state) {
+    (void)state;
+    struct redlock_info info =
+        parsed("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc123\r\n"
+               "uptime_in_seconds:77\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru"
+               "\r\n# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\n");
+    assert_string_equal(info.version, "redis 7.0.15");
+    assert_string_equal(info.run_id, "abc123");
+    assert_string_equal(info.role, "master");
+    assert_string_equal(info.mode, "standalone");
+    assert_int_equal(info.uptime_s, 77);
+    assert_false(info.loading);
+    assert_false(redlock_info_evicts(&info));
+}
+
+static void valkey_and_others_say(void **state) {
+    (void)state;
+    assert_string_equal(parsed("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1\n").version,
+                        "valkey 8.0.1");
+    assert_string_equal(parsed("redis_version:6.3.4\r\nserver_name:keydb").version, "keydb 6.3.4");
+    assert_string_equal(parsed("server_mode:cluster").mode, "cluster");
+}
+
+static void a_replica_and_its_primary(void **state) {
+    (void)state;
+    struct redlock_info info = parsed("role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6380\r\nloading:1\r\n");
+    assert_string_equal(info.role, "slave");
+    assert_string_equal(info.primary, "10.0.0.1:6380");
+    assert_true(info.loading);
+}
+
+static void evicting_policies(void **state) {
+    struct redlock_info info;
+    (void)state;
+    info = parsed("maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n");
+    assert_true(redlock_info_evicts(&info));
+    info = parsed("maxmemory:100\r\nmaxmemory_policy:volatile-ttl\r\n");
+    assert_true(redlock_info_evicts(&info));
+    info = parsed("maxmemory:100\r\nmaxmemory_policy:noeviction\r\n");
+    assert_false(redlock_info_evicts(&info));
+    info = parsed("maxmemory:100\r\n");
+    assert_false(redlock_info_evicts(&info));
+}
+
+static void nothing_and_nonsense(void **state) {
+    (void)state;
+    struct redlock_info info = parsed("");
+    assert_string_equal(info.version, "");
+    assert_int_equal(info.uptime_s, -1);
+    info = parsed(":\r\n::\r\nrole\r\nrun_id:\r\nuptime_in_seconds:-5\r\nmaxmemory:99999999999999999999\r\n"
+                  "redis_version:\x1b[2J\x7f\xff\r\nuptime_in_seconds:12x");
+    assert_string_equal(info.role, "");
+    assert_int_equal(info.uptime_s, -1);
+    assert_int_equal(info.memory_max, 0);
+    assert_string_equal(info.version, "redis ?[2J??");
+    char word[300];
+    memset(word, 'x', sizeof word);
+    memcpy(word, "run_id:", 7);
+    redlock_info_parse(&info, word, sizeof word);
+    assert_int_equal(strlen(info.run_id), REDLOCK_INFO_WORD_SIZE - 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(redis_says),
+        cmocka_unit_test(valkey_and_others_say),
+        cmocka_unit_test(a_replica_and_its_primary),
+        cmocka_unit_test(evicting_policies),
+        cmocka_unit_test(nothing_and_nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

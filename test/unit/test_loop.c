@@ -1,0 +1,217 @@
+/* The loop: wake-ups, timers, the flush before the poll, deletion from inside, and a forked child. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ev.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/validity.h"
+#include "loop.h"
+
+static struct ev_loop *ev;
+static struct redlock_loop *loop;
+static struct redlock_reactor reactor;
+static int wakes, timers, flushes, ios;
+static int64_t woken_ns;
+static bool delete_in_wake;
+static char logged[1024];
+
+static void on_wake(void *context) {
+    (void)context;
+    wakes++;
+    woken_ns = redlock_loop_now_ns(loop);
+    if (delete_in_wake) {
+        redlock_loop_delete(loop);
+        loop = NULL;
+    }
+}
+
+static void on_log(redlock_log_level level, const char *line, void *data) {
+    (void)level;
+    (void)data;
+    (void)snprintf(logged, sizeof logged, "%s", line);
+}
+
+static void on_timer(struct redlock_watch *watch) {
+    (void)watch;
+    timers++;
+}
+
+static void on_flush(struct redlock_watch *watch) {
+    (void)watch;
+    flushes++;
+}
+
+static void on_io(struct redlock_watch *watch, unsigned events) {
+    (void)watch;
+    (void)events;
+    ios++;
+}
+
+static int setup(void **state) {
+    struct redlock_loop_hooks hooks = {.wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_WARNING};
+    (void)state;
+    wakes = timers = flushes = ios = 0;
+    delete_in_wake = false;
+    ev = ev_loop_new(0);
+    loop = redlock_loop_new(ev, &hooks);
+    if (loop == NULL)
+        return -1;
+    redlock_loop_reactor(loop, &reactor);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    redlock_loop_delete(loop);
+    ev_loop_destroy(ev);
+    return 0;
+}
+
+static void run_until(const int *count, int wanted) {
+    int64_t end_ns = redlock_loop_now_ns(loop) + 20000 * REDLOCK_NS_PER_MS;
+    while (*count < wanted) {
+        ev_run(ev, EVRUN_ONCE);
+        assert_true(loop == NULL || redlock_loop_now_ns(loop) < end_ns);
+    }
+}
+
+static void a_wake_up_comes_at_its_time(void **state) {
+    (void)state;
+    int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
+    redlock_loop_wake_at(loop, when_ns);
+    run_until(&wakes, 1);
+    assert_true(woken_ns >= when_ns);
+}
+
+static void a_time_that_has_come_wakes_but_not_inside_the_call(void **state) {
+    (void)state;
+    redlock_loop_wake_at(loop, 0);
+    redlock_loop_wake_at(loop, 0);
+    assert_int_equal(wakes, 0);
+    run_until(&wakes, 1);
+    for (int i = 0; i < 3; i++)
+        ev_run(ev, EVRUN_NOWAIT);
+    assert_int_equal(wakes, 1);
+}
+
+static void a_later_time_replaces_the_earlier(void **state) {
+    (void)state;
+    int64_t now_ns = redlock_loop_now_ns(loop), when_ns = now_ns + 60 * REDLOCK_NS_PER_MS;
+    redlock_loop_wake_at(loop, now_ns + 20 * REDLOCK_NS_PER_MS);
+    redlock_loop_wake_at(loop, when_ns);
+    run_until(&wakes, 1);
+    assert_true(woken_ns >= when_ns);
+    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 5 * REDLOCK_NS_PER_MS);
+    redlock_loop_wake_at(loop, REDLOCK_NEVER_NS);
+    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 20 * REDLOCK_NS_PER_MS);
+    run_until(&wakes, 2);
+    assert_int_equal(wakes, 2);
+}
+
+static void watches_have_timer_flush_and_descriptor(void **state) {
+    struct redlock_watch watches[3];
+    int ends[2];
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    for (int i = 0; i < 3; i++) {
+        watches[i] = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+        assert_int_equal(reactor.attach(reactor.ctx, &watches[i]), 0);
+        reactor.timer_at(reactor.ctx, &watches[i], redlock_loop_now_ns(loop) + (i + 1) * REDLOCK_NS_PER_MS);
+    }
+    run_until(&timers, 3);
+    for (int i = 0; i < 3; i++) {
+        reactor.flush_soon(reactor.ctx, &watches[i]);
+        reactor.flush_soon(reactor.ctx, &watches[i]);
+    }
+    reactor.detach(reactor.ctx, &watches[2]); /* the last of the list, then the next goes behind the second */
+    reactor.flush_soon(reactor.ctx, &watches[0]);
+    ev_run(ev, EVRUN_NOWAIT);
+    assert_int_equal(flushes, 2);
+    reactor.watch(reactor.ctx, &watches[0], ends[0], REDLOCK_READABLE);
+    ev_run(ev, EVRUN_NOWAIT);
+    assert_int_equal(ios, 0);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    run_until(&ios, 1);
+    reactor.watch(reactor.ctx, &watches[0], -1, 0);
+    int seen = ios;
+    ev_run(ev, EVRUN_NOWAIT);
+    assert_int_equal(ios, seen);
+    reactor.detach(reactor.ctx, &watches[0]);
+    reactor.detach(reactor.ctx, &watches[1]);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+static void the_wake_up_may_delete_the_loop(void **state) {
+    (void)state;
+    delete_in_wake = true;
+    redlock_loop_wake_at(loop, 0);
+    run_until(&wakes, 1);
+    assert_null(loop);
+    ev_run(ev, EVRUN_NOWAIT); /* nothing is left on it */
+}
+
+static void only_the_levels_asked_for_are_logged(void **state) {
+    char line[700];
+    (void)state;
+    logged[0] = '\0';
+    redlock_loop_log(loop, REDLOCK_LOG_INFO, "no");
+    assert_string_equal(logged, "");
+    redlock_loop_log(loop, REDLOCK_LOG_WARNING, "%d %s", 1, "yes");
+    assert_string_equal(logged, "1 yes");
+    memset(line, 'x', sizeof line);
+    line[sizeof line - 1] = '\0';
+    redlock_loop_log(loop, REDLOCK_LOG_ERROR, "%s", line);
+    assert_int_equal(strlen(logged), 511);
+}
+
+/* In a child the same callbacks must do nothing: the descriptors are the parent's. */
+static void a_child_runs_nothing(void **state) {
+    struct redlock_watch watch = {.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    int ends[2], status = 0;
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(reactor.attach(reactor.ctx, &watch), 0);
+    reactor.watch(reactor.ctx, &watch, ends[0], REDLOCK_READABLE);
+    reactor.flush_soon(reactor.ctx, &watch);
+    redlock_loop_wake_at(loop, 0);
+    assert_int_equal(write(ends[1], "x", 1), 1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        ev_loop_fork(ev);
+        for (int i = 0; i < 5; i++)
+            ev_run(ev, EVRUN_NOWAIT);
+        _exit(redlock_loop_forked(loop) && wakes + timers + flushes + ios == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    run_until(&ios, 1);
+    assert_int_equal(flushes, 1);
+    run_until(&wakes, 1);
+    reactor.detach(reactor.ctx, &watch);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_time_that_has_come_wakes_but_not_inside_the_call, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_later_time_replaces_the_earlier, setup, teardown),
+        cmocka_unit_test_setup_teardown(watches_have_timer_flush_and_descriptor, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_wake_up_may_delete_the_loop, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_the_levels_asked_for_are_logged, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_child_runs_nothing, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+/* Bytes to be written: order through growth and partial writes, withdrawal, the bound. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "outbox.h"
+
+static void bytes_come_out_as_they_went_in(void **state) {
+    struct redlock_outbox outbox = {0};
+    unsigned char in = 0, out = 0;
+    uint64_t appended = 0, taken = 0;
+    (void)state;
+    for (unsigned turn = 0; turn < 5000; turn++) {
+        char bytes[300];
+        size_t size = turn * 7919 % sizeof bytes;
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = (char)in++;
+        assert_true(redlock_outbox_append(&outbox, bytes, size));
+        appended += size;
+        assert_int_equal(redlock_outbox_end(&outbox), appended);
+        size_t write = turn * 104729 % (redlock_outbox_size(&outbox) + 1);
+        for (size_t i = 0; i < write; i++)
+            assert_int_equal((unsigned char)outbox.bytes[outbox.head + i], out++);
+        redlock_outbox_wrote(&outbox, write);
+        taken += write;
+        assert_int_equal(outbox.written, taken);
+        assert_int_equal(redlock_outbox_size(&outbox), appended - taken);
+    }
+    redlock_outbox_clear(&outbox);
+    assert_int_equal(redlock_outbox_end(&outbox), 0);
+}
+
+static void withdrawn_bytes_are_never_written(void **state) {
+    struct redlock_outbox outbox = {0};
+    (void)state;
+    assert_true(redlock_outbox_append(&outbox, "aaaabbbbccccdddd", 16));
+    redlock_outbox_wrote(&outbox, 2);
+    redlock_outbox_withdraw(&outbox, 4, 8);
+    assert_int_equal(redlock_outbox_end(&outbox), 8);
+    assert_int_equal(redlock_outbox_size(&outbox), 6);
+    assert_memory_equal(outbox.bytes + outbox.head, "aadddd", 6);
+    redlock_outbox_withdraw(&outbox, 4, 4);
+    assert_memory_equal(outbox.bytes + outbox.head, "aa", 2);
+    assert_int_equal(redlock_outbox_size(&outbox), 2);
+    redlock_outbox_clear(&outbox);
+}
+
+static void the_bound_holds(void **state) {
+    static char block[1 << 20];
+    struct redlock_outbox outbox = {0};
+    (void)state;
+    for (size_t i = 0; i < REDLOCK_OUTBOX_SIZE_MAX / sizeof block; i++)
+        assert_true(redlock_outbox_append(&outbox, block, sizeof block));
+    size_t full = redlock_outbox_size(&outbox);
+    assert_int_equal(full, REDLOCK_OUTBOX_SIZE_MAX);
+    assert_false(redlock_outbox_append(&outbox, block, 1));
+    redlock_outbox_wrote(&outbox, full);
+    assert_true(redlock_outbox_append(&outbox, block, 1));
+    redlock_outbox_clear(&outbox);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_come_out_as_they_went_in),
+        cmocka_unit_test(withdrawn_bytes_are_never_written),
+        cmocka_unit_test(the_bound_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

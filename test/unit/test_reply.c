@@ -1,0 +1,212 @@
+/* Replies in any number of pieces, bounds on size and nesting, and what is not RESP (R20). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "reply.h"
+
+static struct redlock_reader *reader;
+
+static int setup(void **state) {
+    (void)state;
+    reader = redlock_reader_new();
+    return reader == NULL ? -1 : 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    redlock_reader_delete(reader);
+    return 0;
+}
+
+static const struct redlock_reply *next(void) {
+    const struct redlock_reply *reply = NULL;
+    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    return reply;
+}
+
+static void feed(const char *bytes, size_t size) {
+    assert_true(redlock_reader_feed(reader, bytes, size));
+}
+
+static void assert_value(const struct redlock_reply_value *value, enum redlock_reply_type type, const char *bytes,
+                         int64_t integer) {
+    assert_int_equal(value->type, type);
+    if (bytes != NULL) {
+        assert_int_equal(value->size, strlen(bytes));
+        assert_memory_equal(value->bytes, bytes, value->size);
+    } else {
+        assert_int_equal(value->integer, integer);
+    }
+}
+
+static const char stream[] =
+    "+OK\r\n:-42\r\n$5\r\nab\r\nc\r\n$-1\r\n-ERR no\r\n*2\r\n$2\r\nhi\r\n:7\r\n*-1\r\n$0\r\n\r\n"
+    "*6\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n$3\r\nsix\r\n*2\r\n*1\r\n$1\r\nx\r\n+y\r\n*0\r\n:1\r\n";
+
+static void assert_stream(void) {
+    assert_value(&next()->value, REDLOCK_REPLY_STATUS, "OK", 0);
+    assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, -42);
+    assert_value(&next()->value, REDLOCK_REPLY_STRING, "ab\r\nc", 0);
+    assert_int_equal(next()->value.type, REDLOCK_REPLY_NIL);
+    assert_value(&next()->value, REDLOCK_REPLY_ERROR, "ERR no", 0);
+    const struct redlock_reply *reply = next();
+    assert_int_equal(reply->value.type, REDLOCK_REPLY_ARRAY);
+    assert_int_equal(reply->element_count, 2);
+    assert_value(&reply->elements[0], REDLOCK_REPLY_STRING, "hi", 0);
+    assert_value(&reply->elements[1], REDLOCK_REPLY_INTEGER, NULL, 7);
+    assert_int_equal(next()->value.type, REDLOCK_REPLY_NIL);
+    assert_value(&next()->value, REDLOCK_REPLY_STRING, "", 0);
+    reply = next();
+    assert_int_equal(reply->element_count, 6);
+    assert_value(&reply->elements[3], REDLOCK_REPLY_INTEGER, NULL, 4);
+    reply = next();
+    assert_int_equal(reply->element_count, 2);
+    assert_int_equal(reply->elements[0].type, REDLOCK_REPLY_OTHER);
+    assert_value(&reply->elements[1], REDLOCK_REPLY_STATUS, "y", 0);
+    reply = next();
+    assert_int_equal(reply->value.type, REDLOCK_REPLY_ARRAY);
+    assert_int_equal(reply->element_count, 0);
+    assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, 1);
+}
+
+static void all_types_at_once(void **state) {
+    const struct redlock_reply *reply;
+    (void)state;
+    feed(stream, sizeof stream - 1);
+    assert_stream();
+    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
+}
+
+/* The strings of a reply that comes in pieces outlive the parser's buffer. */
+static void all_types_byte_by_byte(void **state) {
+    struct redlock_reader *whole = reader;
+    const struct redlock_reply *expected, *got;
+    size_t replies = 0;
+    (void)state;
+    feed(stream, sizeof stream - 1);
+    reader = redlock_reader_new();
+    for (size_t i = 0; i < sizeof stream - 1; i++) {
+        feed(stream + i, 1);
+        if (redlock_reader_next(reader, &got) != REDLOCK_READ_REPLY)
+            continue;
+        assert_int_equal(redlock_reader_next(whole, &expected), REDLOCK_READ_REPLY);
+        assert_int_equal(got->value.type, expected->value.type);
+        assert_int_equal(got->value.integer, expected->value.integer);
+        assert_int_equal(got->value.size, expected->value.size);
+        if (got->value.size > 0)
+            assert_memory_equal(got->value.bytes, expected->value.bytes, got->value.size);
+        for (size_t e = 0; e < REDLOCK_REPLY_ELEMENTS_MAX && e < got->element_count; e++) {
+            assert_int_equal(got->elements[e].type, expected->elements[e].type);
+            assert_int_equal(got->elements[e].integer, expected->elements[e].integer);
+            if (got->elements[e].size > 0)
+                assert_memory_equal(got->elements[e].bytes, expected->elements[e].bytes, got->elements[e].size);
+        }
+        replies++;
+    }
+    assert_int_equal(replies, 12);
+    redlock_reader_delete(whole);
+}
+
+static void many_replies_in_a_row(void **state) {
+    char bytes[16384];
+    (void)state;
+    for (int round = 0; round < 40; round++) {
+        size_t size = 0;
+        while (size < sizeof bytes - 64)
+            size += (size_t)sprintf(bytes + size, "$5\r\n%05zu\r\n:%zu\r\n", size % 100000, size);
+        feed(bytes, size);
+        for (size_t at = 0; at < size;) {
+            char text[8];
+            (void)sprintf(text, "%05zu", at % 100000);
+            assert_value(&next()->value, REDLOCK_REPLY_STRING, text, 0);
+            assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, (int64_t)at);
+            char whole[64];
+            at += (size_t)sprintf(whole, "$5\r\n%05zu\r\n:%zu\r\n", at % 100000, at);
+        }
+    }
+}
+
+static void assert_refused(const char *bytes) {
+    const struct redlock_reply *reply;
+    struct redlock_reader *fresh = redlock_reader_new();
+    assert_true(redlock_reader_feed(fresh, bytes, strlen(bytes)));
+    assert_int_equal(redlock_reader_next(fresh, &reply), REDLOCK_READ_PROTOCOL);
+    assert_true(strlen(redlock_reader_error(fresh)) > 0);
+    redlock_reader_delete(fresh);
+}
+
+static void what_is_not_resp_is_refused(void **state) {
+    (void)state;
+    assert_refused("HTTP/1.1 400 Bad Request\r\n");
+    assert_refused("$-7\r\nabc\r\n");
+    assert_refused("*99999999999999999999\r\n");
+    assert_refused("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n");
+}
+
+/* A bulk of a gigabyte is cut when its bytes come, not when it is announced: no memory is set aside for it. */
+static void a_reply_over_a_mebibyte_is_cut(void **state) {
+    static char block[65536];
+    const struct redlock_reply *reply;
+    enum redlock_read read = REDLOCK_READ_MORE;
+    size_t fed = 0;
+    (void)state;
+    memset(block, 'x', sizeof block);
+    feed("$1073741824\r\n", 13);
+    while (read == REDLOCK_READ_MORE) {
+        assert_true(fed <= REDLOCK_REPLY_SIZE_MAX + sizeof block);
+        feed(block, sizeof block);
+        fed += sizeof block;
+        read = redlock_reader_next(reader, &reply);
+    }
+    assert_int_equal(read, REDLOCK_READ_PROTOCOL);
+    assert_non_null(strstr(redlock_reader_error(reader), "1 MiB"));
+}
+
+static void an_array_without_end_is_cut(void **state) {
+    const struct redlock_reply *reply;
+    enum redlock_read read = REDLOCK_READ_MORE;
+    size_t fed = 0;
+    (void)state;
+    feed("*2000000000\r\n", 13);
+    while (read == REDLOCK_READ_MORE) {
+        assert_true(fed <= REDLOCK_REPLY_SIZE_MAX + 64);
+        feed(":1\r\n:2\r\n:3\r\n:4\r\n", 16);
+        fed += 16;
+        read = redlock_reader_next(reader, &reply);
+    }
+    assert_int_equal(read, REDLOCK_READ_PROTOCOL);
+}
+
+static void a_reply_of_almost_a_mebibyte_is_whole(void **state) {
+    static char block[1000000];
+    (void)state;
+    memset(block, 'y', sizeof block);
+    feed("$1000000\r\n", 10);
+    feed(block, sizeof block);
+    feed("\r\n+OK\r\n", 7);
+    const struct redlock_reply *reply = next();
+    assert_int_equal(reply->value.size, sizeof block);
+    assert_memory_equal(reply->value.bytes, block, sizeof block);
+    assert_value(&next()->value, REDLOCK_REPLY_STATUS, "OK", 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_types_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(all_types_byte_by_byte, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_replies_in_a_row, setup, teardown),
+        cmocka_unit_test(what_is_not_resp_is_refused),
+        cmocka_unit_test_setup_teardown(a_reply_over_a_mebibyte_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_array_without_end_is_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reply_of_almost_a_mebibyte_is_whole, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

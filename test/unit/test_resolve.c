@@ -1,0 +1,86 @@
+/* Addresses without a lookup, a lookup on a thread, and one that is given up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "resolve.h"
+
+static struct redlock_address address_of(char *host, uint16_t port) {
+    return (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP, .host = host, .port = port};
+}
+
+static void literals_and_paths_need_no_lookup(void **state) {
+    char v4[] = "127.0.0.1", v6[] = "::1", name[] = "localhost", path[] = "/run/x.sock";
+    struct redlock_endpoints endpoints;
+    (void)state;
+    struct redlock_address address = address_of(v4, 7000);
+    assert_true(redlock_resolve_literal(&address, &endpoints));
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoints.list[0].address;
+    assert_int_equal(endpoints.count, 1);
+    assert_int_equal(in->sin_family, AF_INET);
+    assert_int_equal(ntohs(in->sin_port), 7000);
+    assert_int_equal(ntohl(in->sin_addr.s_addr), INADDR_LOOPBACK);
+    address = address_of(v6, 7001);
+    assert_true(redlock_resolve_literal(&address, &endpoints));
+    assert_int_equal(endpoints.list[0].address.ss_family, AF_INET6);
+    address = address_of(name, 7001);
+    assert_false(redlock_resolve_literal(&address, &endpoints));
+    address = (struct redlock_address){.kind = REDLOCK_ADDRESS_UNIX, .host = path};
+    assert_true(redlock_resolve_literal(&address, &endpoints));
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&endpoints.list[0].address;
+    assert_int_equal(un->sun_family, AF_UNIX);
+    assert_string_equal(un->sun_path, path);
+}
+
+static const char *look_up(const char *name, struct redlock_endpoints *endpoints) {
+    int error = 0;
+    struct redlock_lookup *lookup = redlock_lookup_start(name, 7000, &error);
+    assert_non_null(lookup);
+    struct pollfd done = {.fd = redlock_lookup_fd(lookup), .events = POLLIN};
+    assert_int_equal(poll(&done, 1, 30000), 1);
+    assert_true(redlock_lookup_done(lookup));
+    const char *result = redlock_lookup_result(lookup, endpoints);
+    redlock_lookup_drop(lookup, false);
+    return result;
+}
+
+static void a_thread_finds_localhost_and_no_nonsense(void **state) {
+    struct redlock_endpoints endpoints = {.count = 0};
+    (void)state;
+    assert_null(look_up("localhost", &endpoints));
+    assert_true(endpoints.count >= 1);
+    /* A label of more than 63 bytes is no name; no server is asked. */
+    assert_non_null(
+        look_up("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", &endpoints));
+}
+
+static void a_lookup_can_be_given_up(void **state) {
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        int error = 0;
+        struct redlock_lookup *lookup = redlock_lookup_start("localhost", 7000, &error);
+        assert_non_null(lookup);
+        redlock_lookup_drop(lookup, false);
+    }
+    redlock_lookup_drop(NULL, false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(literals_and_paths_need_no_lookup),
+        cmocka_unit_test(a_thread_finds_localhost_and_no_nonsense),
+        cmocka_unit_test(a_lookup_can_be_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
