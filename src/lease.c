@@ -137,7 +137,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         break;
     case REDLOCK_OP_INSPECT:
     case REDLOCK_OP_NONE:
-        assert(!"not a lease's");
+        assert(false && "not a lease's");
     }
     if (actions->send != REDLOCK_OP_RELEASE && lease->core.round_ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = lease->core.round_ttl_ms;
