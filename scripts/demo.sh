@@ -83,9 +83,13 @@ not_as_it_should() {
 # show STATUS PATTERN ARGUMENTS… : runs the tool, shows what it says, and checks that it ends with this status and says
 # something that matches the extended regular expression. What it printed on standard output is left in $output.
 show() {
-    local wanted=$1 pattern=$2 status
+    local wanted=$1 pattern=$2 status word line=
     shift 2
-    printf '  $ redlock %s\n' "$*"
+    for word in "$@"; do
+        [[ $word != *[^[:alnum:]_./:=,-]* ]] || word="'$word'" # no word of ours has a quote in it
+        line+=" $word"
+    done
+    printf '  $ redlock%s\n' "$line"
     "$tool" --node-timeout "$NODE_TIMEOUT" "$@" >"$folder/out" 2>"$folder/err"
     status=$?
     output=$(cat "$folder/out")

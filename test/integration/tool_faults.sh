@@ -56,7 +56,7 @@ says_nothing "$err"
 # It comes back while somebody waits.
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w 1m resource >"$out" 2>"$err" &
 waiter=$!
-eventually grep -q resource "$err"
+eventually grep -q "asking for" "$err"
 wake_node 0
 wait $waiter
 is 'the status of the waiter' $? 0

@@ -37,7 +37,7 @@ json '.votes | length == 5'
 # status tells who holds it.
 expect 0 tool status backup nobody
 says "$out" "^NODE +STATE +VERSION +ROLE +UPTIME +ROUND TRIP"
-says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +[0-9]+\.[0-9]s|[0-9]+m [0-9]+s +[0-9.]+ms$"
+says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +([0-9]+s|[0-9]+m [0-9]+s) +[0-9.]+ms$"
 says "$out" "^5 of 5 nodes ready; a quorum is 3: locks can be taken"
 says "$out" "^backup: held by $token on 5 of 5 nodes, for [0-9.]+s$"
 says "$out" "^  127.0.0.1:${ports[4]}: held by $token, for [0-9.]+s$"
@@ -107,7 +107,7 @@ for signal in INT TERM HUP QUIT; do
     number=$(kill -l $signal)
     env --default-signal=INT,QUIT "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w forever contended >"$out" 2>"$err" &
     waiter=$!
-    eventually grep -q contended "$err"
+    eventually grep -q "asking for" "$err"
     kill -s $signal $waiter
     wait $waiter
     is "the exit status after SIG$signal" $? $((128 + number))

@@ -36,7 +36,7 @@ ended() {
 }
 
 # Every node hangs: nobody answers, and yet the command is told, by our own clock.
-started -t 2s hung -- bash -c 'trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started -t 2s hung -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 eventually grep -q told "$seen"
 ended 76
@@ -46,7 +46,7 @@ wake_all
 
 # A command that does not listen is killed at the end of the grace, with all of its process group.
 started -t 2s --grace 300ms deaf -- bash -c \
-    'trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+    'exec 2>/dev/null; trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
 eventually gone "$(cat "$seen.pid")"
@@ -60,7 +60,7 @@ hang_all
 ended 76
 eventually gone "$(cat "$seen.other")"
 wake_all
-started -t 2s stopped -- bash -c 'trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"' "$seen"
+started -t 2s stopped -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"' "$seen"
 hang_all
 eventually grep -q told "$seen"
 ended 76
@@ -68,14 +68,14 @@ never_says "$seen" 'went on'
 wake_all
 
 # Somebody deletes the key, or takes it: noticed at the next renewal, long before the ttl ends.
-started -t 9s deleted -- bash -c 'trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started -t 9s deleted -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 for i in 0 1 2; do
     redis $i del deleted >/dev/null
 done
 eventually grep -q told "$seen"
 ended 76
 says "$err" 'lost'
-started -t 9s taken -- bash -c 'trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started -t 9s taken -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 for i in 0 1 2; do
     redis $i set taken thief >/dev/null
 done
@@ -84,7 +84,7 @@ ended 76
 is "the thief's key" "$(redis 1 get taken)" thief
 
 # JSON goes to standard error, for standard output is the command's.
-started --json -t 2s hung -- bash -c 'trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started --json -t 2s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
 json '.error == "LOST" and .resource == "hung"' "$err"

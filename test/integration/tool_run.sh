@@ -143,7 +143,7 @@ done
 rm -f "$seen"
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 run -w forever taken -- touch "$seen" >"$out" 2>"$err" &
 runner=$!
-eventually grep -q taken "$err"
+eventually grep -q "asking for" "$err"
 kill -TERM $runner
 wait $runner
 is 'the exit status of a waiter' $? 143

@@ -27,7 +27,7 @@ eventually no_keys_left r
 for i in 0 1 2; do
     redis $i set taken somebody >/dev/null
 done
-expect 130 "$terminal" taken "$interrupt" -- redlock -v --node-timeout 5s run -w forever taken -- true
+expect 130 "$terminal" "asking for" "$interrupt" -- redlock -v --node-timeout 5s run -w forever taken -- true
 
 # Ctrl-Z stops both, fg goes on with both.
 expect 0 "$terminal" \

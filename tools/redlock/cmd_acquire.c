@@ -15,8 +15,8 @@ static void print_json(const struct tool_session *session) {
 }
 
 int tool_acquire(struct tool_session *session) {
-    int status = tool_session_acquire(session, false, NULL, NULL);
-    if (status != 0) {
+    int status = 0;
+    if (!tool_session_acquire(session, false, NULL, NULL, &status)) {
         return status;
     }
     redlock_lease *lease = session->lease;

@@ -107,8 +107,8 @@ static void pass_on_interrupt(struct run *run) {
 
 int tool_run(struct tool_session *session) {
     struct run run = {.session = session};
-    int status = tool_session_acquire(session, true, on_lost, &run);
-    if (status != 0) {
+    int status = 0;
+    if (!tool_session_acquire(session, true, on_lost, &run, &status)) {
         return status;
     }
     run.lease = session->lease;

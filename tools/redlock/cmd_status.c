@@ -66,7 +66,9 @@ static void print_nodes(const struct tool_session *session, const struct finding
     struct node_cells cells[REDLOCK_NODES_MAX] = {0};
     for (size_t i = 0; i < findings->nodes; i++) {
         redlock_node_info info = node_info(session, i);
-        if (info.uptime_s >= 0) {
+        if (info.uptime_s >= 0 && info.uptime_s < 60) {
+            snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
+        } else if (info.uptime_s >= 0) {
             tool_duration_format(info.uptime_s * 1000, cells[i].uptime, sizeof cells[i].uptime);
         }
         if (info.round_trip_us >= 0) {

@@ -53,6 +53,8 @@ int main(int argc, char **argv) {
     struct tool_session session;
     fill_standard_descriptors();
     tool_signals_begin(&signals);
+    /* One write a line: the command that run runs writes there, too. */
+    setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
     int status = tool_options_parse(argc, argv, &options);
     if (status == 0 && options.help) {
         tool_help_print(options.command);

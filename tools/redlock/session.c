@@ -29,6 +29,12 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     fputc('\n', stderr);
 }
 
+static void log_waiting(const struct tool_options *options) {
+    char line[REDLOCK_RESOURCE_SIZE_MAX + 64];
+    snprintf(line, sizeof line, "asking for '%s'", options->resource);
+    log_line(REDLOCK_LOG_INFO, line, NULL);
+}
+
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
     (void)loop;
     (void)events;
@@ -136,11 +142,13 @@ static int stopped(struct tool_session *session) {
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
 }
 
-int tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
+bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
+                          int *status) {
     tool_session_connect(session, false);
     prepare(session);
     if (session->stop_signal != 0) {
-        return stopped(session);
+        *status = stopped(session);
+        return false;
     }
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
@@ -154,13 +162,21 @@ int tool_session_acquire(struct tool_session *session, bool auto_extend, redlock
     options.auto_extend_max_ms = session->options->max_time_ms;
     options.on_lost = on_lost;
     options.lost_data = data;
+    if (session->options->verbose) {
+        log_waiting(session->options);
+    }
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
                                   tool_session_completed, session);
     int code = tool_session_finish(session, started);
     if (session->stop_signal != 0) {
-        return stopped(session);
+        *status = stopped(session);
+        return false;
     }
-    return code == REDLOCK_OK ? 0 : tool_report_failure(session);
+    if (code != REDLOCK_OK) {
+        *status = tool_report_failure(session);
+        return false;
+    }
+    return true;
 }
 
 void tool_session_ignore_stop(struct tool_session *session) {

@@ -46,10 +46,11 @@ void tool_session_completed(const redlock_result *result, void *data);
 int tool_session_finish(struct tool_session *session, int started);
 
 /*
- * Takes the lock as the options say. Returns 0 with session->lease set, or an exit status after saying why. A signal
- * ends the wait: then nothing is held.
+ * Takes the lock as the options say. Returns whether it is held, with session->lease set; if not, it has said why and set
+ * *status, which -E can make 0. A signal ends the wait: then nothing is held.
  */
-int tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data);
+bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
+                          int *status);
 
 /* From now on signals are somebody else's. */
 void tool_session_ignore_stop(struct tool_session *session);
