@@ -11,6 +11,8 @@
 void sim_violation(struct sim_world *world, const char *checker, const char *format, ...) {
     if (world->checker != NULL)
         return; /* the first one counts */
+    if (world->only_checker != NULL && strcmp(world->only_checker, checker) != 0)
+        return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(world->violation, sizeof world->violation, format, arguments);
@@ -58,7 +60,8 @@ static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease)
         lease->expired_paused_ns = sim_client_paused(client, world->now_ns);
         return;
     }
-    int64_t running = world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
+    int64_t running =
+        world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
     if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS)
         sim_violation(world, "loss", "client %u was not told that '%s' (%.8s) is lost since %.3f ms", lease->client,
                       sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
@@ -151,7 +154,8 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     if (call->cancelled && code == REDLOCK_OK)
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
     check_votes(call, result);
-    int64_t took = client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);
+    int64_t took =
+        client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);
     if (call->within_ns != SIM_NEVER && took > call->within_ns + call->within_ns / 50 + SLACK_NS)
         sim_violation(world, "deadline", "a request of client %u took %.3f ms, pauses aside; %.3f were allowed",
                       client->index, (double)took / 1e6, (double)call->within_ns / 1e6);
@@ -172,7 +176,8 @@ void sim_check_closed(const struct sim_client *client) {
     for (unsigned i = 0; i < world->call_count; i++)
         if (world->calls[i].client == client && !world->calls[i].done)
             sim_violation(world, "once", "client %u was closed before a request of it completed", client->index);
-    int64_t took = client->step_ns - client->closed_ns - (sim_client_paused(client, client->step_ns) - client->closed_paused_ns);
+    int64_t took =
+        client->step_ns - client->closed_ns - (sim_client_paused(client, client->step_ns) - client->closed_paused_ns);
     int64_t allowed = 2 * world->profile.node_timeout_ms * SIM_MS;
     if (took > allowed + allowed / 50 + SLACK_NS)
         sim_violation(world, "deadline", "close of client %u took %.3f ms", client->index, (double)took / 1e6);

@@ -55,9 +55,8 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
         at = sim_clock_true(&client->clock, when_ns);
     if (sim_random_percent(&world->random, 20))
         at += sim_random_between(&world->random, 0, SIM_MS);
-    sim_push(
-        world, at,
-        (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
+    sim_push(world, at,
+             (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
 }
 
 static const char *operation_name(enum redlock_operation operation) {

@@ -41,9 +41,9 @@ static void reconnect_later(struct sim_world *world, unsigned client, unsigned n
         backoff_ms *= 2;
     if (backoff_ms > 2000)
         backoff_ms = 2000;
-    sim_push(world, world->now_ns + sim_random_between(&world->random, backoff_ms / 2, backoff_ms) * SIM_MS,
-             (struct sim_event){
-                 .kind = SIM_RECONNECT, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
+    sim_push(
+        world, world->now_ns + sim_random_between(&world->random, backoff_ms / 2, backoff_ms) * SIM_MS,
+        (struct sim_event){.kind = SIM_RECONNECT, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
     if (link->failures < 20)
         link->failures++;
 }
@@ -100,9 +100,9 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
         link->gen++; /* requests that wait for the first connection keep their number */
     bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
     if (!node->down && !cut && node->hung_until_ns <= world->now_ns + CONNECT_TIMEOUT_NS) {
-        sim_push(world, world->now_ns + 2 * sim_delay_ns(world),
-                 (struct sim_event){
-                     .kind = SIM_HANDSHAKE, .client = event->client, .node = event->node, .gen = link->gen});
+        sim_push(
+            world, world->now_ns + 2 * sim_delay_ns(world),
+            (struct sim_event){.kind = SIM_HANDSHAKE, .client = event->client, .node = event->node, .gen = link->gen});
         return;
     }
     if (link->settled)

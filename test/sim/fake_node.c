@@ -41,8 +41,7 @@ static void reply_value(struct fake_reply *reply, const struct fake_key *key) {
 }
 
 static void reply_wrong_type(struct fake_reply *reply) {
-    reply_bytes(reply, REDLOCK_REPLY_ERROR,
-                "WRONGTYPE Operation against a key holding the wrong kind of value");
+    reply_bytes(reply, REDLOCK_REPLY_ERROR, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
 /* Why a writing command is refused in this mode; NULL if it is not. */
@@ -125,6 +124,8 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
     bool only_new = false;
     int64_t ttl_ms = 0;
     bool has_ttl = false;
+    if (refused(node, true, reply))
+        return; /* before its arguments are looked at */
     for (size_t i = 3; i < count; i++) {
         if (is(&a[i], "NX")) {
             only_new = true;
@@ -139,8 +140,6 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
             return;
         }
     }
-    if (refused(node, true, reply))
-        return;
     if (has_ttl && ttl_ms <= 0) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR invalid expire time in 'set' command");
         return;
@@ -209,8 +208,8 @@ static void run_compared(struct fake_node *node, bool extend, const struct sim_a
 
 static void run_script(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t count,
                        struct fake_reply *reply) {
-    static const size_t need[] = {[REDLOCK_SCRIPT_RELEASE] = 2, [REDLOCK_SCRIPT_EXTEND] = 3,
-                                  [REDLOCK_SCRIPT_INSPECT] = 1};
+    static const size_t need[] = {
+        [REDLOCK_SCRIPT_RELEASE] = 2, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 1};
     if (id < REDLOCK_SCRIPT_COUNT && count < need[id]) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR too few arguments for the fake node");
         return;
@@ -278,14 +277,15 @@ static void command_push(struct fake_node *node, const struct sim_argument *a, s
     struct fake_key *key = find(node, &a[1]);
     if (refused(node, true, reply))
         return;
-    if (key != NULL) {
+    if (key != NULL && !key->list) {
         reply_wrong_type(reply);
         return;
     }
-    key = add(node, &a[1], &a[2]);
-    if (key != NULL)
+    if (key == NULL && (key = add(node, &a[1], &a[2])) != NULL) {
         key->list = true;
-    reply_integer(reply, 1);
+        key->value_size = 0; /* its length */
+    }
+    reply_integer(reply, key != NULL ? ++key->value_size : 0);
 }
 
 /* The commands on one key but SET; returns false for none of them. */
@@ -340,8 +340,10 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
         command_eval(node, a, count, reply);
     else if (is(&a[0], "SCRIPT"))
         command_script(node, a, count, reply);
-    else if (is(&a[0], "PING") && count == 1)
+    else if (is(&a[0], "PING") && count == 1 && node->mode != FAKE_MISCONF)
         reply_bytes(reply, REDLOCK_REPLY_STATUS, "PONG");
+    else if (is(&a[0], "PING") && count == 1)
+        (void)refused(node, false, reply);
     else if (is(&a[0], "RPUSH") && count == 3)
         command_push(node, a, reply);
     else if (is(&a[0], "FLUSHALL") && !refused(node, false, reply)) {

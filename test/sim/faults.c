@@ -8,7 +8,7 @@
 /* On the scale of whatever is going on: a node timeout, or a ttl. */
 static int64_t draw_duration(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
-    int64_t scale_ms = sim_random_percent(&world->random, 60) ? 3 * profile->node_timeout_ms
+    int64_t scale_ms = sim_random_percent(&world->random, 60)   ? 3 * profile->node_timeout_ms
                        : sim_random_percent(&world->random, 80) ? profile->ttl_max_ms * 11 / 10
                                                                 : 30 * profile->node_timeout_ms;
     return sim_random_between(&world->random, 1, scale_ms * SIM_MS);
@@ -43,8 +43,7 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     SIM_TRACE(world, "node %u crashes %s memory%s for %.3f ms", index, forget ? "without" : "with",
               silent ? ", silently," : "", (double)(until - world->now_ns) / 1e6);
     node->down_until_ns = until;
-    sim_push(world, until,
-             (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget});
+    sim_push(world, until, (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget});
 }
 
 void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
@@ -74,8 +73,7 @@ static void change_mode(struct sim_world *world, unsigned index) {
     struct sim_node *node = &world->nodes[index];
     node->fake.mode = (enum fake_mode)(FAKE_OOM + sim_random_below(&world->random, 3));
     SIM_TRACE(world, "node %u is %s", index, names[node->fake.mode]);
-    sim_push(world, world->now_ns + draw_duration(world),
-             (struct sim_event){.kind = SIM_MODE, .node = (uint8_t)index});
+    sim_push(world, world->now_ns + draw_duration(world), (struct sim_event){.kind = SIM_MODE, .node = (uint8_t)index});
 }
 
 /* ways: 1 towards the node, 2 towards the client, 3 both */
@@ -86,7 +84,10 @@ static void cut(struct sim_world *world, unsigned client, unsigned node, unsigne
     if (ways & 2)
         link->down_cut_ns = later(link->down_cut_ns, world->now_ns + for_ns);
     SIM_TRACE(world, "nothing passes %s client %u and node %u for %.3f ms",
-              ways == 1 ? "from" : ways == 2 ? "back between" : "between", client, node, (double)for_ns / 1e6);
+              ways == 1   ? "from"
+              : ways == 2 ? "back between"
+                          : "between",
+              client, node, (double)for_ns / 1e6);
 }
 
 static void block(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns) {

@@ -73,8 +73,8 @@ void sim_leftover_event(struct sim_world *world) {
             /* What a node applied late outlives the time that its release is tried for: docs/safety.md. */
             bool given_up = key->given_up_ns <= world->now_ns;
             if (checked && !given_up && !may_stay(world, key))
-                sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i,
-                              key->name_size, key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
+                sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i, key->name_size,
+                              key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
         }
     }
     world->phase = SIM_PROBING;
@@ -83,8 +83,7 @@ void sim_leftover_event(struct sim_world *world) {
 
 void sim_probe_event(struct sim_world *world) {
     unsigned first = 0;
-    while (first < world->profile.clients &&
-           (world->clients[first].manager == NULL || world->clients[first].closing))
+    while (first < world->profile.clients && (world->clients[first].manager == NULL || world->clients[first].closing))
         first++;
     if (first == world->profile.clients)
         return;

@@ -140,8 +140,8 @@ static void trace_request(struct sim_world *world, const struct sim_event *event
     }
     words[at] = '\0';
     const char *from = strncmp(words, "*", 1) == 0 ? strchr(words, ' ') : words;
-    SIM_TRACE(world, "node %u ← client %u%s: %s → %s", event->node, event->client,
-              dying ? " (old connection)" : "", from == NULL ? words : from, describe(reply));
+    SIM_TRACE(world, "node %u ← client %u%s: %s → %s", event->node, event->client, dying ? " (old connection)" : "",
+              from == NULL ? words : from, describe(reply));
 }
 
 void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
@@ -182,6 +182,14 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     redlock_text_drop(answer.text);
 }
 
+static void drop_withdrawn(struct sim_link *link) {
+    while (link->head != link->tail && entry_at(link, link->head)->bytes == NULL) {
+        if (link->unwritten == link->head)
+            link->unwritten++;
+        link->head++;
+    }
+}
+
 void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
@@ -191,8 +199,7 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
         sim_put_off(world, *event, link->down_cut_ns);
         return;
     }
-    while (link->head != link->tail && entry_at(link, link->head)->bytes == NULL)
-        link->head++;
+    drop_withdrawn(link);
     assert(link->head == event->entry); /* replies come in the order of the requests */
     struct sim_entry entry = *entry_at(link, link->head++);
     bool was_stalled = link->state == SIM_LINK_STALLED;
@@ -225,12 +232,10 @@ static void stall(struct sim_client *client, unsigned node) {
     memcpy(bytes->bytes, ping, sizeof ping);
     entry->bytes = bytes;
     sim_link_flush(client, node, world->now_ns);
-    sim_push(world, world->now_ns + 20 * world->profile.node_timeout_ms * SIM_MS,
-             (struct sim_event){.kind = SIM_BROKEN,
-                                .client = (uint8_t)client->index,
-                                .node = (uint8_t)node,
-                                .gen = link->gen,
-                                .entry = 1});
+    sim_push(
+        world, world->now_ns + 20 * world->profile.node_timeout_ms * SIM_MS,
+        (struct sim_event){
+            .kind = SIM_BROKEN, .client = (uint8_t)client->index, .node = (uint8_t)node, .gen = link->gen, .entry = 1});
 }
 
 void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
@@ -243,14 +248,16 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
         return;
     entry->answered = true;
     bool fresh = link->state == SIM_LINK_FRESH;
-    if (fresh)
-        entry->bytes = NULL;
-    else if (++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY)
-        stall(client, event->node);
-    SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, fresh ? "FAILED" : "UNKNOWN");
-    struct redlock_answer timeout = {.vote = fresh ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, .text = client->text};
     void *owner = entry->owner;
     uint32_t round = entry->round;
+    if (fresh) {
+        entry->bytes = NULL;
+        drop_withdrawn(link);
+    } else if (++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY) {
+        stall(client, event->node);
+    }
+    SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, fresh ? "FAILED" : "UNKNOWN");
+    struct redlock_answer timeout = {.vote = fresh ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, .text = client->text};
     sim_client_enter(client);
     redlock_manager_answer(client->manager, owner, round, event->node, &timeout);
     sim_client_leave(client);

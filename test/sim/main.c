@@ -45,7 +45,8 @@ static void usage(FILE *out) {
     fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation]\n"
           "            [--bug NAME] [--control skew|memoryless] [--checker NAME]\n"
           "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
-          "happens. --expect-violation succeeds if a checker complains; --checker wants that one.\nBugs:",
+          "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
+          "--checker silences all others.\nBugs:",
           out);
     for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++)
         fprintf(out, " %s", bug_names[i]);
@@ -133,27 +134,32 @@ static double seconds_now(void) {
 
 static void lower(_Atomic uint64_t *value, uint64_t seed) {
     uint64_t old = *value;
-    while (seed < old && !__atomic_compare_exchange_n((uint64_t *)value, &old, seed, false, __ATOMIC_SEQ_CST,
-                                                      __ATOMIC_SEQ_CST))
+    while (seed < old &&
+           !__atomic_compare_exchange_n((uint64_t *)value, &old, seed, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         ;
 }
 
-/* Every jobs-th schedule, up to the lowest that failed in any process. */
-static void work(const struct options *options, unsigned job, struct shared *shared) {
+static struct sim_world *new_world(const struct options *options) {
     struct sim_world *world = sim_world_new();
     if (world == NULL) {
         fputs("redlock_sim: out of memory\n", stderr);
         exit(2);
     }
     world->control = options->control;
+    world->only_checker = options->checker;
+    return world;
+}
+
+/* Every jobs-th schedule, up to the lowest that failed in any process. */
+static void work(const struct options *options, unsigned job, struct shared *shared) {
+    struct sim_world *world = new_world(options);
     double end = options->seconds > 0 ? seconds_now() + (double)options->seconds : 0;
     for (uint64_t i = job; end > 0 || i < options->schedules; i += options->jobs) {
         uint64_t seed = options->seed + i;
         if (seed > shared->failed_seed || (end > 0 && (i & 255) < options->jobs && seconds_now() > end))
             break;
         bool good = sim_world_run(world, seed);
-        /* A violation by another checker than the wanted one is passed over. */
-        if (!good && (options->checker == NULL || strcmp(options->checker, world->checker) == 0))
+        if (!good)
             lower(&shared->failed_seed, seed);
         shared->events += world->events;
         shared->schedules++;
@@ -187,18 +193,26 @@ static bool run_jobs(const struct options *options, struct shared *shared) {
 
 /* One schedule, with its trace. */
 static int replay(const struct options *options, uint64_t seed, bool printing) {
-    struct sim_world *world = sim_world_new();
-    if (world == NULL)
-        return 2;
-    world->control = options->control;
+    struct sim_world *world = new_world(options);
     world->tracing = true;
     world->printing = printing;
     bool good = sim_world_run(world, seed);
-    if (options->hash)
-        printf("seed %llu trace %016llx\n", (unsigned long long)seed, (unsigned long long)world->trace_hash);
-    else
-        printf("seed %llu: %s%s%s\n", (unsigned long long)seed, good ? "no violation" : world->checker,
-               good ? "" : ": ", good ? "" : world->violation);
+    printf("seed %llu: %s%s%s\n", (unsigned long long)seed, good ? "no violation" : world->checker, good ? "" : ": ",
+           good ? "" : world->violation);
+    sim_world_delete(world);
+    return good ? 0 : 1;
+}
+
+/* What the traces of these schedules would be, in one number each. */
+static int print_hashes(const struct options *options) {
+    struct sim_world *world = new_world(options);
+    bool good = true;
+    world->tracing = true;
+    for (uint64_t seed = options->seed; seed < options->seed + options->schedules; seed++) {
+        good = sim_world_run(world, seed) && good;
+        printf("seed %llu trace %016llx events %llu\n", (unsigned long long)seed, (unsigned long long)world->trace_hash,
+               (unsigned long long)world->events);
+    }
     sim_world_delete(world);
     return good ? 0 : 1;
 }
@@ -209,12 +223,13 @@ static void print_replay(const struct options *options, uint64_t seed) {
         printf(" --bug %s", options->bug_name);
     if (options->control != SIM_CONTROL_NONE)
         printf(" --control %s", options->control_name);
+    if (options->checker != NULL)
+        printf(" --checker %s", options->checker);
     putchar('\n');
 }
 
 static int run_all(const struct options *options) {
-    struct shared *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) {
         perror("redlock_sim: mmap");
         return 2;
@@ -224,8 +239,8 @@ static int run_all(const struct options *options) {
     bool good = run_jobs(options, shared);
     uint64_t seed = shared->failed_seed;
     printf("bug %s: %llu schedules, %llu events, %llu leases in %.1f s\n", options->bug_name,
-           (unsigned long long)shared->schedules, (unsigned long long)shared->events,
-           (unsigned long long)shared->holds, seconds_now() - began);
+           (unsigned long long)shared->schedules, (unsigned long long)shared->events, (unsigned long long)shared->holds,
+           seconds_now() - began);
     munmap(shared, sizeof *shared);
     if (!good) {
         printf("a process of the simulator died\n");
@@ -248,7 +263,9 @@ int main(int argc, char **argv) {
         usage(stderr);
         return 64;
     }
-    if (options.trace || options.hash)
-        return replay(&options, options.seed, options.trace);
+    if (options.hash)
+        return print_hashes(&options);
+    if (options.trace)
+        return replay(&options, options.seed, true);
     return run_all(&options);
 }

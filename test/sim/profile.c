@@ -37,8 +37,8 @@ void sim_profile_draw(struct sim_world *world) {
     draw_ttl(profile, random);
     draw_speed(profile, random);
     /* Things happen on the scale of the ttl or of the node timeout. */
-    int64_t scale_ms = sim_random_percent(random, 50) ? (profile->ttl_min_ms + profile->ttl_max_ms) / 2
-                                                      : profile->node_timeout_ms * 2;
+    int64_t scale_ms =
+        sim_random_percent(random, 50) ? (profile->ttl_min_ms + profile->ttl_max_ms) / 2 : profile->node_timeout_ms * 2;
     if (scale_ms < 2)
         scale_ms = 2;
     unsigned users = profile->clients * profile->slots;

@@ -45,8 +45,8 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
     else if (dice < 73)
         sim_user_forget(lease);
     else if (dice < 78 && !world->profile.calm)
-        sim_client_pause(client, sim_random_between(&world->random, 0,
-                                                    (sim_lease_validity_ms(world, lease) + 5) * SIM_MS));
+        sim_client_pause(client,
+                         sim_random_between(&world->random, 0, (sim_lease_validity_ms(world, lease) + 5) * SIM_MS));
 }
 
 void sim_user_act(struct sim_client *client, unsigned slot) {

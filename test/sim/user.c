@@ -69,9 +69,8 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
     call->capped = options->auto_extend_max_ms > 0;
-    call->within_ns = options->wait_timeout_ms < 0
-                          ? SIM_NEVER
-                          : (options->wait_timeout_ms + world->profile.node_timeout_ms) * SIM_MS;
+    call->within_ns =
+        options->wait_timeout_ms < 0 ? SIM_NEVER : (options->wait_timeout_ms + world->profile.node_timeout_ms) * SIM_MS;
 }
 
 bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resource, bool probe) {
@@ -120,8 +119,8 @@ void sim_user_extend(struct sim_lease *lease) {
     sim_api_enter(client);
     int code = redlock_extend(lease->handle, ttl_ms, sim_told_extended, call);
     sim_api_leave(client);
-    SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index,
-              sim_resource_name(lease->resource), lease->token, (long long)ttl_ms, redlock_error_name(code));
+    SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index, sim_resource_name(lease->resource),
+              lease->token, (long long)ttl_ms, redlock_error_name(code));
     if (code == REDLOCK_OK) {
         lease->extending = true;
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;

@@ -79,16 +79,16 @@ struct sim_entry {
 
 struct sim_link {
     enum sim_link_state state;
-    uint32_t gen;            /* of the connection */
-    uint32_t head, tail;     /* entries in flight, by number */
-    uint32_t unwritten;      /* the first entry that is not written */
-    uint8_t timeouts;        /* in a row */
-    uint8_t failures;        /* of connecting, in a row */
-    bool settled;            /* the first try is over */
-    bool flush_asked;        /* entries wait for the end of this turn */
-    int64_t up_ns, down_ns;  /* the last arrival each way: bytes keep their order */
+    uint32_t gen;                   /* of the connection */
+    uint32_t head, tail;            /* entries in flight, by number */
+    uint32_t unwritten;             /* the first entry that is not written */
+    uint8_t timeouts;               /* in a row */
+    uint8_t failures;               /* of connecting, in a row */
+    bool settled;                   /* the first try is over */
+    bool flush_asked;               /* entries wait for the end of this turn */
+    int64_t up_ns, down_ns;         /* the last arrival each way: bytes keep their order */
     int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
-    int64_t blocked_ns;      /* the socket takes no bytes until then */
+    int64_t blocked_ns;             /* the socket takes no bytes until then */
     struct sim_entry entries[SIM_INFLIGHT_MAX];
 };
 
@@ -114,8 +114,8 @@ struct sim_lease {
     bool extending; /* a caller's extend is pending */
     bool shared;    /* another client has a handle for the same token: what that one does is no bug */
     int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
-    int64_t ends_ns; /* its deadline is before this, on its owner's clock; 0: not known */
-    int64_t ttl_ms; /* the least that was ever asked */
+    int64_t ends_ns;                       /* its deadline is before this, on its owner's clock; 0: not known */
+    int64_t ttl_ms;                        /* the least that was ever asked */
     char token[SIM_TOKEN_SIZE + 1];
 };
 
@@ -147,13 +147,13 @@ struct sim_client {
     redlock_manager *manager; /* NULL: not any more */
     struct sim_clock clock;
     bool closing, drained, crashed;
-    bool in_api;    /* a call into the library is under way: no callback may run */
-    bool stepping;  /* the library runs */
-    bool probing;   /* a checker reads the clock: no leap */
-    int64_t step_ns; /* true time inside a step; leaps ahead of the world's when the process is descheduled */
-    int64_t busy_until_ns; /* paused, or still in its last step */
+    bool in_api;            /* a call into the library is under way: no callback may run */
+    bool stepping;          /* the library runs */
+    bool probing;           /* a checker reads the clock: no leap */
+    int64_t step_ns;        /* true time inside a step; leaps ahead of the world's when the process is descheduled */
+    int64_t busy_until_ns;  /* paused, or still in its last step */
     int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
-    int64_t paused_ns; /* in total, with what is left of a pause */
+    int64_t paused_ns;      /* in total, with what is left of a pause */
     int64_t closed_ns, closed_paused_ns;
     uint32_t wake_serial;
     uint64_t tokens_drawn;
@@ -200,10 +200,11 @@ struct sim_world {
     unsigned lease_count;
     struct sim_call calls[SIM_CALLS_MAX];
     unsigned call_count;
-    unsigned probed; /* resources that were taken again after the faults healed */
-    unsigned users;  /* things that users did */
+    unsigned probed;                                       /* resources that were taken again after the faults healed */
+    unsigned users;                                        /* things that users did */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
     unsigned forgotten_count;
+    const char *only_checker; /* all others are silent; NULL for none */
     /* the first violation */
     const char *checker;
     char violation[512];

@@ -1,0 +1,365 @@
+/* The fake node against a real redis-server: one stream of commands to both, and the same answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "command.h"
+#include "fake_node.h"
+#include "random.h"
+#include "resp.h"
+#include "script.h"
+#include "servers.h"
+#include "wire.h"
+
+#define COMMANDS   6000
+#define SEED       UINT64_C(20260)
+#define WAIT_MS    20000
+#define ANSWER_MAX 512
+/* Both get a command at the same time but for how long this machine lets one of them wait. */
+#define TTL_LEEWAY_MS 30000
+#define TTL_LEAST_MS  200000
+
+static struct servers servers;
+static struct fake_node fake;
+static struct sim_random rng;
+
+static int64_t clock_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A reply in the words of raw.h. */
+static void write_answer(const struct fake_reply *reply, char *answer) {
+    struct redlock_reply flat;
+    fake_reply_flatten(reply, &flat);
+    const struct redlock_reply_value *value = &flat.value;
+    switch (value->type) {
+    case REDLOCK_REPLY_STATUS:
+    case REDLOCK_REPLY_STRING:
+        snprintf(answer, ANSWER_MAX, "%.*s", (int)value->size, value->bytes);
+        break;
+    case REDLOCK_REPLY_ERROR:
+        snprintf(answer, ANSWER_MAX, "-%.*s", (int)value->size, value->bytes);
+        break;
+    case REDLOCK_REPLY_INTEGER:
+        snprintf(answer, ANSWER_MAX, "%lld", (long long)value->integer);
+        break;
+    case REDLOCK_REPLY_NIL:
+        snprintf(answer, ANSWER_MAX, "(nil)");
+        break;
+    case REDLOCK_REPLY_ARRAY:
+        snprintf(answer, ANSWER_MAX, "%.*s\n%lld\n",
+                 flat.elements[0].type == REDLOCK_REPLY_NIL ? 5 : (int)flat.elements[0].size,
+                 flat.elements[0].type == REDLOCK_REPLY_NIL ? "(nil)" : flat.elements[0].bytes,
+                 (long long)flat.elements[1].integer);
+        break;
+    default:
+        snprintf(answer, ANSWER_MAX, "(none)");
+    }
+}
+
+static void ask_fake(const char *bytes, size_t size, char *answer) {
+    struct fake_reply reply;
+    fake.now_ms = clock_ms();
+    fake_node_command(&fake, bytes, size, &reply);
+    write_answer(&reply, answer);
+}
+
+/* Both numbers, both long ttls, and not far apart. */
+static bool same_ttl(const char *a, const char *b) {
+    char *end_a, *end_b;
+    long long first = strtoll(a, &end_a, 10), second = strtoll(b, &end_b, 10);
+    return end_a != a && end_b != b && (*end_a == '\0' || *end_a == '\n') && *end_a == *end_b &&
+           first > TTL_LEAST_MS / 2 && second > TTL_LEAST_MS / 2 && llabs(first - second) < TTL_LEEWAY_MS;
+}
+
+/* Errors are compared by their first word, which is all that a client may rely on; ttls with some leeway. */
+static bool same(const char *real, const char *ours) {
+    if (strcmp(real, ours) == 0 || same_ttl(real, ours))
+        return true;
+    if (real[0] == '-' && ours[0] == '-')
+        return strcspn(real, " ") == strcspn(ours, " ") && strncmp(real, ours, strcspn(real, " ")) == 0;
+    const char *real_line = strchr(real, '\n'), *our_line = strchr(ours, '\n');
+    return real_line != NULL && our_line != NULL && real_line - real == our_line - ours &&
+           strncmp(real, ours, (size_t)(real_line - real)) == 0 && same_ttl(real_line + 1, our_line + 1);
+}
+
+static void ask_both_bytes(const char *bytes, size_t size) {
+    struct sim_argument arguments[SIM_ARGUMENTS_MAX];
+    char words[2048], *argv[SIM_ARGUMENTS_MAX + 1], ours[ANSWER_MAX], *at = words;
+    size_t count = sim_command_parse(bytes, size, arguments);
+    assert_int_not_equal(count, 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(arguments[i].size < sizeof words - (size_t)(at - words));
+        argv[i] = at;
+        memcpy(at, arguments[i].bytes, arguments[i].size);
+        at += arguments[i].size;
+        *at++ = '\0';
+    }
+    argv[count] = NULL;
+    const char *real = server_ask_argv(&servers.at[0], (const char *const *)argv);
+    ask_fake(bytes, size, ours);
+    if (!same(real, ours)) {
+        print_error("mode %d: %s %s %s %s %s:\n  the server: %s\n  the fake:   %s\n", (int)fake.mode, argv[0],
+                    count > 1 ? argv[1] : "", count > 2 ? argv[2] : "", count > 3 ? argv[3] : "",
+                    count > 4 ? argv[4] : "", real, ours);
+        fail();
+    }
+}
+
+static size_t format(char *bytes, const char *const *argv) {
+    size_t count = 0;
+    while (argv[count] != NULL)
+        count++;
+    char *at = redlock_resp_array(bytes, count);
+    for (size_t i = 0; i < count; i++)
+        at = redlock_resp_bulk(at, argv[i], strlen(argv[i]));
+    return (size_t)(at - bytes);
+}
+
+static void ask_both_argv(const char *const *argv) {
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    ask_both_bytes(bytes, format(bytes, argv));
+}
+#define ask_both(...) ask_both_argv((const char *const[]){__VA_ARGS__, NULL})
+
+static const char *const keys[] = {"r1", "r2", "a list", "r3"};
+static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210"};
+
+static const char *pick(const char *const *words, unsigned count) {
+    return words[sim_random_below(&rng, count)];
+}
+
+/* What the library itself sends. */
+static void ask_operation(void) {
+    const char *key = pick(keys, 4), *token = pick(tokens, 3);
+    struct redlock_message message = {.operation =
+                                          (enum redlock_operation)(REDLOCK_OP_ACQUIRE + sim_random_below(&rng, 4)),
+                                      .by_source = sim_random_percent(&rng, 30),
+                                      .key = key,
+                                      .key_size = strlen(key),
+                                      .token = token,
+                                      .token_size = strlen(token),
+                                      .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    ask_both_bytes(bytes, redlock_wire_format(&message, bytes));
+}
+
+/* Both forget the key by its ttl; each in its time. */
+static void let_expire(const char *key) {
+    char bytes[256], ours[ANSWER_MAX];
+    ask_both("PEXPIRE", key, "1");
+    size_t size = format(bytes, (const char *const[]){"PTTL", key, NULL});
+    int64_t deadline = clock_ms() + WAIT_MS;
+    bool real_gone = false, fake_gone = false;
+    do {
+        real_gone = server_pttl_ms(&servers.at[0], key) == -2;
+        ask_fake(bytes, size, ours);
+        fake_gone = strcmp(ours, "-2") == 0;
+    } while (!(real_gone && fake_gone) && clock_ms() < deadline);
+    assert_true(real_gone && fake_gone);
+}
+
+/* What it does not send, but what the nodes may be told by others; and what is wrong. */
+static void ask_other(void) {
+    const char *key = pick(keys, 4);
+    const struct redlock_script *script = redlock_script_get((enum redlock_script_id)sim_random_below(&rng, 3));
+    switch (sim_random_below(&rng, 16)) {
+    case 0:
+        ask_both("GET", key);
+        break;
+    case 1:
+        ask_both("PTTL", key);
+        break;
+    case 2:
+        ask_both("DEL", key);
+        break;
+    case 3:
+        ask_both("PEXPIRE", key, "400000");
+        break;
+    case 4:
+        ask_both("RPUSH", "a list", "x");
+        if (fake.mode == FAKE_NORMAL)
+            ask_both("DEL", "a list");
+        ask_both("RPUSH", "a list", "x");
+        break;
+    case 5:
+        ask_both("SCRIPT", "FLUSH");
+        break;
+    case 6:
+        ask_both("SCRIPT", "LOAD", script->source);
+        break;
+    case 7:
+        ask_both("PING");
+        break;
+    case 8:
+        ask_both("SET", key, "plain");
+        break;
+    case 9:
+        ask_both("SET", key, "t", "NX", "PX", "0");
+        break;
+    case 10:
+        ask_both("SET", key, "t", "PX", "-5");
+        break;
+    case 11:
+        ask_both("SET", key, "t", "PX", "soon");
+        break;
+    case 12:
+        ask_both("SET", key, "t", "EVER");
+        break;
+    case 13:
+        ask_both("EVALSHA", "0123456789012345678901234567890123456789", "1", key);
+        break;
+    case 14:
+        ask_both("PEXPIRE", key, "0");
+        break;
+    default:
+        if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30))
+            ask_both("FLUSHALL");
+        else if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30))
+            let_expire(key);
+    }
+}
+
+static void ask_stream(unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        if (sim_random_percent(&rng, 60))
+            ask_operation();
+        else
+            ask_other();
+    }
+}
+
+static void expect(const char *answer, const char *wanted) {
+    assert_string_equal(answer, wanted);
+}
+
+static void test_commands(void **state) {
+    (void)state;
+    ask_stream(COMMANDS);
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    ask_stream(50);
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "maxmemory", "1"), "OK");
+    fake.mode = FAKE_OOM;
+    ask_stream(500);
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "maxmemory", "0"), "OK");
+    fake.mode = FAKE_NORMAL;
+    ask_stream(50);
+}
+
+static void test_replica(void **state) {
+    (void)state;
+    ask_stream(50);
+    /* Of a primary that is not there: it keeps and serves what it has. */
+    expect(server_ask(&servers.at[0], "REPLICAOF", "127.0.0.1", "1"), "OK");
+    fake.mode = FAKE_READONLY;
+    ask_stream(500);
+    expect(server_ask(&servers.at[0], "REPLICAOF", "NO", "ONE"), "OK");
+    fake.mode = FAKE_NORMAL;
+    ask_stream(50);
+}
+
+static bool poll_info(const char *wanted) {
+    int64_t deadline = clock_ms() + WAIT_MS;
+    do {
+        if (strstr(server_ask(&servers.at[0], "INFO", "persistence"), wanted) != NULL)
+            return true;
+    } while (clock_ms() < deadline);
+    return false;
+}
+
+static void test_cannot_persist(void **state) {
+    (void)state;
+    char directory[256];
+    const char *answer = server_ask(&servers.at[0], "CONFIG", "GET", "dir");
+    const char *line = strchr(answer, '\n');
+    assert_non_null(line);
+    snprintf(directory, sizeof directory, "%.*s", (int)strcspn(line + 1, "\n"), line + 1);
+    ask_stream(50);
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "save", "3600 1"), "OK");
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "dir", "/proc"), "OK");
+    (void)server_ask(&servers.at[0], "BGSAVE");
+    assert_true(poll_info("rdb_last_bgsave_status:err"));
+    fake.mode = FAKE_MISCONF;
+    ask_stream(500);
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "save", ""), "OK");
+    expect(server_ask(&servers.at[0], "CONFIG", "SET", "dir", directory), "OK");
+    fake.mode = FAKE_NORMAL;
+    ask_stream(50);
+}
+
+/* A reload that takes some seconds and serves other connections between keys. */
+static void test_loading(void **state) {
+    (void)state;
+    struct server *server = &servers.at[0];
+    struct raw reloading;
+    char value[2048], name[16];
+    memset(value, 'x', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    for (int i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "fill%d", i);
+        expect(server_ask(server, "SET", name, value), "OK");
+    }
+    expect(server_ask(server, "CONFIG", "SET", "loading-process-events-interval-bytes", "1024"), "OK");
+    expect(server_ask(server, "CONFIG", "SET", "key-load-delay", "100000"), "OK");
+    assert_true(raw_open_tcp(&reloading, "127.0.0.1", server->port));
+    assert_true(raw_send(&reloading, "DEBUG", "RELOAD"));
+    int64_t deadline = clock_ms() + WAIT_MS;
+    while (strncmp(server_ask(server, "PING"), "-LOADING", 8) != 0)
+        assert_true(clock_ms() < deadline);
+    fake.mode = FAKE_LOADING;
+    const struct redlock_script *release = redlock_script_get(REDLOCK_SCRIPT_RELEASE);
+    ask_both("SET", "r1", "t", "NX", "PX", "400000");
+    ask_both("EVALSHA", release->sha1, "1", "r1", "t");
+    ask_both("EVAL", release->source, "1", "r1", "t");
+    ask_both("GET", "r1");
+    ask_both("PING");
+    reloading.timeout_ms = WAIT_MS;
+    expect(raw_read(&reloading), "OK");
+    raw_close(&reloading);
+    fake.mode = FAKE_NORMAL;
+    expect(server_ask(server, "CONFIG", "SET", "key-load-delay", "0"), "OK");
+    ask_stream(20);
+}
+
+static int begin(void **state) {
+    (void)state;
+    static const struct server_options options = {.config = "enable-protected-configs yes\nenable-debug-command yes\n"};
+    servers_start(&servers, 1, &options);
+    return 0;
+}
+
+static int reset(void **state) {
+    (void)state;
+    servers_reset(&servers);
+    (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
+    memset(&fake, 0, sizeof fake);
+    rng.state = SEED;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    servers_stop(&servers);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_commands, reset), cmocka_unit_test_setup(test_out_of_memory, reset),
+        cmocka_unit_test_setup(test_replica, reset),  cmocka_unit_test_setup(test_cannot_persist, reset),
+        cmocka_unit_test_setup(test_loading, reset),
+    };
+    return cmocka_run_group_tests_name("the fake node against a real server", tests, begin, end);
+}
