@@ -2,7 +2,7 @@
 # Shows what redlock does on five redis-servers of its own, in under half a minute. Installs what is missing and builds.
 set -uo pipefail
 
-# shellcheck source=lib.sh
+# shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # redlock run when the lease is lost: the command is told in time and does not go on, and the status is 76.
 # shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
-# shellcheck source=tool_lib.sh
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 5

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # redlock run at a terminal: the command can read from it, Ctrl-C and Ctrl-Z do what they do without redlock.
 # shellcheck disable=SC2016 # variables of the commands that are run
-# shellcheck source=tool_lib.sh
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 terminal=${TOOL_TERMINAL:?the path of tool_terminal}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tool's help, version, and its answer to every form of bad input: one sentence and 64.
-# shellcheck source=tool_lib.sh
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 t=$REDLOCK_TOOL
