@@ -114,7 +114,8 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
     }
     unsigned quorum = world->profile.nodes / 2 + 1;
     int code = redlock_result_code(result);
-    if (code == REDLOCK_OK && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum)
+    bool needs_quorum = code == REDLOCK_OK && (call->kind != SIM_CALL_CONNECT || world->profile.calm);
+    if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum)
         sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
     if (code == REDLOCK_ERR_NO_QUORUM && call->kind != SIM_CALL_EXTEND && answered >= quorum &&
         call->kind != SIM_CALL_ACQUIRE)
@@ -141,6 +142,22 @@ static bool expected(const struct sim_call *call, int code) {
     }
 }
 
+/* It fits, is terminated, and says how long it would be. */
+static void check_message(struct sim_world *world, const redlock_result *result) {
+    char message[1024];
+    size_t size = 1 + sim_random_below(&world->random, sizeof message);
+    if (!sim_random_percent(&world->random, 3))
+        return;
+    memset(message, 'x', sizeof message);
+    size_t length = redlock_result_message(result, message, size);
+    if (strnlen(message, size) != (length < size ? length : size - 1))
+        sim_violation(world, "result", "a message of %zu bytes in %zu: '%.*s'", length, size, (int)size, message);
+    redlock_result *copy = redlock_result_copy(result);
+    if (copy == NULL || redlock_result_code(copy) != redlock_result_code(result))
+        sim_violation(world, "result", "a copy differs");
+    redlock_result_free(copy);
+}
+
 void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     struct sim_client *client = call->client;
     struct sim_world *world = client->world;
@@ -154,8 +171,14 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     if (call->cancelled && code == REDLOCK_OK)
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
     check_votes(call, result);
+    check_message(world, result);
     int64_t took =
         client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);
+    /* One node that hangs changes neither the result nor the latency that the others can decide (R7). */
+    bool quick = redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
+    if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * world->profile.delay_max_ns + SIM_MS)
+        sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",
+                      client->index, (double)took / 1e6);
     if (call->within_ns != SIM_NEVER && took > call->within_ns + call->within_ns / 50 + SLACK_NS)
         sim_violation(world, "deadline", "a request of client %u took %.3f ms, pauses aside; %.3f were allowed",
                       client->index, (double)took / 1e6, (double)call->within_ns / 1e6);
@@ -168,6 +191,19 @@ void sim_check_lost(const struct sim_lease *lease) {
     if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient)
         sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
                       sim_resource_name(lease->resource), lease->token);
+}
+
+/* Nobody asks for anything, nobody holds anything, every release is paid: the gauges must say so. */
+void sim_check_idle(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    redlock_statistics now = {.size = sizeof now};
+    redlock_manager_statistics(client->manager, &now);
+    if (now.requests_pending != 0 || now.leases_held != 0 || now.releases_owed != 0)
+        sim_violation(world, "gauges", "idle client %u has %llu requests, %llu leases, %llu owed releases",
+                      client->index, (unsigned long long)now.requests_pending, (unsigned long long)now.leases_held,
+                      (unsigned long long)now.releases_owed);
+    if (now.acquires != now.acquired + now.contended + now.no_quorum + now.too_slow + now.cancelled)
+        sim_violation(world, "gauges", "the ends of client %u's acquires do not add up", client->index);
 }
 
 /* close() waits a bounded time for its releases; and every request has been answered by then. */

@@ -66,6 +66,14 @@ static void end_entries(struct sim_client *client, unsigned node) {
 static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node) {
     struct sim_link *link = &client->links[node];
     bool first = !link->settled;
+    /* Where the old connection cannot be killed, its bytes may be held up anywhere on their way (TCP does not
+     * forbid it), and overtaken by those of the next connection. */
+    if (!world->profile.may_kill && sim_random_percent(&world->random, 50)) {
+        int64_t *late_ns = &world->nodes[node].late_ns[client->index];
+        int64_t until =
+            world->now_ns + sim_random_between(&world->random, 0, 10 * world->profile.node_timeout_ms) * SIM_MS;
+        *late_ns = until > *late_ns ? until : *late_ns;
+    }
     link->settled = true;
     link->state = SIM_LINK_DOWN;
     link->gen++;

@@ -183,7 +183,7 @@ int64_t sim_faults_heal(struct sim_world *world) {
         for (unsigned k = 0; k < world->profile.clients; k++) {
             const struct sim_link *link = &world->clients[k].links[i];
             healed = later(healed, later(later(link->up_cut_ns, link->down_cut_ns), later(link->up_ns, link->down_ns)));
-            healed = later(healed, link->blocked_ns);
+            healed = later(healed, later(link->blocked_ns, node->late_ns[k]));
         }
     }
     for (unsigned k = 0; k < world->profile.clients; k++)

@@ -38,8 +38,9 @@ void sim_heal_event(struct sim_world *world) {
     }
     SIM_TRACE(world, "all faults are healed");
     /* Where nothing ever failed, nothing needs a second try. */
-    int64_t settle = world->profile.calm ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
-                                         : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
+    int64_t settle = world->profile.calm && !world->profile.one_hung
+                         ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
+                         : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
     sim_push(world, world->now_ns + settle, (struct sim_event){.kind = SIM_LEFTOVER});
 }
 
@@ -77,6 +78,9 @@ void sim_leftover_event(struct sim_world *world) {
                               key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
         }
     }
+    for (unsigned i = 0; i < world->profile.clients; i++)
+        if (world->clients[i].manager != NULL && !world->clients[i].closing)
+            sim_check_idle(&world->clients[i]);
     world->phase = SIM_PROBING;
     sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
 }

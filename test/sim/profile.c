@@ -47,6 +47,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
     if (world->control == SIM_CONTROL_MEMORYLESS)
         profile->calm = false;
+    profile->one_hung = profile->calm && profile->nodes >= 3 && sim_random_percent(random, 40);
     if (profile->calm)
         return;
     profile->leaps = sim_random_percent(random, 50);

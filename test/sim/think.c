@@ -19,6 +19,8 @@ static void act_idle(struct sim_client *client, unsigned slot) {
         sim_user_acquire(client, slot, pick_resource(world), false);
     } else if (dice < 90) {
         sim_user_inspect(client, pick_resource(world));
+    } else if (dice < 92) {
+        sim_user_connect(client);
     } else if (dice < 97) {
         struct sim_lease *lease = pick_lease(world);
         if (lease != NULL)
@@ -78,6 +80,16 @@ static void crash(struct sim_client *client) {
     client->manager = NULL;
 }
 
+/* Just after having begun something, and perhaps just before a pause. */
+static void leave(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    for (unsigned i = sim_random_below(&world->random, 4); i > 0; i--)
+        sim_user_act(client, sim_random_below(&world->random, world->profile.slots));
+    sim_user_close(client);
+    if (!world->profile.calm && sim_random_percent(&world->random, 30))
+        sim_client_pause(client, sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms) * SIM_MS);
+}
+
 static bool others_stay(const struct sim_client *client) {
     const struct sim_world *world = client->world;
     for (unsigned i = 0; i < world->profile.clients; i++)
@@ -92,10 +104,10 @@ void sim_user_event(struct sim_world *world, const struct sim_event *event) {
     if (client->manager == NULL || client->closing || world->phase != SIM_ACTIVE)
         return;
     sim_client_enter(client);
-    if (!sim_random_permille(&world->random, 4) || !others_stay(client))
+    if (!sim_random_permille(&world->random, 12) || !others_stay(client))
         sim_user_act(client, event->entry);
-    else if (sim_random_percent(&world->random, 50))
-        sim_user_close(client);
+    else if (sim_random_percent(&world->random, 75))
+        leave(client);
     else
         crash(client);
     sim_client_leave(client);

@@ -3,7 +3,7 @@
 
 static void told(struct sim_call *call, const redlock_result *result) {
     struct sim_world *world = call->client->world;
-    static const char *const names[] = {"acquire", "extend", "release", "inspect"};
+    static const char *const names[] = {"acquire", "extend", "release", "inspect", "connect"};
     SIM_TRACE(world, "client %u: %s of '%s' is %s", call->client->index, names[call->kind],
               sim_resource_name(call->resource), redlock_error_name(redlock_result_code(result)));
     sim_check_call_done(call, result);

@@ -234,6 +234,20 @@ void sim_user_inspect(struct sim_client *client, unsigned resource) {
         client->world->call_count--;
 }
 
+void sim_user_connect(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    struct sim_call *call = sim_call_new(client, SIM_CALL_CONNECT);
+    if (call == NULL)
+        return;
+    int64_t timeout_ms = sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms);
+    call->within_ns = timeout_ms * SIM_MS;
+    sim_api_enter(client);
+    int code = redlock_manager_connect(client->manager, timeout_ms, sim_told_inspected, call);
+    sim_api_leave(client);
+    if (code != REDLOCK_OK)
+        sim_violation(world, "refused", "redlock_manager_connect() returned %s", redlock_error_name(code));
+}
+
 static void drained(redlock_manager *manager, void *ctx) {
     struct sim_client *client = ctx;
     SIM_TRACE(client->world, "client %u is closed", client->index);

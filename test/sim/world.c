@@ -112,6 +112,8 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
         struct sim_node *node = &world->nodes[event->node];
         const struct sim_link *link = &client->links[event->node];
         int64_t until = node->hung_until_ns > link->up_cut_ns ? node->hung_until_ns : link->up_cut_ns;
+        if (event->gen != link->gen && node->late_ns[event->client] > until)
+            until = node->late_ns[event->client];
         if (until <= world->now_ns)
             return false;
         /* RST at our end: what the network did not carry yet it never will (R9), where all goes well. */
@@ -211,8 +213,10 @@ static void begin(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     SIM_TRACE(world, "seed %llu: %u nodes, %u clients, %u resources%s; node timeout %lld ms, ttl %lld to %lld ms",
               (unsigned long long)world->seed, profile->nodes, profile->clients, profile->resources,
-              profile->calm ? ", calm" : "", (long long)profile->node_timeout_ms, (long long)profile->ttl_min_ms,
-              (long long)profile->ttl_max_ms);
+              profile->one_hung ? ", node 0 hangs"
+              : profile->calm   ? ", calm"
+                                : "",
+              (long long)profile->node_timeout_ms, (long long)profile->ttl_min_ms, (long long)profile->ttl_max_ms);
     for (unsigned i = 0; i < profile->nodes; i++) {
         struct sim_node *node = &world->nodes[i];
         memset(node, 0, sizeof *node);
@@ -228,6 +232,8 @@ static void begin(struct sim_world *world) {
             sim_push(world, sim_random_between(&world->random, 0, profile->user_gap_ns),
                      (struct sim_event){.kind = SIM_USER, .client = (uint8_t)i, .entry = slot});
     }
+    if (profile->one_hung)
+        world->nodes[0].hung_until_ns = profile->active_ns;
     if (profile->faults != 0)
         sim_push(world, sim_random_between(&world->random, 0, profile->fault_gap_ns),
                  (struct sim_event){.kind = SIM_FAULT});

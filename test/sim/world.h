@@ -98,6 +98,7 @@ struct sim_node {
     bool down;
     int64_t down_until_ns;
     int64_t hung_until_ns;
+    int64_t late_ns[SIM_CLIENTS_MAX];     /* bytes of connections that were given up come no sooner */
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
 };
 
@@ -119,7 +120,7 @@ struct sim_lease {
     char token[SIM_TOKEN_SIZE + 1];
 };
 
-enum sim_call_kind { SIM_CALL_ACQUIRE, SIM_CALL_EXTEND, SIM_CALL_RELEASE, SIM_CALL_INSPECT };
+enum sim_call_kind { SIM_CALL_ACQUIRE, SIM_CALL_EXTEND, SIM_CALL_RELEASE, SIM_CALL_INSPECT, SIM_CALL_CONNECT };
 
 /* One accepted request of a user. */
 struct sim_call {
@@ -166,6 +167,7 @@ struct sim_client {
 struct sim_profile {
     unsigned nodes, clients, resources, slots;
     bool calm;        /* no faults, no pauses, delays far below timeouts */
+    bool one_hung;    /* calm but for node 0, which hangs all the time */
     bool leaps;       /* pauses inside env calls */
     bool may_kill;    /* CLIENT KILL ID is permitted (R9) */
     bool auto_extend; /* users like it */
@@ -279,6 +281,7 @@ void sim_user_release(struct sim_lease *lease);
 void sim_user_forget(struct sim_lease *lease);
 void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned slot);
 void sim_user_cancel(struct sim_call *call);
+void sim_user_connect(struct sim_client *client);
 void sim_user_inspect(struct sim_client *client, unsigned resource);
 void sim_user_close(struct sim_client *client);
 struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind);
@@ -313,6 +316,7 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
 void sim_check(struct sim_world *world);
 void sim_check_call_done(struct sim_call *call, const redlock_result *result);
 void sim_check_lost(const struct sim_lease *lease);
+void sim_check_idle(struct sim_client *client);
 void sim_check_closed(const struct sim_client *client);
 void sim_check_end(struct sim_world *world);
 
