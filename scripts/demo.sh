@@ -42,12 +42,15 @@ done
 
 folder=
 pids=() ports=() # of our nodes; a pid is empty while its node is dead
+started= # the last node's pid, until it is in pids
 runner= # the pid of a tool in the background
 resource=nightly-backup
 token=
 
 clean_up() {
     local pid try
+    # What was just started is not in pids yet, and perhaps not even in started.
+    mapfile -t -O "${#pids[@]}" pids <<<"$started"$'\n'"$(jobs -p)"
     for pid in "${pids[@]}" $runner; do
         if [[ -n $pid ]]; then
             kill -CONT "$pid" 2>/dev/null
@@ -123,6 +126,7 @@ start_five() {
         port=$((10000 + RANDOM % 20000))
         if start_node "$port"; then
             pids+=("$started")
+            started=
             ports+=("$port")
         fi
     done
@@ -173,6 +177,7 @@ lose_nodes() {
     for i in 1 3 4; do
         start_node "${ports[$i]}" || redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
         pids[i]=$started
+        started=
     done
     show 0 '5 of 5 nodes ready' status
 }

@@ -7,6 +7,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-tool.XXXXXX")
 ports=()   # of the nodes, in order
 pids=()    # likewise; empty once killed
 nodes=     # as -n takes them
+started=   # the last server's pid
 failures=0
 checks=0
 status=0   # of the last command under `expect`, with what it wrote:
@@ -16,7 +17,7 @@ err=$work/err
 # Ends everything that this test started, by pid.
 clean_up() {
     local pid
-    for pid in "${pids[@]}" $(jobs -p); do
+    for pid in "${pids[@]}" "$started" $(jobs -p); do
         if [[ -n $pid ]]; then
             kill -CONT "$pid" 2>/dev/null
             kill -KILL "$pid" 2>/dev/null
