@@ -6,7 +6,7 @@
 #include "world.h"
 
 #define HOSTILE_TIMEOUT_MS 250
-#define MEMORY_GROWTH_KIB  (128 * 1024)
+#define MEMORY_GROWTH_KIB  (512 * 1024) /* the gigabyte bulk would show; ASan keeps 256 MiB of what was freed */
 
 struct hostile_case {
     const char *name;
@@ -66,13 +66,21 @@ static const struct hostile_case cases[] = {
 };
 /* clang-format on */
 
+/* Never a whole reply, and no error either: only a timeout ends the wait for these. */
+static bool is_silent(const struct hostile_case *hostile) {
+    return !hostile->script.for_ever && hostile->script.end == FAKE_KEEP_OPEN &&
+           (!hostile->script.bytes || strcmp(hostile->script.bytes, "+O") == 0);
+}
+
 static long peak_memory_kib(void) {
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
     return usage.ru_maxrss;
 }
 
-static redlock_manager *among(size_t hostile, const struct fake_script *script, struct fake_server **fakes) {
+/* `hostile` of five nodes are. Does not wait for connections: a silent handshake would take its whole timeout. */
+static redlock_manager *among(size_t hostile, const struct fake_script *script, struct fake_server **fakes,
+                              int64_t timeout_ms) {
     const char *uris[5];
     for (size_t i = 0; i < 5; i++) {
         if (i < hostile)
@@ -83,9 +91,13 @@ static redlock_manager *among(size_t hostile, const struct fake_script *script, 
     redlock_manager_options_default(&options);
     options.nodes = uris;
     options.node_count = 5;
-    options.node_timeout_ms = HOSTILE_TIMEOUT_MS;
-    options.connect_timeout_ms = HOSTILE_TIMEOUT_MS;
-    return world_manager_with(&options);
+    options.node_timeout_ms = options.connect_timeout_ms = timeout_ms;
+    return world_manager_at_once(&options);
+}
+
+static bool both_have_answered(void *data) {
+    struct fake_server **fakes = data;
+    return fake_server_hostile_answers(fakes[0]) > 0 && fake_server_hostile_answers(fakes[1]) > 0;
 }
 
 static void no_vote_of_a_hostile_node_counts(const struct outcome *outcome, size_t hostile, const char *name) {
@@ -101,7 +113,7 @@ static void no_vote_of_a_hostile_node_counts(const struct outcome *outcome, size
 static void try_two(const struct hostile_case *hostile, const struct fake_script *script) {
     struct fake_server *fakes[5];
     struct outcome outcome = {0};
-    redlock_manager *manager = among(2, script, fakes);
+    redlock_manager *manager = among(2, script, fakes, is_silent(hostile) ? 1000 : PATIENT_MS);
     for (int i = 0; i < 2; i++) {
         if (drive_acquire(world_loop, manager, "prey", NULL, &outcome) != REDLOCK_OK)
             fail_msg("%s: acquire: %s", hostile->name, outcome.message);
@@ -114,9 +126,12 @@ static void try_two(const struct hostile_case *hostile, const struct fake_script
             fail_msg("%s: release: %s", hostile->name, outcome.message);
         no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
     }
-    if (drive_inspect(world_loop, manager, "prey", &outcome) != REDLOCK_OK)
+    assert_true(drive_until(world_loop, both_have_answered, fakes, DRIVE_TIMEOUT_MS));
+    drive_for(world_loop, 5);
+    if (!is_silent(hostile) && drive_inspect(world_loop, manager, "prey", &outcome) != REDLOCK_OK)
         fail_msg("%s: inspect: %s", hostile->name, outcome.message);
-    no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+    if (!is_silent(hostile))
+        no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
     world_close(manager);
     outcome_clear(&outcome);
     for (size_t i = 0; i < 2; i++) {
@@ -129,7 +144,7 @@ static void try_two(const struct hostile_case *hostile, const struct fake_script
 static void try_three(const struct hostile_case *hostile, const struct fake_script *script) {
     struct fake_server *fakes[5];
     struct outcome outcome = {0};
-    redlock_manager *manager = among(3, script, fakes);
+    redlock_manager *manager = among(3, script, fakes, HOSTILE_TIMEOUT_MS);
     int code = drive_acquire(world_loop, manager, "prey", NULL, &outcome);
     if (code != REDLOCK_ERR_NO_QUORUM && code != REDLOCK_ERR_CONTENDED)
         fail_msg("%s: acquire: %s", hostile->name, outcome.message);

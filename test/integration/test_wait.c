@@ -94,6 +94,24 @@ static void waits_for_ever_until_cancelled(void **state) {
     assert_int_equal(waiter->runs, 1);
 }
 
+/* The nodes answer at once, but the program that runs the loop has other work for longer than the node timeout. */
+static void a_late_loop_does_not_make_answers_late(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(300);
+    struct outcome *outcome = world_outcome();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(redlock_acquire(manager, "slow-host", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
+        ev_run(world_loop, EVRUN_NOWAIT);
+        support_pause_ms(900);
+        assert_true(outcome_wait(world_loop, outcome));
+        if (outcome->code != REDLOCK_OK)
+            fail_msg("%s", outcome->message);
+        redlock_lease *lease = outcome->lease;
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        outcome_clear(outcome);
+    }
+}
+
 #define CROWD 12
 
 struct crowd {
@@ -142,6 +160,7 @@ int main(void) {
         world_test(a_wait_ends_at_its_deadline_when_every_node_hangs),
         world_test(waits_for_nodes_that_are_down),
         world_test(waits_for_ever_until_cancelled),
+        world_test(a_late_loop_does_not_make_answers_late),
         world_test(contending_managers_are_all_served_one_at_a_time),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);

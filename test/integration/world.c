@@ -85,7 +85,7 @@ int world_teardown(void **state) {
     return result;
 }
 
-redlock_manager *world_manager_with(redlock_manager_options *options) {
+redlock_manager *world_manager_at_once(redlock_manager_options *options) {
     char error[256] = "";
     size_t index = 0;
     while (index < manager_count && managers[index])
@@ -99,10 +99,15 @@ redlock_manager *world_manager_with(redlock_manager_options *options) {
     }
     if (redlock_manager_create(world_loop, options, &managers[index], error, sizeof error) != REDLOCK_OK)
         fail_msg("redlock_manager_create: %s", error);
-    struct outcome connected = {0};
-    drive_connect(world_loop, managers[index], &connected);
-    outcome_clear(&connected);
     return managers[index];
+}
+
+redlock_manager *world_manager_with(redlock_manager_options *options) {
+    redlock_manager *manager = world_manager_at_once(options);
+    struct outcome connected = {0};
+    drive_connect(world_loop, manager, &connected);
+    outcome_clear(&connected);
+    return manager;
 }
 
 redlock_manager *world_manager(const char *const *uris, size_t count, int64_t node_timeout_ms) {

@@ -45,6 +45,8 @@ int world_teardown(void **state);
 redlock_manager *world_manager(const char *const *uris, size_t count, int64_t node_timeout_ms);
 /* The same with options of one's own (on_log is set to world_log where it is NULL). */
 redlock_manager *world_manager_with(redlock_manager_options *options);
+/* The same, without waiting for connections. */
+redlock_manager *world_manager_at_once(redlock_manager_options *options);
 /* One over all of world_servers. */
 redlock_manager *world_manager_all(int64_t node_timeout_ms);
 /* Closes it in a test and waits for it. */

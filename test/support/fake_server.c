@@ -15,6 +15,8 @@
 
 #include "support.h"
 
+#define FLOOD_SIZE 32768 /* and so many bytes each millisecond */
+
 struct fake_server {
     pthread_t thread;
     struct fake_script script;
@@ -134,15 +136,20 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
 
 static bool be_hostile(struct conversation *talk) {
     const struct fake_script *script = &talk->fake->script;
-    static const char filler[] =
-        "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
     atomic_fetch_add(&talk->fake->hostile_answers, 1);
     if (script->bytes && !say(talk, script->bytes, script->size))
         return false;
-    while (script->for_ever)
-        if (!say(talk, script->tail ? script->tail : filler, script->tail ? script->tail_size : sizeof filler - 1))
-            return false;
-    return script->end == FAKE_KEEP_OPEN;
+    if (!script->for_ever)
+        return script->end == FAKE_KEEP_OPEN;
+    char chunk[FLOOD_SIZE];
+    memset(chunk, 'x', sizeof chunk);
+    size_t used = sizeof chunk;
+    if (script->tail)
+        for (used = 0; used + script->tail_size <= sizeof chunk; used += script->tail_size)
+            memcpy(chunk + used, script->tail, script->tail_size);
+    while (say(talk, chunk, used))
+        support_pause_ms(1); /* fast enough to hurt, and the tests keep some of the machine */
+    return false;
 }
 
 static void converse(struct conversation *talk) {

@@ -19,7 +19,7 @@ struct fake_script {
     const char *bytes;        /* NULL: says nothing */
     size_t size;
     bool for_ever;    /* goes on saying `tail` after `bytes` until the client closes */
-    const char *tail; /* NULL with for_ever: 4096 times 'x' */
+    const char *tail; /* NULL with for_ever: 'x' */
     size_t tail_size;
     enum fake_end end; /* then */
 };

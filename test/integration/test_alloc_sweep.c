@@ -1,0 +1,255 @@
+/*
+ * Fails each allocation in turn, of the library and of hiredis, through create, connect, acquire, extend, inspect, adopt,
+ * wait, cancel, release and close against real servers: an error each time or success, every completion exactly once,
+ * nothing leaked, no crash. Linked statically with --wrap; libev is left out, for it aborts by design.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+#define REQUESTS   9     /* in a whole cycle */
+#define LIVE_SLOTS 65536 /* a power of two */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *old);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t size);
+void __wrap_free(void *old);
+
+static struct sweep {
+    bool armed;        /* allocations are counted, and may fail */
+    long count;        /* since armed */
+    long first, fails; /* those numbered first to first + fails - 1 fail */
+    long failed;       /* how many did */
+    size_t live;
+    uintptr_t slots[LIVE_SLOTS];
+} sweep;
+
+static size_t slot_of(uintptr_t address) {
+    size_t slot = (address >> 4) * 2654435761U & (LIVE_SLOTS - 1);
+    while (sweep.slots[slot] && sweep.slots[slot] != address)
+        slot = (slot + 1) & (LIVE_SLOTS - 1);
+    return slot;
+}
+
+static void *remember(void *memory) {
+    if (memory && sweep.armed) {
+        if (++sweep.live > LIVE_SLOTS / 2)
+            abort();
+        sweep.slots[slot_of((uintptr_t)memory)] = (uintptr_t)memory;
+    }
+    return memory;
+}
+
+static void forget(uintptr_t address) {
+    size_t slot = slot_of(address);
+    if (!address || !sweep.slots[slot])
+        return;
+    sweep.live--;
+    sweep.slots[slot] = 0;
+    /* Close the gap: what follows may have been pushed past it. */
+    for (size_t next = (slot + 1) & (LIVE_SLOTS - 1); sweep.slots[next]; next = (next + 1) & (LIVE_SLOTS - 1)) {
+        uintptr_t moved = sweep.slots[next];
+        sweep.slots[next] = 0;
+        sweep.slots[slot_of(moved)] = moved;
+    }
+}
+
+static bool fails_now(void) {
+    if (!sweep.armed)
+        return false;
+    long number = ++sweep.count;
+    bool fails = number >= sweep.first && number - sweep.first < sweep.fails;
+    sweep.failed += fails;
+    return fails;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails_now() ? NULL : remember(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails_now() ? NULL : remember(__real_calloc(count, size));
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    if (fails_now())
+        return NULL;
+    uintptr_t address = (uintptr_t)old;
+    void *memory = __real_realloc(old, size);
+    if (memory) {
+        forget(address);
+        remember(memory);
+    }
+    return memory;
+}
+
+char *__wrap_strndup(const char *text, size_t size) {
+    size_t length = strnlen(text, size);
+    char *copy = __wrap_malloc(length + 1);
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
+char *__wrap_strdup(const char *text) {
+    return __wrap_strndup(text, strlen(text));
+}
+
+void __wrap_free(void *old) {
+    forget((uintptr_t)old);
+    __real_free(old);
+}
+
+/* What a cycle has asked for and what came of it. */
+struct cycle {
+    int accepted, completed, wrong, closed;
+    int last_code;
+    redlock_lease *lease;
+};
+
+static void on_done(const redlock_result *result, void *data) {
+    struct cycle *cycle = data;
+    char message[1024];
+    cycle->completed++;
+    cycle->last_code = redlock_result_code(result);
+    cycle->lease = redlock_result_lease(result);
+    if (redlock_result_message(result, message, sizeof message) == 0)
+        cycle->wrong++;
+    redlock_result *copy = redlock_result_copy(result);
+    if (copy && redlock_result_code(copy) != cycle->last_code)
+        cycle->wrong++;
+    redlock_result_free(copy);
+}
+
+static void on_closed(void *data) {
+    ((struct cycle *)data)->closed++;
+}
+
+static bool all_completed(void *data) {
+    const struct cycle *cycle = data;
+    return cycle->completed >= cycle->accepted;
+}
+
+static bool is_closed(void *data) {
+    return ((struct cycle *)data)->closed > 0;
+}
+
+/* Whatever a call says, it says it cleanly; true if it was accepted, and then it has completed. */
+static bool settle(struct cycle *cycle, int code) {
+    if (code == REDLOCK_OK) {
+        cycle->accepted++;
+        assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
+    } else {
+        assert_true(code == REDLOCK_ERR_NO_MEMORY || code == REDLOCK_ERR_LOST || code == REDLOCK_ERR_LIMIT);
+    }
+    return code == REDLOCK_OK;
+}
+
+static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    if (!settle(cycle, redlock_acquire(manager, "first", &options, NULL, on_done, cycle)) ||
+        cycle->last_code != REDLOCK_OK)
+        return;
+    redlock_lease *lease = cycle->lease, *adopted = NULL;
+    settle(cycle, redlock_extend(lease, 50000, on_done, cycle));
+    if (redlock_adopt(manager, "first", redlock_lease_token(lease), NULL, &adopted) == REDLOCK_OK) {
+        settle(cycle, redlock_extend(adopted, 40000, on_done, cycle));
+        redlock_lease_forget(adopted);
+    }
+    options = world_acquire_options(60000, 10000);
+    redlock_request *request = NULL;
+    if (redlock_acquire(manager, "first", &options, &request, on_done, cycle) == REDLOCK_OK) {
+        cycle->accepted++;
+        drive_for(world_loop, 5);
+        if (cycle->completed < cycle->accepted)
+            redlock_request_cancel(request);
+        assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
+    }
+    cycle->accepted++;
+    assert_int_equal(redlock_release(lease, on_done, cycle), REDLOCK_OK); /* a release needs no memory to be accepted */
+    assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
+}
+
+static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
+    redlock_manager_options options;
+    redlock_manager *manager = NULL;
+    char error[256] = "";
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.key_prefix = "sweep:";
+    options.client_name = "sweep";
+    options.node_timeout_ms = node_timeout_ms;
+    int code = redlock_manager_create(world_loop, &options, &manager, error, sizeof error);
+    if (code != REDLOCK_OK) {
+        assert_true(code == REDLOCK_ERR_NO_MEMORY);
+        assert_true(strlen(error) > 5);
+        return;
+    }
+    settle(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
+    use_a_lease(manager, cycle);
+    settle(cycle, redlock_inspect(manager, "first", on_done, cycle));
+    redlock_acquire_options held = world_acquire_options(60000, 0);
+    settle(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle)); /* released by close */
+    if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK)
+        cycle->accepted++;
+    assert_int_equal(redlock_manager_close(manager, on_closed, cycle), REDLOCK_OK);
+    assert_true(drive_until(world_loop, is_closed, cycle, DRIVE_TIMEOUT_MS));
+    assert_int_equal(cycle->closed, 1);
+}
+
+/* Returns whether an allocation failed in it. */
+static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
+    struct cycle cycle = {0};
+    for (size_t i = 0; i < world_servers.count; i++)
+        server_ask(&world_servers.at[i], "FLUSHALL");
+    size_t live_before = sweep.live;
+    sweep.first = first;
+    sweep.fails = fails;
+    sweep.count = sweep.failed = 0;
+    sweep.armed = true;
+    use_a_manager(&cycle, node_timeout_ms);
+    sweep.armed = false;
+    if (sweep.live != live_before || cycle.completed != cycle.accepted || cycle.wrong)
+        fail_msg("failing %ld from %ld on: %zu allocations left, %d of %d completed, %d wrong", fails, first,
+                 sweep.live - live_before, cycle.completed, cycle.accepted, cycle.wrong);
+    if (sweep.failed == 0)
+        assert_int_equal(cycle.accepted, REQUESTS); /* without a failure nothing was refused */
+    return sweep.failed > 0;
+}
+
+static void each_allocation_fails_in_turn(void **state) {
+    (void)state;
+    long allocations = 1;
+    run_cycle(1, 0, PATIENT_MS); /* the loop's own first allocations, and proof that all is well without failures */
+    assert_true(sweep.count > 20);
+    while (run_cycle(allocations, 1, PATIENT_MS))
+        allocations++;
+    assert_true(allocations > 20);
+    print_message("%ld allocations failed in turn\n", allocations - 1);
+}
+
+static void memory_runs_out_for_a_while_or_for_good(void **state) {
+    (void)state;
+    for (long fails = 3; fails <= 300000; fails *= 100)
+        for (long first = 1; run_cycle(first, fails, 150); first += 1 + first / 8) {
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(each_allocation_fails_in_turn),
+        world_test(memory_runs_out_for_a_while_or_for_good),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
