@@ -141,9 +141,8 @@ part_clang() {
 
 part_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
-    export REDLOCK_SIM_SCHEDULES=10000
     build asan --preset asan && run_tests asan asan -LE lint
-    unset ASAN_OPTIONS UBSAN_OPTIONS REDLOCK_SIM_SCHEDULES
+    unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 
 part_tsan() {
