@@ -261,7 +261,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
 static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE ||
                         (lease->core.operation == REDLOCK_OP_EXTEND && lease->core.state == REDLOCK_LEASE_EXTENDING);
-    if (!wanted) {
+    if (!wanted || !redlock_manager_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
     struct redlock_message message = message_of(lease);
@@ -305,6 +305,13 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = now_ns});
     free_if_over(lease);
+}
+
+void redlock_lease_abort(struct redlock_lease *lease) {
+    if (lease->release_pending && !(lease->tell & REDLOCK_TELL_RELEASED)) {
+        lease->released_code = REDLOCK_ERR_CLOSED;
+        queue_to_tell(lease, REDLOCK_TELL_RELEASED);
+    }
 }
 
 void redlock_lease_retire(struct redlock_lease *lease) {

@@ -114,12 +114,17 @@ void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list 
 redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,
                                    struct redlock_message *message) {
     message->owner = owner;
+    owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
     const redlock_nodes taken = nodes ? manager->env.send(manager->env.ctx, nodes, message) : 0;
     assert((taken & ~nodes) == 0);
     const unsigned count = redlock_nodes_count(taken);
     owner->in_flight += count;
     manager->in_flight += count;
     return taken;
+}
+
+bool redlock_manager_may_ask_by_source(const struct redlock_owner *owner, unsigned node) {
+    return (owner->by_source & REDLOCK_NODE(node)) == 0;
 }
 
 /* Nothing is under way that a close should wait for: releases owed by nodes that are down are not. */
@@ -209,6 +214,19 @@ static void due(redlock_manager *manager, struct redlock_owner *owner, int64_t n
     }
 }
 
+/* The time that a close waits for answers is over, or there is nothing to wait for. R14: nobody goes untold. */
+static void end(redlock_manager *manager) {
+    const redlock_manager_drained done = manager->drained;
+    manager->drained = NULL;
+    for (struct redlock_owner *owner = manager->leases.first; owner; owner = owner->next) {
+        redlock_lease_abort((struct redlock_lease *)owner);
+    }
+    while (manager->told_first || redlock_query_to_tell(manager)) {
+        redlock_manager_settle(manager); /* ends: requests are refused by now, and every handle has ended */
+    }
+    done(manager, manager->drained_ctx); /* the manager is gone after this */
+}
+
 void redlock_manager_wake(redlock_manager *manager) {
     manager->armed_ns = REDLOCK_NEVER_NS;
     /* As many as there are now: what becomes due again at once waits for the next turn. */
@@ -222,9 +240,7 @@ void redlock_manager_wake(redlock_manager *manager) {
     }
     redlock_manager_settle(manager);
     if (close_is_due(manager)) {
-        const redlock_manager_drained done = manager->drained;
-        manager->drained = NULL;
-        done(manager, manager->drained_ctx); /* the manager is gone after this */
+        end(manager);
     }
 }
 

@@ -73,7 +73,7 @@ void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size
 
 void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer) {
-    if (answer->no_script) {
+    if (answer->no_script && redlock_manager_may_ask_by_source(&owed->owner, node)) {
         ask(manager, owed, REDLOCK_NODE(node), true);
     } else {
         redlock_debt_vote(&owed->debt, node, answer->vote, redlock_manager_now_ns(manager));

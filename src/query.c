@@ -143,7 +143,8 @@ static void free_if_over(redlock_manager *manager, struct redlock_query *query) 
 void redlock_query_answer(redlock_manager *manager, struct redlock_query *query, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     (void)round; /* a query has one */
-    if (!query->done && answer->no_script && ask(manager, query, REDLOCK_NODE(node), true)) {
+    if (!query->done && answer->no_script && redlock_manager_may_ask_by_source(&query->owner, node) &&
+        ask(manager, query, REDLOCK_NODE(node), true)) {
         return;
     }
     if (!query->done) {

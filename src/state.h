@@ -20,7 +20,8 @@ enum redlock_owner_kind { REDLOCK_OWNER_LEASE, REDLOCK_OWNER_OWED, REDLOCK_OWNER
 struct redlock_owner {
     struct redlock_due due;
     uint8_t kind;
-    uint32_t in_flight; /* answers to come: memory stays until there are none */
+    redlock_nodes by_source; /* asked by source because they did not know the script: not a second time */
+    uint32_t in_flight;      /* answers to come: memory stays until there are none */
     struct redlock_owner *previous, *next;
 };
 
@@ -118,6 +119,8 @@ void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list 
 /* Sends and counts; returns the nodes that took the message. */
 redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,
                                    struct redlock_message *message);
+/* Whether a node that does not know the script may be asked by source: once a request, or a node that always says so would be asked for ever. */
+bool redlock_manager_may_ask_by_source(const struct redlock_owner *owner, unsigned node);
 /* Runs the callbacks that wait, then asks for the next wake-up. At the end of every way in from the env. */
 void redlock_manager_settle(redlock_manager *manager);
 /* Asks for the next wake-up: at the end of every public call. */
@@ -144,6 +147,8 @@ void redlock_lease_free(struct redlock_lease *lease);
 /* --- acquire.c --- */
 /* The manager closes: a pending acquire is CLOSED, a lease is released and its handle ends. */
 void redlock_lease_close(struct redlock_lease *lease);
+/* The manager closes without the answers that a release still waits for: its caller is told CLOSED. */
+void redlock_lease_abort(struct redlock_lease *lease);
 
 /* --- owed.c --- */
 /* Sends releases now and owns them until they are confirmed or over. Without memory the keys live until their ttl

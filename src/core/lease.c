@@ -150,9 +150,9 @@ static void fail_extend(struct redlock_lease_core *lease, int code, int64_t now_
     schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
 }
 
-/* Too few nodes are left that may hold our key: a quorum of ours cannot exist. */
+/* Too few nodes are left that may hold our key (those that were not asked never did): a quorum of ours cannot exist. */
 static bool denied_by_most(const struct redlock_round *votes) {
-    return redlock_nodes_count(votes->all & ~votes->denied) < votes->quorum;
+    return redlock_nodes_count(votes->all & ~(votes->denied | votes->abstained)) < votes->quorum;
 }
 
 /* The deadline has come, of the lease or, where it was never held, of the round. */
@@ -218,16 +218,19 @@ static void on_extend(struct redlock_lease_core *lease, const struct redlock_eve
     actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
 }
 
+/* R15: LOST is said only where it is known; where silent nodes leave it open, every vote is waited for. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    enum redlock_outcome outcome = redlock_round_outcome(&lease->votes);
-    if (outcome == REDLOCK_ROUND_PENDING)
+    const struct redlock_round *votes = &lease->votes;
+    if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON)
+        actions->released_code = REDLOCK_OK;
+    else if (denied_by_most(votes))
+        actions->released_code = REDLOCK_ERR_LOST;
+    else if (redlock_round_pending(votes) == 0)
+        actions->released_code = REDLOCK_ERR_NO_QUORUM;
+    else
         return;
     lease->state = REDLOCK_LEASE_ENDED;
     actions->released = true;
-    if (outcome == REDLOCK_ROUND_WON)
-        actions->released_code = REDLOCK_OK;
-    else
-        actions->released_code = redlock_round_answered(&lease->votes) ? REDLOCK_ERR_LOST : REDLOCK_ERR_NO_QUORUM;
 }
 
 static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {

@@ -28,6 +28,10 @@ static bool is_denied(const struct tally *tally) {
     return 2 * (tally->n - tally->denied) <= tally->n;
 }
 
+static bool is_complete(const struct tally *tally) {
+    return tally->granted + tally->denied + tally->silent == tally->n;
+}
+
 static void check_acquire(const struct life *life, const struct tally *tally) {
     const redlock_nodes not_failed = redlock_nodes_all(tally->n) & ~tally->failed;
     if (tally->decided)
@@ -71,9 +75,9 @@ static void check_release(const struct life *life, const struct tally *tally) {
         life_expect(life, ENDED, NOTHING);
     else if (is_won(tally))
         life_expect(life, ENDED, RELEASED(OK));
-    else if (is_lost(tally) && is_answered(tally))
+    else if (is_denied(tally))
         life_expect(life, ENDED, RELEASED(ERR_LOST));
-    else if (is_lost(tally))
+    else if (is_complete(tally))
         life_expect(life, ENDED, RELEASED(ERR_NO_QUORUM));
     else
         life_expect(life, RELEASING, NOTHING);
@@ -81,7 +85,8 @@ static void check_release(const struct life *life, const struct tally *tally) {
 
 static void play(const struct life *life, struct tally tally, redlock_nodes pending, enum redlock_operation operation) {
     lives += pending == 0;
-    tally.decided = is_won(&tally) || is_lost(&tally);
+    /* A release says LOST only where the votes prove it; else it hears everybody (R15). */
+    tally.decided = is_won(&tally) || (operation == REDLOCK_OP_RELEASE ? is_denied(&tally) : is_lost(&tally));
     for (unsigned node = 0; node < tally.n; node++)
         for (int vote = G; (pending & REDLOCK_NODE(node)) != 0 && vote <= U; vote++) {
             struct life next = *life;

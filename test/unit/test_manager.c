@@ -251,6 +251,29 @@ static void no_script_is_sent_again_by_source(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
+/* A node that never knows a script is asked by source once, not for ever. */
+static void no_script_twice_is_a_failed_vote(void **state) {
+    (void)state;
+    struct seen seen, released = {0}, inspected = {0};
+    redlock_lease *lease = take(&seen, NULL);
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    assert_int_equal(redlock_inspect(fake.manager, "r", see, &inspected), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        for (unsigned times = 0; times < 2; times++) {
+            fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
+            fake_env_answer_no_script(&fake, i, REDLOCK_OP_INSPECT);
+        }
+    }
+    assert_int_equal(released.code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(inspected.code, REDLOCK_ERR_NO_QUORUM);
+    /* The library's own release has taken over; it gives up in the same way, and tries again later. */
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
+    fake_env_pass_ms(&fake, 200);
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->by_source);
+}
+
 static void release_that_a_node_missed_is_owed(void **state) {
     (void)state;
     struct seen seen, released = {0};
@@ -317,6 +340,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(retries_have_fresh_tokens_and_end_at_the_wait, open_five, close_five),
         cmocka_unit_test_setup_teardown(extends_and_loses, open_five, close_five),
         cmocka_unit_test_setup_teardown(no_script_is_sent_again_by_source, open_five, close_five),
+        cmocka_unit_test_setup_teardown(no_script_twice_is_a_failed_vote, open_five, close_five),
         cmocka_unit_test_setup_teardown(release_that_a_node_missed_is_owed, open_five, close_five),
         cmocka_unit_test_setup_teardown(auto_extend_renews_until_released, open_five, close_five),
         cmocka_unit_test_setup_teardown(adopted_is_valid_once_extended, open_five, close_five),

@@ -196,6 +196,21 @@ static void close_does_not_wait_for_dead_nodes(void **state) {
     assert_int_equal(drained, 1);
 }
 
+static void close_tells_a_release_that_nobody_answers(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    unsigned drained = 0;
+    redlock_lease *lease = take(&seen);
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    redlock_manager_drain(fake.manager, count_drained, &drained);
+    fake_env_pass_ms(&fake, 100);
+    assert_int_equal(released.count + drained, 0);
+    fake_env_pass_ms(&fake, 2);
+    assert_int_equal(released.count, 1); /* before the end, once (R14) */
+    assert_int_equal(released.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(drained, 1);
+}
+
 static void forgotten_leases_send_nothing_more(void **state) {
     (void)state;
     struct seen seen, extended = {0};
@@ -312,6 +327,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(asking_again_in_the_callback_takes_a_turn, open_three, close_three),
         cmocka_unit_test_setup_teardown(close_ends_everything_once, open_three, close_three),
         cmocka_unit_test_setup_teardown(close_does_not_wait_for_dead_nodes, open_three, close_three),
+        cmocka_unit_test_setup_teardown(close_tells_a_release_that_nobody_answers, open_three, close_three),
         cmocka_unit_test_setup_teardown(forgotten_leases_send_nothing_more, open_three, close_three),
         cmocka_unit_test_setup_teardown(in_a_forked_child_nothing_is_sent, open_three, close_three),
         cmocka_unit_test_setup_teardown(no_token_no_attempt, open_three, close_three),
