@@ -39,7 +39,10 @@
  *            extend               → EXTENDING  only over an automatic renewal, whose votes become stale
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended CANCELLED
  * RELEASING  WON                  → ENDED      released OK
- *            LOST                 → ENDED      released LOST | NO_QUORUM
+ *            most nodes say missing or foreign, or were not asked
+ *                                 → ENDED      released LOST: proven, R15
+ *            all votes are in, and neither
+ *                                 → ENDED      released NO_QUORUM
  * LOST       extend               → LOST       extended LOST
  *            release              → ENDED      released LOST
  * ENDED
