@@ -53,6 +53,19 @@ json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].verdict == "unknow
 expect 69 tool -q acquire resource
 says_nothing "$err"
 
+# A signal ends what hangs.
+for command in status 'extend -t 1s resource token' 'release resource token' 'acquire resource'; do
+    read -ra words <<<"$command"
+    "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 50ms --connect-timeout 1m "${words[@]}" >"$out" 2>"$err" &
+    stuck=$!
+    eventually grep -q 'is ready' "$err"
+    kill -TERM $stuck
+    eventually gone $stuck
+    wait $stuck
+    is "the status of $command" $? 143
+    says "$err" '^redlock: stopped by signal 15'
+done
+
 # It comes back while somebody waits.
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w 1m resource >"$out" 2>"$err" &
 waiter=$!

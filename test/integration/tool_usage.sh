@@ -96,6 +96,9 @@ for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis:
     says "$err" '^redlock: '
     never_says "$err" hunter2
 done
+expect 64 "$t" --json -q -n nonsense://host status
+says_nothing "$out"
+says "$err" '^redlock: .*see redlock --help$'
 # What came from the command line does not steer the terminal.
 expect 64 "$t" $'\e[31mred'
 never_says "$err" $'\e'

@@ -39,7 +39,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
         findings->unknown = findings->unknown || holders.verdict == TOOL_UNKNOWN;
     }
     if (session->stop_signal != 0) {
-        return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+        return tool_session_stopped(session);
     }
     /* Counted last: what the inspections learned of the nodes is in it. */
     for (size_t i = 0; i < findings->nodes; i++) {

@@ -11,7 +11,7 @@
 static int adopt(struct tool_session *session, redlock_lease **lease) {
     tool_session_connect(session, false);
     if (session->stop_signal != 0) {
-        return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+        return tool_session_stopped(session);
     }
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);

@@ -36,7 +36,6 @@ static void log_waiting(const struct tool_options *options) {
 }
 
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
-    (void)loop;
     (void)events;
     struct tool_session *session = watcher->data;
     if (session->stop_signal == 0) {
@@ -45,6 +44,8 @@ static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
     if (session->request != NULL) {
         redlock_request_cancel(session->request);
     }
+    /* What is under way ends within the node timeout; who cannot wait for it sends the signal again. */
+    ev_signal_stop(loop, watcher);
 }
 
 static void watch_stop_signals(struct tool_session *session) {
@@ -82,6 +83,13 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     }
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
+    if (code == REDLOCK_ERR_INVALID) {
+        /* Bad input, told as all of it is told. */
+        fputs("redlock: ", stderr);
+        tool_print_safe(stderr, error);
+        fputs("; see redlock --help\n", stderr);
+        return TOOL_EXIT_USAGE;
+    }
     if (code != REDLOCK_OK) {
         tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
         return tool_report_exit_status(options, code);
@@ -118,25 +126,27 @@ int tool_session_finish(struct tool_session *session, int started) {
 
 void tool_session_connect(struct tool_session *session, bool everyone) {
     int64_t timeout_ms = session->options->connect_timeout_ms;
-    int64_t slice_ms = everyone || timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
+    int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
     bool settled = false;
     while (!settled && session->stop_signal == 0) {
         int64_t begun_ms = now_ms();
         int code = tool_session_finish(
             session, redlock_manager_connect(session->manager, slice_ms, tool_session_completed, session));
-        settled = code != REDLOCK_ERR_NO_QUORUM || now_ms() - begun_ms < slice_ms - TIMER_SLACK_MS ||
-                  now_ms() - session->opened_ms >= timeout_ms;
+        int64_t ended_ms = now_ms();
+        bool enough = code == REDLOCK_OK && !everyone;
+        bool over = ended_ms - session->opened_ms >= timeout_ms;
+        bool all_settled = ended_ms - begun_ms < slice_ms - TIMER_SLACK_MS;
+        settled = enough || over || all_settled || (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM);
     }
 }
 
-/* Nothing is held, or what was just taken is released. */
-static int stopped(struct tool_session *session) {
+int tool_session_stopped(struct tool_session *session) {
     if (session->lease != NULL) {
         redlock_lease *lease = session->lease;
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     }
     char message[128];
-    snprintf(message, sizeof message, "stopped by signal %d (%s) before the lock was taken", session->stop_signal,
+    snprintf(message, sizeof message, "stopped by signal %d (%s) before it was done", session->stop_signal,
              strsignal(session->stop_signal));
     tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED), message, NULL);
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
@@ -147,7 +157,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
     tool_session_connect(session, false);
     prepare(session);
     if (session->stop_signal != 0) {
-        *status = stopped(session);
+        *status = tool_session_stopped(session);
         return false;
     }
     redlock_acquire_options options;
@@ -169,7 +179,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
                                   tool_session_completed, session);
     int code = tool_session_finish(session, started);
     if (session->stop_signal != 0) {
-        *status = stopped(session);
+        *status = tool_session_stopped(session);
         return false;
     }
     if (code != REDLOCK_OK) {

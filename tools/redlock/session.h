@@ -52,6 +52,9 @@ int tool_session_finish(struct tool_session *session, int started);
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status);
 
+/* For a session that a signal stopped: releases what was just taken, says so, returns the exit status. */
+int tool_session_stopped(struct tool_session *session);
+
 /* From now on signals are somebody else's. */
 void tool_session_ignore_stop(struct tool_session *session);
 
