@@ -4,3 +4,4 @@ foreach(part "" _reentrant _with _end _fork)
 endforeach()
 # Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.
 target_link_options(test_blocking_end PRIVATE -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+target_include_directories(test_blocking_end PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client.h"
+
 /* --- Failures on demand --- */
 
 static atomic_bool no_threads;
@@ -243,6 +245,15 @@ static void *acquire_for_ever(void *data) {
     return NULL;
 }
 
+/* Those who wait for another thread of their owner are seen by nobody but the table. */
+static size_t waiting_for_their_owner(redlock_client *client) {
+    struct redlock_reentrant *table = redlock_client_reentrant(client);
+    pthread_mutex_lock(&table->mutex);
+    size_t waiting = table->waiting;
+    pthread_mutex_unlock(&table->mutex);
+    return waiting;
+}
+
 #define BLOCKED 12
 
 static void close_ends_what_others_are_blocked_in(void **state) {
@@ -256,12 +267,13 @@ static void close_ends_what_others_are_blocked_in(void **state) {
         redlock_statistics statistics = {.size = sizeof statistics};
         (void)kit_acquire(client, "own", PATIENT_MS);
         for (size_t i = 0; i < BLOCKED; i++) {
-            /* A third of them shares an owner: one asks the nodes, the others wait for it. */
+            /* Of a third of them two share an owner each: one asks the nodes, the other waits for it. */
             blocked[i] =
                 (struct blocked){.client = client, .resource = i % 2 ? "held" : "own", .owner = i % 3 ? 0 : 9 + i % 2};
             assert_int_equal(pthread_create(&threads[i], NULL, acquire_for_ever, &blocked[i]), 0);
         }
-        kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires >= 11);
+        kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 11);
+        kit_until(waiting_for_their_owner(client) == 2);
         kit_close(client);
         for (size_t i = 0; i < BLOCKED; i++) {
             pthread_join(threads[i], NULL);
