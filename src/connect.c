@@ -132,6 +132,7 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
 
 static void ready(struct redlock_node *node) {
     node->up_ns = node->reactor.now_ns(node->reactor.ctx);
+    node->round_trip_us = (node->up_ns - node->hello_ns) / 1000;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
     node->connects++;
@@ -175,8 +176,10 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
     }
     switch (state) {
     case REDLOCK_HANDSHAKE_WAITING:
-        if (redlock_outbox_size(&node->hello) > 0)
+        if (redlock_outbox_size(&node->hello) > 0) {
+            node->hello_ns = node->reactor.now_ns(node->reactor.ctx);
             node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+        }
         break;
     case REDLOCK_HANDSHAKE_DONE:
         check_rivals(node);

@@ -226,6 +226,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
     count_extend(lease, before);
+    redlock_journal_step(lease, before, &actions, event->now_ns);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
                          actions.cleanup, lease->ttl_sent_max_ms);
@@ -293,6 +294,7 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
             lease->manager->statistics.votes_late++;
         }
         note_vote(lease, node, answer, now_ns);
+        redlock_journal_vote(lease, node);
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
                                                           .now_ns = now_ns,
                                                           .nodes = REDLOCK_NODE(node),
@@ -372,13 +374,14 @@ static void tell_extended(struct redlock_lease *lease) {
     }
 }
 
+const char *redlock_lease_lost_reason(bool by_votes) {
+    return by_votes ? "most nodes say that the key is gone or held under another token"
+                    : "the deadline passed without an extension that a quorum of nodes confirmed";
+}
+
 static void tell_lost(struct redlock_lease *lease) {
     if (lease->lost_cb && !lease->handle_ended) {
-        lease->lost_cb(lease,
-                       lease->lost_by_votes
-                           ? "most nodes say that the key is gone or held under another token"
-                           : "the deadline passed without an extension that a quorum of nodes confirmed",
-                       lease->lost_data);
+        lease->lost_cb(lease, redlock_lease_lost_reason(lease->lost_by_votes), lease->lost_data);
     }
 }
 

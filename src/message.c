@@ -5,6 +5,7 @@
 
 #include "core/validity.h"
 #include "result.h"
+#include "text.h"
 
 /* Where the sentence grows; counts on past the end, as snprintf does. */
 struct sentence {
@@ -23,20 +24,6 @@ __attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence,
     if (length > 0) {
         sentence->length += (size_t)length;
     }
-}
-
-/* A resource may hold any bytes: what would break a line or a terminal is written as \xNN. */
-static void add_resource(struct sentence *sentence, const char *resource) {
-    add(sentence, "'");
-    for (const char *c = resource; *c; c++) {
-        const unsigned char byte = (unsigned char)*c;
-        if (byte < 0x20 || byte == 0x7f) {
-            add(sentence, "\\x%02x", byte);
-        } else {
-            add(sentence, "%c", *c);
-        }
-    }
-    add(sentence, "'");
 }
 
 static unsigned count_votes(const redlock_result *result, redlock_vote_kind kind) {
@@ -80,9 +67,10 @@ static const char *failed_what(enum redlock_result_of of) {
 }
 
 static void add_subject(struct sentence *sentence, const redlock_result *result) {
+    char resource[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
     if (result->of != REDLOCK_RESULT_CONNECT) {
-        add(sentence, " ");
-        add_resource(sentence, result->resource);
+        redlock_text_printable(result->resource, resource, sizeof resource);
+        add(sentence, " '%s'", resource);
     }
 }
 

@@ -107,7 +107,6 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
                     redlock_log_level level, int64_t delay_ns) {
     int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
     bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
-    bool first = !node->tried;
     close_connection(node);
     node->retry_ns = now_ns + delay_ns;
     redlock_node_set_phase(node, phase, why);
@@ -115,8 +114,7 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     node->tried = true;
     redlock_traffic_end(node);
-    if (first)
-        node->listener.settled(node->listener.ctx, node->index, false);
+    node->listener.settled(node->listener.ctx, node->index, false);
     redlock_node_rearm(node, node->retry_ns);
 }
 

@@ -40,6 +40,7 @@ struct redlock_node {
     int64_t endpoint_ns;  /* OPENING: the end of this endpoint's share of it */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
     int64_t stall_end_ns; /* STALLED: the connection is given up then */
+    int64_t hello_ns;     /* the last part of the handshake was queued */
     int64_t up_ns;        /* READY since */
     int64_t scripts_ns;   /* scripts were sent last */
     unsigned failures;    /* tries in a row, for the backoff (R16) */

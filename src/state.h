@@ -144,6 +144,15 @@ void redlock_lease_retire(struct redlock_lease *lease);
 void redlock_lease_tell(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
 
+/* One sentence for the owner and the log. */
+const char *redlock_lease_lost_reason(bool by_votes);
+
+/* --- journal.c --- */
+void redlock_journal_vote(const struct redlock_lease *lease, unsigned node);
+/* What a step of the core has changed. */
+void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,
+                          const struct redlock_actions *actions, int64_t now_ns);
+
 /* --- acquire.c --- */
 /* The manager closes: a pending acquire is CLOSED, a lease is released and its handle ends. */
 void redlock_lease_close(struct redlock_lease *lease);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct redlock_text *redlock_text_constant(const struct redlock_text *text) {
     assert(text->references == 0);
@@ -48,4 +49,22 @@ void redlock_text_drop(struct redlock_text *text) {
 
 const char *redlock_text_string(const struct redlock_text *text) {
     return text == NULL ? "" : text->string;
+}
+
+void redlock_text_printable(const char *string, char *buffer, size_t size) {
+    static const char digits[] = "0123456789abcdef";
+    size_t used = 0;
+    for (const char *c = string; *c != '\0'; c++) {
+        const unsigned char byte = (unsigned char)*c;
+        const bool plain = byte >= 0x20 && byte != 0x7f;
+        if (used + (plain ? 1 : 4) >= size)
+            break;
+        if (plain) {
+            buffer[used++] = *c;
+        } else {
+            memcpy(buffer + used, (const char[4]){'\\', 'x', digits[byte >> 4], digits[byte & 15]}, 4);
+            used += 4;
+        }
+    }
+    buffer[used] = '\0';
 }

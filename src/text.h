@@ -3,6 +3,7 @@
 #define REDLOCK_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A pointer to one is NULL for "no text", and for a text that there was no memory for. */
@@ -19,5 +20,9 @@ struct redlock_text *redlock_text_new(const char *format, ...) __attribute__((fo
 struct redlock_text *redlock_text_keep(struct redlock_text *text);
 void redlock_text_drop(struct redlock_text *text);
 const char *redlock_text_string(const struct redlock_text *text); /* "" for NULL */
+
+/* A resource may hold any bytes: what would break a line or a terminal is written as \xNN. Cut where it does not fit;
+ * always terminated. size is 1 or more. */
+void redlock_text_printable(const char *string, char *buffer, size_t size);
 
 #endif

@@ -216,7 +216,14 @@ static void expire(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
+/* A loop that runs late finds timer and answers at once: what has come in by now was in time (R7 is about the node). */
+static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
+    if (node->fd >= 0 && redlock_node_is_up(node) && redlock_traffic_next_ns(node) <= now_ns)
+        redlock_traffic_io(node, REDLOCK_READABLE);
+}
+
 void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
+    read_before_expiring(node, now_ns);
     expire(node, now_ns);
     if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
@@ -225,6 +232,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
                                                 node->timeouts, (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
+        node->listener.settled(node->listener.ctx, node->index, false);
         queue_own(node, ping, sizeof ping - 1, now_ns);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
         redlock_node_lost(node, redlock_text_new("stalled: no answer to anything for %d ms", STALL_LIMIT_MS));

@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,11 +66,16 @@ static struct redlock_text *refusal(void *ctx, unsigned node) {
     return NULL;
 }
 
-__attribute__((format(printf, 3, 4))) static void ignore_log(void *ctx, redlock_log_level level, const char *format,
-                                                             ...) {
-    (void)ctx;
-    (void)level;
-    (void)format;
+__attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_log_level level, const char *format,
+                                                           ...) {
+    struct fake_env *fake = ctx;
+    const size_t used = strlen(fake->log);
+    va_list arguments;
+    va_start(arguments, format);
+    const int size = vsnprintf(fake->log + used, sizeof fake->log - used, format, arguments);
+    va_end(arguments);
+    assert_true(size > 0 && used + (size_t)size < sizeof fake->log);
+    fake->logged[level]++;
 }
 
 void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix) {
@@ -83,9 +89,12 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_p
                                     .wake_at = wake_at,
                                     .send = send_message,
                                     .refusal = refusal,
-                                    .log = ignore_log};
-    const struct redlock_manager_config config = {
-        .node_count = node_count, .key_prefix = key_prefix, .node_names = names, .node_timeout_ms = 50};
+                                    .log = take_log};
+    const struct redlock_manager_config config = {.node_count = node_count,
+                                                  .key_prefix = key_prefix,
+                                                  .node_names = names,
+                                                  .node_timeout_ms = 50,
+                                                  .log_level = REDLOCK_LOG_DEBUG};
     fake->manager = redlock_manager_new(&env, &config);
     assert_non_null(fake->manager);
 }

@@ -27,7 +27,8 @@ struct fake_env {
     redlock_nodes refusing;
     int random_code;
     uint64_t random_state;
-    bool inside_send;
+    unsigned logged[REDLOCK_LOG_DEBUG + 1]; /* lines, by level */
+    char log[16384];                        /* all of them */
     unsigned sent_count;
     struct fake_sent sent[FAKE_SENT_MAX];
 };

@@ -236,6 +236,32 @@ static void extends_and_loses(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+static void the_log_tells_a_life_but_no_token(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = 1000;
+    assert_int_equal(redlock_acquire(fake.manager, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_pass_ms(&fake, 200);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(fake.logged[REDLOCK_LOG_ERROR], 0);
+    fake_env_pass_ms(&fake, 10000);
+    assert_int_equal(fake.logged[REDLOCK_LOG_ERROR], 1);
+    assert_non_null(strstr(fake.log, "acquire 'night\\x0aly': node node1:6379: DENIED after 0 us: answer of node 1"));
+    assert_non_null(strstr(fake.log, "attempt 1 is lost: 0 granted, 3 denied, 0 failed, 0 unknown; next in "));
+    assert_non_null(strstr(fake.log, "acquire 'night\\x0aly': OK at attempt 2, valid for "));
+    assert_non_null(strstr(fake.log, "the lease of 'night\\x0aly' is lost: the deadline passed"));
+    assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 static void no_script_is_sent_again_by_source(void **state) {
     (void)state;
     struct seen seen, released = {0};
@@ -339,6 +365,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(refused_by_all_is_told_in_a_later_turn, open_five, close_five),
         cmocka_unit_test_setup_teardown(retries_have_fresh_tokens_and_end_at_the_wait, open_five, close_five),
         cmocka_unit_test_setup_teardown(extends_and_loses, open_five, close_five),
+        cmocka_unit_test_setup_teardown(the_log_tells_a_life_but_no_token, open_five, close_five),
         cmocka_unit_test_setup_teardown(no_script_is_sent_again_by_source, open_five, close_five),
         cmocka_unit_test_setup_teardown(no_script_twice_is_a_failed_vote, open_five, close_five),
         cmocka_unit_test_setup_teardown(release_that_a_node_missed_is_owed, open_five, close_five),
