@@ -117,9 +117,12 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
     bool needs_quorum = code == REDLOCK_OK && (call->kind != SIM_CALL_CONNECT || world->profile.calm);
     if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum)
         sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
-    if (code == REDLOCK_ERR_NO_QUORUM && call->kind != SIM_CALL_EXTEND && answered >= quorum &&
-        call->kind != SIM_CALL_ACQUIRE)
-        sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered", answered, world->profile.nodes);
+    /* R15: too few votes to know; a release is LOST where so many denied that no quorum can have been ours. */
+    bool known = call->kind == SIM_CALL_RELEASE ? answered - granted > world->profile.nodes - quorum
+                                                : call->kind == SIM_CALL_INSPECT && answered >= quorum;
+    if (code == REDLOCK_ERR_NO_QUORUM && known)
+        sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered, %u granted", answered,
+                      world->profile.nodes, granted);
 }
 
 static bool expected(const struct sim_call *call, int code) {

@@ -60,7 +60,7 @@ void sim_told_acquired(const redlock_result *result, void *data) {
         }
         client->slots[call->slot].lease = lease;
         lease->held = true;
-        lease->ttl_ms = call->ttl_ms;
+        lease->ttl_ms = lease->ttl_max_ms = call->ttl_ms;
         lease->has_on_lost = call->has_on_lost;
         lease->auto_extend = call->auto_extend;
         lease->capped = call->capped;

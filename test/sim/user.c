@@ -100,19 +100,27 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     return true;
 }
 
+static int64_t draw_ttl_to_extend(const struct sim_lease *lease) {
+    struct sim_world *world = lease->owner->world;
+    int64_t ttl_ms = sim_random_percent(&world->random, 50)
+                         ? lease->ttl_ms
+                         : sim_random_between(&world->random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
+    /* A late extend of the lease's former owner must not shorten what this one is promised. */
+    if (lease->adopted && (ttl_ms > lease->ttl_ms || !world->profile.may_kill))
+        ttl_ms = lease->ttl_ms;
+    /* Nor may one of our own, on a connection that cannot be killed: docs/safety.md. */
+    if (!lease->adopted && !world->profile.may_kill && ttl_ms < lease->ttl_max_ms)
+        ttl_ms = lease->ttl_max_ms;
+    return ttl_ms;
+}
+
 void sim_user_extend(struct sim_lease *lease) {
     struct sim_client *client = lease->owner;
     struct sim_world *world = client->world;
-    struct sim_random *random = &world->random;
     struct sim_call *call = sim_call_new(client, SIM_CALL_EXTEND);
     if (call == NULL)
         return;
-    int64_t ttl_ms = sim_random_percent(random, 50)
-                         ? lease->ttl_ms
-                         : sim_random_between(random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
-    /* A late extend of the lease's former owner must not shorten what this one is promised. */
-    if (lease->adopted && ttl_ms > lease->ttl_ms)
-        ttl_ms = lease->ttl_ms;
+    int64_t ttl_ms = draw_ttl_to_extend(lease);
     call->lease = lease;
     call->resource = lease->resource;
     call->ttl_ms = ttl_ms;
@@ -124,6 +132,7 @@ void sim_user_extend(struct sim_lease *lease) {
     if (code == REDLOCK_OK) {
         lease->extending = true;
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
+        lease->ttl_max_ms = ttl_ms > lease->ttl_max_ms ? ttl_ms : lease->ttl_max_ms;
         return;
     }
     world->call_count--;

@@ -116,7 +116,7 @@ struct sim_lease {
     bool shared;    /* another client has a handle for the same token: what that one does is no bug */
     int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
     int64_t ends_ns;                       /* its deadline is before this, on its owner's clock; 0: not known */
-    int64_t ttl_ms;                        /* the least that was ever asked */
+    int64_t ttl_ms, ttl_max_ms;            /* the least and the most that was ever asked */
     char token[SIM_TOKEN_SIZE + 1];
 };
 
