@@ -18,3 +18,12 @@ foreach(name text wire reply script address info handshake inflight outbox rando
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
 endforeach()
+
+add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
+target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
+foreach(name node node_end)
+  add_executable(test_${name} test_${name}.c)
+  target_link_libraries(test_${name} PRIVATE redlock_test_peer)
+  add_test(NAME unit_${name} COMMAND test_${name})
+  set_tests_properties(unit_${name} PROPERTIES LABELS "unit" TIMEOUT 60)
+endforeach()

@@ -1,0 +1,223 @@
+/* The server's end of a node's connection. */
+#include "peer.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ev.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/validity.h"
+
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    assert_true(peer->answer_count < PEER_ANSWERS_MAX);
+    struct peer_answer *kept = &peer->answers[peer->answer_count++];
+    kept->owner = owner;
+    kept->round = round;
+    kept->vote = answer->vote;
+    (void)snprintf(kept->text, sizeof kept->text, "%s", redlock_text_string(answer->text));
+    if (peer->in_answer != NULL)
+        peer->in_answer(peer);
+}
+
+static void on_settled(void *context, unsigned index, bool ready) {
+    struct peer *peer = context;
+    (void)index;
+    if (ready)
+        peer->settled_ready++;
+    else
+        peer->settled_failed++;
+}
+
+static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+    struct peer *peer = context;
+    (void)index;
+    assert_true(run_id[0] != '\0');
+    *yields = peer->rival_yields;
+    return peer->rival;
+}
+
+static void on_wake(void *context) {
+    (void)context;
+}
+
+static void on_log(redlock_log_level level, const char *line, void *data) {
+    struct peer *peer = data;
+    size_t used = strlen(peer->log);
+    (void)snprintf(peer->log + used, sizeof peer->log - used, "%d %s\n", (int)level, line);
+}
+
+static void start_listening(struct peer *peer) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    peer->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_true(peer->listener >= 0);
+    assert_int_equal(bind(peer->listener, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(peer->listener, 16), 0);
+    assert_int_equal(getsockname(peer->listener, (struct sockaddr *)&address, &size), 0);
+    peer->port = ntohs(address.sin_port);
+}
+
+void peer_start(struct peer *peer) {
+    struct redlock_node_options options = {
+        .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me"};
+    struct redlock_node_listener listener = {
+        .ctx = peer, .answer = on_answer, .settled = on_settled, .same_server = on_same_server};
+    struct redlock_loop_hooks hooks = {
+        .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
+    struct redlock_reactor reactor;
+    struct redlock_address address;
+    char uri[64];
+    memset(peer, 0, sizeof *peer);
+    peer->connection = -1;
+    start_listening(peer);
+    peer->ev = ev_loop_new(0);
+    peer->loop = redlock_loop_new(peer->ev, &hooks);
+    assert_non_null(peer->loop);
+    redlock_loop_reactor(peer->loop, &reactor);
+    (void)snprintf(uri, sizeof uri, "127.0.0.1:%u", (unsigned)peer->port);
+    assert_int_equal(redlock_address_parse(uri, &address, NULL, 0), REDLOCK_OK);
+    peer->node = redlock_node_new(0, &address, &options, &reactor, &listener);
+    assert_non_null(peer->node);
+}
+
+void peer_close(struct peer *peer) {
+    if (peer->connection >= 0)
+        (void)close(peer->connection);
+    peer->connection = -1;
+}
+
+void peer_stop(struct peer *peer) {
+    size_t answers = peer->answer_count;
+    redlock_node_delete(peer->node, false);
+    assert_int_equal(peer->answer_count, answers);
+    redlock_loop_delete(peer->loop);
+    ev_loop_destroy(peer->ev);
+    peer_close(peer);
+    (void)close(peer->listener);
+}
+
+void peer_turn(struct peer *peer) {
+    ev_run(peer->ev, EVRUN_NOWAIT);
+    if (peer->connection < 0)
+        return;
+    ssize_t got =
+        recv(peer->connection, peer->heard + peer->heard_size, sizeof peer->heard - peer->heard_size, MSG_DONTWAIT);
+    if (got > 0)
+        peer->heard_size += (size_t)got;
+    peer->heard_end = peer->heard_end || got == 0;
+    peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
+    (void)poll(NULL, 0, got > 0 ? 0 : 1);
+}
+
+/* Turns of the loop until the condition holds; a failure of the test at the limit. */
+#define UNTIL(peer, condition)                                                                                         \
+    for (int64_t end_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * REDLOCK_NS_PER_MS; !(condition);) {              \
+        if (redlock_loop_now_ns(NULL) > end_ns)                                                                        \
+            fail_msg("did not happen: %s", #condition);                                                                \
+        peer_turn(peer);                                                                                               \
+    }
+
+static bool accepted(struct peer *peer) {
+    peer->connection = accept4(peer->listener, NULL, NULL, SOCK_CLOEXEC);
+    return peer->connection >= 0;
+}
+
+void peer_accept(struct peer *peer) {
+    peer_close(peer);
+    peer->heard_size = 0;
+    peer->heard_end = peer->heard_reset = false;
+    UNTIL(peer, accepted(peer));
+}
+
+void peer_expect(struct peer *peer, const char *bytes) {
+    size_t size = strlen(bytes);
+    UNTIL(peer, peer->heard_size >= size || peer->heard_end || peer->heard_reset);
+    assert_true(peer->heard_size >= size);
+    assert_memory_equal(peer->heard, bytes, size);
+    memmove(peer->heard, peer->heard + size, peer->heard_size - size);
+    peer->heard_size -= size;
+}
+
+void peer_expect_end(struct peer *peer, bool reset) {
+    UNTIL(peer, reset ? peer->heard_reset : peer->heard_end);
+}
+
+void peer_say(struct peer *peer, const char *bytes) {
+    size_t size = strlen(bytes);
+    assert_int_equal(send(peer->connection, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+static bool heard_all_scripts(const struct peer *peer) {
+    unsigned loads = 0;
+    const char *at = peer->heard, *end = peer->heard + peer->heard_size;
+    while ((at = memmem(at, (size_t)(end - at), "LOAD\r\n", 6)) != NULL) {
+        loads++;
+        at += 6;
+    }
+    return loads == 3 && end[-1] == '\n' && end[-3] != 'D';
+}
+
+void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
+    char info[256], bytes[512];
+    peer_accept(peer);
+    peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
+    (void)snprintf(info, sizeof info, "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\n", run_id);
+    (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n:%d\r\n", strlen(info), info, id);
+    peer_say(peer, bytes);
+    if (kills != 0) {
+        char number[16];
+        (void)snprintf(number, sizeof number, "%d", kills);
+        (void)snprintf(bytes, sizeof bytes, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$%zu\r\n%s\r\n",
+                       strlen(number), number);
+        peer_expect(peer, bytes);
+        peer_say(peer, ":1\r\n");
+    }
+    peer_expect(peer, "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
+    UNTIL(peer, heard_all_scripts(peer));
+    peer->heard_size = 0;
+    peer_say(peer, "+OK\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+}
+
+bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {
+    return redlock_node_send(peer->node, bytes, strlen(bytes), REDLOCK_OP_ACQUIRE, peer, round,
+                             redlock_loop_now_ns(NULL));
+}
+
+void peer_until_answers(struct peer *peer, size_t count) {
+    UNTIL(peer, peer->answer_count >= count);
+    assert_int_equal(peer->answer_count, count);
+}
+
+void peer_until_state(struct peer *peer, redlock_node_state state) {
+    UNTIL(peer, peer_info(peer).state == state);
+}
+
+void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote,
+                        const char *words) {
+    const struct peer_answer *answer = &peer->answers[index];
+    assert_true(index < peer->answer_count);
+    assert_ptr_equal(answer->owner, peer);
+    assert_int_equal(answer->round, round);
+    assert_int_equal(answer->vote, vote);
+    if (strstr(answer->text, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", answer->text, words);
+}
+
+redlock_node_info peer_info(const struct peer *peer) {
+    redlock_node_info info = {.size = sizeof info};
+    redlock_node_info_get(peer->node, &info);
+    return info;
+}

@@ -1,0 +1,61 @@
+/* A node of the library over a real loop, and the server's end of its connection in the test's own hands. */
+#ifndef TEST_UNIT_PEER_H
+#define TEST_UNIT_PEER_H
+
+#include "loop.h"
+#include "node.h"
+
+#define PEER_ANSWERS_MAX 256
+#define PEER_TIMEOUT_MS  100 /* the node's, for one request */
+#define PEER_LIMIT_MS    20000
+
+struct peer_answer {
+    void *owner;
+    uint32_t round;
+    redlock_vote_kind vote;
+    char text[256];
+};
+
+struct peer {
+    struct ev_loop *ev;
+    struct redlock_loop *loop;
+    struct redlock_node *node;
+    int listener, connection; /* -1 for none */
+    uint16_t port;
+    char heard[65536]; /* by the server and not yet expected */
+    size_t heard_size;
+    bool heard_end, heard_reset;
+    struct peer_answer answers[PEER_ANSWERS_MAX];
+    size_t answer_count;
+    int settled_ready, settled_failed;
+    const char *rival; /* what same_server says */
+    bool rival_yields;
+    void (*in_answer)(struct peer *peer);
+    char log[8192];
+};
+
+/* A node that is to connect to us at 127.0.0.1. */
+void peer_start(struct peer *peer);
+void peer_stop(struct peer *peer);
+
+/* One turn of the loop, without waiting, and what came of it for the server. */
+void peer_turn(struct peer *peer);
+void peer_accept(struct peer *peer);
+/* Turns until the server has heard these bytes; they are taken. Or until its connection has ended. */
+void peer_expect(struct peer *peer, const char *bytes);
+void peer_expect_end(struct peer *peer, bool reset);
+void peer_say(struct peer *peer, const char *bytes);
+/* The server ends the connection. */
+void peer_close(struct peer *peer);
+/* Accepts, and answers the handshake as server `run_id`; `kills` is the id that must be killed, or 0. */
+void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
+
+/* An ACQUIRE's worth of bytes; the server hears `bytes`. Returns what redlock_node_send() did. */
+bool peer_send(struct peer *peer, const char *bytes, uint32_t round);
+void peer_until_answers(struct peer *peer, size_t count);
+void peer_until_state(struct peer *peer, redlock_node_state state);
+void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote,
+                        const char *words);
+redlock_node_info peer_info(const struct peer *peer);
+
+#endif

@@ -1,0 +1,210 @@
+/* A node while its connection stands: order, one write a turn, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer.h"
+
+static struct peer peer;
+
+static int setup(void **state) {
+    (void)state;
+    peer_start(&peer);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    peer_stop(&peer);
+    return 0;
+}
+
+static void connect_it(void) {
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void answers_come_in_order(void **state) {
+    (void)state;
+    connect_it();
+    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.settled_failed, 0);
+    assert_true(peer_send(&peer, "aa", 1));
+    assert_true(peer_send(&peer, "bb", 2));
+    assert_true(peer_send(&peer, "cc", 3));
+    assert_int_equal(peer.heard_size, 0); /* nothing is written inside send (R6) */
+    peer_expect(&peer, "aabbcc");
+    peer_say(&peer, "+OK\r\n$-1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_say(&peer, "-OOM no\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "another token");
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_FAILED, "OOM no");
+    assert_true(peer_info(&peer).round_trip_us >= 0);
+    assert_string_equal(peer_info(&peer).error, "");
+    assert_string_equal(redlock_node_run_id(peer.node), "r1");
+}
+
+static void sends_again(struct peer *self) {
+    if (self->answer_count < 5)
+        assert_true(peer_send(self, "x", (uint32_t)self->answer_count));
+}
+
+static void an_answer_may_send(void **state) {
+    (void)state;
+    connect_it();
+    peer.in_answer = sends_again;
+    assert_true(peer_send(&peer, "x", 0));
+    for (size_t i = 1; i <= 5; i++) {
+        peer_expect(&peer, "x");
+        peer_say(&peer, "+OK\r\n");
+        peer_until_answers(&peer, i);
+        peer_assert_answer(&peer, i - 1, (uint32_t)(i - 1), REDLOCK_VOTE_GRANTED, "");
+    }
+}
+
+/* R9: the connection stays, and the late reply is told apart from the next request's. */
+static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 100 ms");
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_true(peer_send(&peer, "b", 2));
+    peer_expect(&peer, "b");
+    peer_say(&peer, "+OK\r\n$-1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    assert_false(peer.heard_end || peer.heard_reset);
+}
+
+static void three_timeouts_stall_it_and_a_reply_returns_it(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 3; i++)
+        assert_true(peer_send(&peer, "a", i));
+    peer_expect(&peer, "aaa");
+    peer_until_answers(&peer, 3);
+    peer_until_state(&peer, REDLOCK_NODE_STALLED);
+    assert_false(peer_send(&peer, "b", 4));
+    assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests"));
+    assert_string_equal(redlock_node_run_id(peer.node), "r1");
+    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
+    assert_int_equal(peer.settled_ready, 1);
+    peer_say(&peer, "+OK\r\n");
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.settled_ready, 2);
+    assert_true(peer_send(&peer, "c", 5));
+    peer_expect(&peer, "c");
+    peer_say(&peer, "+OK\r\n+OK\r\n+PONG\r\n+OK\r\n");
+    peer_until_answers(&peer, 4);
+    peer_assert_answer(&peer, 3, 5, REDLOCK_VOTE_GRANTED, "");
+}
+
+/* Not a byte of it was written: FAILED is the truth, and it must never be written later (R4). */
+static void before_the_first_connection_requests_wait_and_are_withdrawn(void **state) {
+    (void)state;
+    assert_true(peer_send(&peer, "a", 1));
+    assert_true(peer_send(&peer, "b", 2));
+    peer_accept(&peer);
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing could be sent within 100 ms");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing could be sent");
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
+    assert_true(peer_send(&peer, "c", 3));
+    peer_close(&peer);
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_FAILED, "nothing was sent: connection");
+}
+
+static void what_waited_is_written_when_it_is_ready(void **state) {
+    (void)state;
+    assert_true(peer_send(&peer, "abc", 1));
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    if (peer.answer_count == 0) { /* the handshake was quick enough */
+        peer_expect(&peer, "abc");
+        peer_say(&peer, "+OK\r\n");
+        peer_until_answers(&peer, 1);
+    }
+    assert_true(peer.answers[0].vote != REDLOCK_VOTE_DENIED);
+}
+
+/* With the socket full, what was begun is UNKNOWN and the rest is withdrawn; the stream goes on in order. */
+static void a_full_socket_withdraws_what_was_not_begun(void **state) {
+    static char large[32 * 1024];
+    uint32_t sent = 0, unknown = 0, failed = 0;
+    (void)state;
+    connect_it();
+    int connection = peer.connection;
+    peer.connection = -1; /* the server does not read */
+    memset(large, 'x', sizeof large - 1);
+    while (sent < PEER_ANSWERS_MAX - 8)
+        assert_true(peer_send(&peer, large, sent++));
+    peer_until_answers(&peer, sent);
+    for (uint32_t i = 0; i < sent; i++) {
+        assert_int_equal(peer.answers[i].round, i);
+        unknown += peer.answers[i].vote == REDLOCK_VOTE_UNKNOWN;
+        failed += peer.answers[i].vote == REDLOCK_VOTE_FAILED;
+    }
+    assert_int_equal(unknown + failed, sent);
+    assert_true(unknown > 0 && failed > 0);
+    for (uint32_t i = 0; i < sent; i++)
+        assert_int_equal(peer.answers[i].vote, i < unknown ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED);
+    peer.connection = connection;
+    for (size_t left = unknown * (sizeof large - 1); left > 0;) {
+        peer_turn(&peer);
+        size_t took = peer.heard_size < left ? peer.heard_size : left;
+        for (size_t i = 0; i < took; i++)
+            assert_int_equal(peer.heard[i], 'x');
+        memmove(peer.heard, peer.heard + took, peer.heard_size - took);
+        peer.heard_size -= took;
+        left -= took;
+    }
+    peer_say(&peer, "+OK\r\n");
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void forgotten_scripts_are_loaded_again(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 1, redlock_loop_now_ns(NULL)));
+    peer_expect(&peer, "r");
+    peer_say(&peer, "-NOSCRIPT no\r\n");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "does not know the script");
+    /* Within the first second of a connection they are not: the handshake has just loaded them. */
+    assert_true(peer_send(&peer, "s", 2));
+    peer_expect(&peer, "s");
+    int64_t later_ns = redlock_loop_now_ns(NULL) + 1050 * INT64_C(1000000);
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 2);
+    while (redlock_loop_now_ns(NULL) < later_ns)
+        peer_turn(&peer);
+    assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 3, redlock_loop_now_ns(NULL)));
+    peer_expect(&peer, "r");
+    peer_say(&peer, "-NOSCRIPT no\r\n");
+    peer_expect(&peer, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(answers_come_in_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_may_send, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_timeout_is_unknown_and_its_reply_is_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_a_reply_returns_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_and_are_withdrawn, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_waited_is_written_when_it_is_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_socket_withdraws_what_was_not_begun, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,191 @@
+/* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff, rivals (R4, R9, R16,
+ * R18, R20). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer.h"
+
+static struct peer peer;
+
+static int setup(void **state) {
+    (void)state;
+    peer_start(&peer);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    peer_stop(&peer);
+    return 0;
+}
+
+static void connect_it(void) {
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void refused_while_away(struct peer *self) {
+    assert_false(peer_send(self, "z", 99));
+    assert_non_null(strstr(redlock_text_string(redlock_node_refusal(self->node)), "connection closed by the node"));
+}
+
+static void written_is_unknown_and_unwritten_is_failed(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer_close(&peer);
+    assert_true(peer_send(&peer, "b", 2)); /* may be written into the closed connection, or not */
+    peer.in_answer = refused_while_away;
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN,
+                       "connection closed by the node after the request was written");
+    if (peer.answers[1].vote == REDLOCK_VOTE_FAILED)
+        peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent: connection closed by the node");
+    else
+        peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
+    assert_string_equal(redlock_node_run_id(peer.node), "");
+}
+
+static void replies_that_came_before_the_end_count(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    assert_true(peer_send(&peer, "b", 2));
+    peer_expect(&peer, "ab");
+    peer_say(&peer, "+OK\r\n+O");
+    peer_close(&peer);
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
+}
+
+static void the_old_connection_is_killed_on_the_same_server(void **state) {
+    (void)state;
+    connect_it();
+    peer_close(&peer);
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    peer_close(&peer);
+    peer_greet(&peer, "r1", 9, 8);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.settled_ready, 3);
+    assert_int_equal(peer_info(&peer).connects, 3);
+}
+
+static void a_restarted_server_is_spared(void **state) {
+    (void)state;
+    connect_it();
+    peer_close(&peer);
+    peer_greet(&peer, "r2", 8, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+/* A handshake that fails in between must not make it forget whom to kill. */
+static void the_debt_to_kill_outlives_a_failed_try(void **state) {
+    (void)state;
+    connect_it();
+    peer_close(&peer);
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    peer_close(&peer);
+    peer_greet(&peer, "r1", 9, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void assert_cut(const char *bytes, const char *words) {
+    peer.answer_count = 0;
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer_say(&peer, bytes);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, words);
+    peer_expect_end(&peer, true);
+}
+
+static void what_is_out_of_protocol_is_cut_with_a_reset(void **state) {
+    (void)state;
+    connect_it();
+    assert_cut("HTTP/1.1 400\r\n", "out of protocol");
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer.answer_count = 0;
+    peer_say(&peer, "+OK\r\n+OK\r\n"); /* the second was not asked for */
+    peer_expect_end(&peer, true);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    assert_non_null(strstr(peer.log, "what nobody had asked"));
+}
+
+static void a_stalled_node_is_given_up_after_its_limit(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 0; i < 3; i++)
+        assert_true(peer_send(&peer, "a", i));
+    peer_expect(&peer, "aaa*1\r\n$4\r\nPING\r\n");
+    peer_until_answers(&peer, 3);
+    peer_expect_end(&peer, true);
+    assert_int_equal(peer.answer_count, 3);
+    assert_non_null(strstr(peer_info(&peer).error, "no answer to anything for 5000 ms"));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void a_failed_first_try_is_told_and_makes_nobody_wait(void **state) {
+    (void)state;
+    peer_accept(&peer);
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    assert_int_equal(peer.settled_failed, 1);
+    assert_false(peer_send(&peer, "a", 1));
+    peer_accept(&peer);
+    assert_false(peer_send(&peer, "a", 1)); /* only the first try makes requests wait */
+    peer_close(&peer);
+    peer_greet(&peer, "r1", 1, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.settled_ready, 1);
+}
+
+static void the_same_server_twice_has_one_vote(void **state) {
+    (void)state;
+    peer.rival = "other:1";
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
+    assert_non_null(strstr(peer_info(&peer).error, "the same server as other:1"));
+    assert_false(peer_send(&peer, "a", 1));
+    peer.rival_yields = true;
+    peer_greet(&peer, "r1", 8, 0);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    peer.rival = NULL;
+    peer_greet(&peer, "r1", 9, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    redlock_node_yield(peer.node, "first:1");
+    assert_int_equal(peer.answer_count, 0);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "the same server as first:1");
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_UNUSABLE);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(written_is_unknown_and_unwritten_is_failed, setup, teardown),
+        cmocka_unit_test_setup_teardown(replies_that_came_before_the_end_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_restarted_server_is_spared, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_debt_to_kill_outlives_a_failed_try, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_out_of_protocol_is_cut_with_a_reset, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stalled_node_is_given_up_after_its_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failed_first_try_is_told_and_makes_nobody_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_same_server_twice_has_one_vote, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
