@@ -130,10 +130,9 @@ static bool passes(const struct redlock_reply *reply) {
 static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
                        char text[REDLOCK_WIRE_ERROR_SIZE]) {
     const char *password = handshake->address->password;
-    if (reply->value.type != REDLOCK_REPLY_ERROR) {
-        (void)snprintf(text, REDLOCK_WIRE_ERROR_SIZE, "an answer out of protocol");
+    text[0] = '\0';
+    if (reply->value.type != REDLOCK_REPLY_ERROR)
         return;
-    }
     (void)redlock_wire_error(&reply->value, text);
     if (password != NULL && strlen(password) >= 3 && strstr(text, password) != NULL)
         (void)snprintf(text, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");
@@ -173,27 +172,51 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     return REDLOCK_HANDSHAKE_WAITING;
 }
 
+/* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
+static bool possible(enum step step, const struct redlock_reply *reply) {
+    enum redlock_reply_type type = reply->value.type;
+    if (type == REDLOCK_REPLY_ERROR)
+        return true;
+    switch (step) {
+    case STEP_INFO:
+    case STEP_LOAD:
+        return type == REDLOCK_REPLY_STRING;
+    case STEP_ID:
+        return type == REDLOCK_REPLY_INTEGER;
+    case STEP_KILL:
+        return type == REDLOCK_REPLY_INTEGER || type == REDLOCK_REPLY_STATUS;
+    case STEP_AUTH:
+    case STEP_SELECT:
+    case STEP_NAME:
+        break;
+    }
+    return type == REDLOCK_REPLY_STATUS;
+}
+
 static enum redlock_handshake_state on_step(struct redlock_handshake *handshake, enum step step,
                                             const struct redlock_reply *reply) {
     char error[REDLOCK_WIRE_ERROR_SIZE];
     bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    if (!possible(step, reply))
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY,
+                      "the node answers the handshake out of protocol; is it a Redis server?");
     error_text(handshake, reply, error);
     if (passes(reply) && (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO))
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is not ready: %s", error);
     switch (step) {
     case STEP_AUTH:
-        if (reply->value.type != REDLOCK_REPLY_STATUS)
+        if (failed)
             return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed: %s", error);
         break;
     case STEP_SELECT:
-        if (reply->value.type != REDLOCK_REPLY_STATUS)
+        if (failed)
             return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "SELECT %u failed: %s",
                           (unsigned)handshake->address->db, error);
         break;
     case STEP_INFO:
         return on_info(handshake, reply, error);
     case STEP_ID:
-        if (reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer > 0)
+        if (!failed && reply->value.integer > 0)
             handshake->client_id = reply->value.integer;
         break;
     case STEP_KILL:

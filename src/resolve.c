@@ -69,7 +69,7 @@ static void drop_one(struct redlock_lookup *lookup) {
 
 static void *run(void *data) {
     struct redlock_lookup *lookup = data;
-    lookup->error = look_up(lookup->host, lookup->port, AI_ADDRCONFIG | AI_NUMERICSERV, &lookup->endpoints);
+    lookup->error = look_up(lookup->host, lookup->port, AI_NUMERICSERV, &lookup->endpoints);
     atomic_store(&lookup->done, true);
     uint64_t one = 1;
     ssize_t told = write(lookup->fd, &one, sizeof one);

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A peer that vanished without a word, on an idle connection, is noticed within about two minutes. */
@@ -35,10 +37,22 @@ int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
     return fd;
 }
 
+/* TCP lets a socket connect to itself, when nobody listens on a port that the system has just given to the socket; it
+ * would then keep the port from the server that is to come back. */
+static bool is_its_own_peer(int fd) {
+    struct sockaddr_storage ours = {0}, theirs = {0};
+    socklen_t ours_size = sizeof ours, theirs_size = sizeof theirs;
+    return getsockname(fd, (struct sockaddr *)&ours, &ours_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)&theirs, &theirs_size) == 0 && ours.ss_family != AF_UNIX &&
+           ours_size == theirs_size && memcmp(&ours, &theirs, ours_size) == 0;
+}
+
 int redlock_stream_connected(int fd) {
     int error = 0;
     socklen_t size = sizeof error;
-    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        return errno;
+    return error == 0 && is_its_own_peer(fd) ? ECONNREFUSED : error;
 }
 
 ssize_t redlock_stream_write(int fd, const char *bytes, size_t size) {

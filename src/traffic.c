@@ -91,11 +91,31 @@ static void load_scripts(struct redlock_node *node, int64_t now_ns) {
         queue_own(node, command, redlock_handshake_load(i, command), now_ns);
 }
 
+static void out_of_step(struct redlock_node *node) {
+    redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
+}
+
+/* Hands the answer on where somebody waits for it. Returns false for a reply that the request cannot have. */
+static bool judge_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool wanted,
+                        const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_answer told;
+    if (entry->kind == REDLOCK_INFLIGHT_OWN)
+        return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
+               reply->value.type == REDLOCK_REPLY_ERROR;
+    redlock_wire_answer((enum redlock_operation)entry->operation, reply, &told);
+    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
+    if (told.no_script)
+        load_scripts(node, now_ns);
+    if (wanted)
+        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    redlock_text_drop(told.text);
+    return possible;
+}
+
 static void take_reply(struct redlock_node *node, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_inflight_entry entry;
-    struct redlock_answer told;
     if (node->inflight.count == 0 || redlock_inflight_at(&node->inflight, 0)->position >= node->outbox.written) {
-        redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
+        out_of_step(node);
         return;
     }
     bool wanted = redlock_inflight_pop(&node->inflight, &entry);
@@ -105,13 +125,9 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
         node->returned = true;
     }
-    if (!wanted || entry.kind != REDLOCK_INFLIGHT_REQUEST)
-        return;
-    redlock_wire_answer((enum redlock_operation)entry.operation, reply, &told);
-    if (told.no_script)
-        load_scripts(node, now_ns);
-    node->listener.answer(node->listener.ctx, node->index, entry.owner, entry.round, &told);
-    redlock_text_drop(told.text);
+    /* One reply too many shifts all that follow, and a +OK would grant another request: no further one is taken (R20). */
+    if (!judge_reply(node, &entry, wanted, reply, now_ns))
+        out_of_step(node);
 }
 
 /* Returns false when the connection is gone. */

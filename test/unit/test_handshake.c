@@ -148,7 +148,9 @@ static void who_may_not_vote(void **state) {
     start();
     assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
     start();
-    assert_refused(":1\r\n", REDLOCK_HANDSHAKE_RETRY, "INFO failed");
+    assert_refused(":1\r\n", REDLOCK_HANDSHAKE_RETRY, "out of protocol");
+    start();
+    assert_refused("-ERR something else\r\n", REDLOCK_HANDSHAKE_RETRY, "INFO failed: ERR something else");
     address.password = password;
     start();
     assert_refused("-WRONGPASS invalid username-password pair\r\n", REDLOCK_HANDSHAKE_UNUSABLE,

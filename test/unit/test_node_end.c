@@ -9,7 +9,14 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "peer.h"
+#include "stream.h"
 
 static struct peer peer;
 
@@ -124,6 +131,33 @@ static void what_is_out_of_protocol_is_cut_with_a_reset(void **state) {
     assert_non_null(strstr(peer.log, "what nobody had asked"));
 }
 
+/* One reply too many would shift the others: the next +OK would grant what was not asked. */
+static void a_reply_that_cannot_be_ends_the_connection(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    assert_true(peer_send(&peer, "b", 2));
+    peer_expect(&peer, "ab");
+    peer_say(&peer, ":1\r\n+OK\r\n+OK\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
+    peer_expect_end(&peer, true);
+}
+
+/* Nobody listens, and the system gives the socket the very port that it connects to. */
+static void a_socket_connected_to_itself_is_no_node(void **state) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    (void)state;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(redlock_stream_connected(fd), ECONNREFUSED);
+    (void)close(fd);
+}
+
 static void a_stalled_node_is_given_up_after_its_limit(void **state) {
     (void)state;
     connect_it();
@@ -183,6 +217,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_restarted_server_is_spared, setup, teardown),
         cmocka_unit_test_setup_teardown(the_debt_to_kill_outlives_a_failed_try, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_out_of_protocol_is_cut_with_a_reset, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reply_that_cannot_be_ends_the_connection, setup, teardown),
+        cmocka_unit_test(a_socket_connected_to_itself_is_no_node),
         cmocka_unit_test_setup_teardown(a_stalled_node_is_given_up_after_its_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failed_first_try_is_told_and_makes_nobody_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_server_twice_has_one_vote, setup, teardown),
