@@ -138,6 +138,8 @@ static bool expected(const struct sim_call *call, int code) {
         return call->kind == SIM_CALL_EXTEND || call->kind == SIM_CALL_RELEASE;
     case REDLOCK_ERR_CANCELLED:
         return call->cancelled || call->kind == SIM_CALL_EXTEND;
+    case REDLOCK_ERR_RANDOM:
+        return call->kind == SIM_CALL_ACQUIRE && call->client->world->profile.no_random_permille > 0;
     case REDLOCK_ERR_CLOSED:
         return call->client->closing;
     default:

@@ -28,6 +28,10 @@ static int64_t env_now(void *ctx) {
 static int env_random(void *ctx, void *buffer, size_t size) {
     struct sim_client *client = ctx;
     unsigned char *bytes = buffer;
+    const struct sim_world *world = client->world;
+    if (size > 0 && world->phase == SIM_ACTIVE &&
+        sim_random_permille(&client->world->random, world->profile.no_random_permille))
+        return REDLOCK_ERR_RANDOM;
     for (size_t i = 0; i < size; i++) {
         if (i % 16 == 0) {
             bytes[i] = (unsigned char)(0xc0 | client->index);
@@ -53,7 +57,7 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
         return; /* beyond any schedule */
     if (when_ns > now)
         at = sim_clock_true(&client->clock, when_ns);
-    if (sim_random_percent(&world->random, 20))
+    if (sim_random_percent(&world->random, 30))
         at += sim_random_between(&world->random, 0, SIM_MS);
     sim_push(world, at,
              (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});

@@ -153,6 +153,10 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
     case SIM_FAULT_BLOCK:
         block(world, client, node, for_ns);
         break;
+    case SIM_FAULT_STRANGE:
+        at->strange_until_ns = later(at->strange_until_ns, world->now_ns + for_ns);
+        SIM_TRACE(world, "node %u answers out of protocol for %.3f ms", node, (double)for_ns / 1e6);
+        break;
     case SIM_FAULT_SLOW:
         slow(world, client, node);
         break;
@@ -177,7 +181,7 @@ int64_t sim_faults_heal(struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         struct sim_node *node = &world->nodes[i];
         node->fake.mode = FAKE_NORMAL;
-        healed = later(healed, node->hung_until_ns);
+        healed = later(healed, later(node->hung_until_ns, node->strange_until_ns));
         if (node->down)
             healed = later(healed, node->down_until_ns);
         for (unsigned k = 0; k < world->profile.clients; k++) {

@@ -14,6 +14,7 @@ enum sim_fault {
     SIM_FAULT_SCRIPTS, /* a node's scripts are flushed */
     SIM_FAULT_MODE,    /* a node is LOADING, out of memory, a replica, or cannot persist */
     SIM_FAULT_BLOCK,   /* a socket takes no bytes for a while */
+    SIM_FAULT_STRANGE, /* a node does what it is asked and answers what no such request can have */
     SIM_FAULT_SLOW,    /* bytes between a client and a node take longer than the node timeout */
     SIM_FAULTS
 };

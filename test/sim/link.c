@@ -156,6 +156,8 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     fake_node_command(&node->fake, bytes->bytes, bytes->size, reply);
     if (node->fake.wrote)
         note_expiry(node, bytes);
+    if (node->strange_until_ns > world->now_ns)
+        *reply = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
     bool dying = event->gen != link->gen || client->manager == NULL;
     if (world->tracing)
         trace_request(world, event, bytes, reply, dying);

@@ -52,6 +52,7 @@ void sim_profile_draw(struct sim_world *world) {
         return;
     profile->leaps = sim_random_percent(random, 50);
     profile->leap_permille = profile->leaps ? 2 + sim_random_below(random, 15) : 0;
+    profile->no_random_permille = sim_random_percent(random, 5) ? 100 : 0;
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
     profile->faults = (unsigned)sim_random_next(random) & ((1u << SIM_FAULTS) - 1);
     if (world->control == SIM_CONTROL_MEMORYLESS)

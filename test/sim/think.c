@@ -86,6 +86,10 @@ static void leave(struct sim_client *client) {
     for (unsigned i = sim_random_below(&world->random, 4); i > 0; i--)
         sim_user_act(client, sim_random_below(&world->random, world->profile.slots));
     sim_user_close(client);
+    redlock_callback never = sim_told_inspected; /* its call would be NULL */
+    if (redlock_acquire(client->manager, "r1", NULL, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
+        redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED)
+        sim_violation(world, "refused", "a closing manager took a request");
     if (!world->profile.calm && sim_random_percent(&world->random, 30))
         sim_client_pause(client, sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms) * SIM_MS);
 }

@@ -31,13 +31,13 @@ static void react(struct sim_client *client, unsigned slot) {
             sim_user_release(lease);
     } else if (dice < 15) {
         sim_user_act(client, slot);
-    } else if (dice < 20) {
+    } else if (dice < 25) {
         struct sim_call *other = client->slots[sim_random_below(&world->random, world->profile.slots)].acquiring;
         if (other != NULL)
             sim_user_cancel(other);
-    } else if (dice < 45 && lease != NULL) {
+    } else if (dice < 50 && lease != NULL) {
         come_back_late(lease, slot);
-    } else if (dice < 52 && lease != NULL && !world->profile.calm) {
+    } else if (dice < 57 && lease != NULL && !world->profile.calm) {
         int64_t left_ms = sim_lease_validity_ms(world, lease);
         sim_client_pause(client, sim_random_between(&world->random, left_ms * 9 / 10, left_ms + 6) * SIM_MS);
         come_back_late(lease, slot);
@@ -60,7 +60,7 @@ void sim_told_acquired(const redlock_result *result, void *data) {
         }
         client->slots[call->slot].lease = lease;
         lease->held = true;
-        lease->ttl_ms = lease->ttl_max_ms = call->ttl_ms;
+        lease->ttl_ms = call->ttl_ms;
         lease->has_on_lost = call->has_on_lost;
         lease->auto_extend = call->auto_extend;
         lease->capped = call->capped;

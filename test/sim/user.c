@@ -92,7 +92,7 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         world->call_count--;
-        if (!client->closing)
+        if (code != REDLOCK_ERR_RANDOM || world->profile.no_random_permille == 0)
             sim_violation(world, "refused", "redlock_acquire() returned %s", redlock_error_name(code));
         return false;
     }
@@ -106,11 +106,11 @@ static int64_t draw_ttl_to_extend(const struct sim_lease *lease) {
                          ? lease->ttl_ms
                          : sim_random_between(&world->random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
     /* A late extend of the lease's former owner must not shorten what this one is promised. */
-    if (lease->adopted && (ttl_ms > lease->ttl_ms || !world->profile.may_kill))
+    if (lease->adopted && ttl_ms > lease->ttl_ms)
         ttl_ms = lease->ttl_ms;
     /* Nor may one of our own, on a connection that cannot be killed: docs/safety.md. */
-    if (!lease->adopted && !world->profile.may_kill && ttl_ms < lease->ttl_max_ms)
-        ttl_ms = lease->ttl_max_ms;
+    if (!world->profile.may_kill)
+        ttl_ms = lease->ttl_ms;
     return ttl_ms;
 }
 
@@ -132,7 +132,6 @@ void sim_user_extend(struct sim_lease *lease) {
     if (code == REDLOCK_OK) {
         lease->extending = true;
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
-        lease->ttl_max_ms = ttl_ms > lease->ttl_max_ms ? ttl_ms : lease->ttl_max_ms;
         return;
     }
     world->call_count--;

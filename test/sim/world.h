@@ -97,7 +97,7 @@ struct sim_node {
     struct sim_clock clock;
     bool down;
     int64_t down_until_ns;
-    int64_t hung_until_ns;
+    int64_t hung_until_ns, strange_until_ns;
     int64_t late_ns[SIM_CLIENTS_MAX];     /* bytes of connections that were given up come no sooner */
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
 };
@@ -116,7 +116,7 @@ struct sim_lease {
     bool shared;    /* another client has a handle for the same token: what that one does is no bug */
     int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
     int64_t ends_ns;                       /* its deadline is before this, on its owner's clock; 0: not known */
-    int64_t ttl_ms, ttl_max_ms;            /* the least and the most that was ever asked */
+    int64_t ttl_ms;                        /* the least that was ever asked */
     char token[SIM_TOKEN_SIZE + 1];
 };
 
@@ -173,6 +173,7 @@ struct sim_profile {
     bool auto_extend; /* users like it */
     unsigned faults;  /* bit i: enum sim_fault i may happen */
     unsigned leap_permille;
+    unsigned no_random_permille; /* the kernel gives no random bytes */
     int64_t fault_gap_ns, user_gap_ns, active_ns;
     int64_t delay_min_ns, delay_max_ns;
     unsigned spike_permille;
