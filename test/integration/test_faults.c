@@ -218,14 +218,29 @@ static bool has_one_link(void *data) {
     return proxy_open_links(data) == 1;
 }
 
+static bool is_in_the_proxy(void *data) {
+    return proxy_bytes(data, PROXY_REQUESTS) > 0;
+}
+
 /* A SET that is under way on a path that the client has given up must not land after the release on the new one (R9). */
 static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
     (void)state;
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "stale", 100);
-    struct outcome *outcome = world_outcome();
-    proxy_freeze_now(proxies[0]);
+    struct outcome *first = world_outcome(), *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(600000, 0);
+    proxy_freeze_now(proxies[0]);
+    proxy_forget_bytes(proxies[0]);
+    for (size_t i = 1; i < 3; i++)
+        proxy_hold(proxies[i], PROXY_REPLIES,
+                   true); /* undecided until the SET is on its way and nothing can follow it */
+    assert_int_equal(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
+    assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));
+    proxy_deafen_now(proxies[0]);
+    for (size_t i = 1; i < 3; i++)
+        proxy_hold(proxies[i], PROXY_REPLIES, false);
+    assert_true(outcome_wait(world_loop, first));
+    assert_int_not_equal(first->code, REDLOCK_OK);
     int64_t deadline_ms = support_now_ms() + 2 * DRIVE_TIMEOUT_MS;
     while (!has_connected_again(manager)) {
         drive_acquire(world_loop, manager, "stale", &options, outcome);
@@ -237,6 +252,7 @@ static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     proxy_thaw(proxies[0]);
     assert_true(drive_until(world_loop, has_one_link, proxies[0], DRIVE_TIMEOUT_MS));
+    drive_for(world_loop, 50); /* for the server to read what came, if it came */
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stale"), "(nil)");
 }
 

@@ -93,15 +93,30 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "overdue", 400);
-    /* Somebody makes the keys immortal: our own clock still ends the lease. */
-    for (size_t i = 0; i < 5; i++)
-        server_ask(&world_servers.at[i], "PERSIST", "overdue");
-    assert_true(drive_until(world_loop, has_expired, lease, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_LOST);
-    assert_int_equal(redlock_lease_validity_ms(lease), 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* what is ours is cleared away all the same */
+    for (int turns = 0; turns < 2; turns++) {
+        struct loss *loss = world_loss();
+        redlock_acquire_options options = world_acquire_options(400, 0);
+        options.on_lost = loss_collect;
+        options.lost_data = loss;
+        assert_int_equal(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
+        redlock_lease *lease = outcome->lease;
+        /* Somebody makes the keys immortal: our own clock still ends the lease. */
+        for (size_t i = 0; i < 5; i++)
+            server_ask(&world_servers.at[i], "PERSIST", "overdue");
+        if (turns)
+            assert_true(drive_until(world_loop, has_expired, lease, DRIVE_TIMEOUT_MS));
+        while (!has_expired(lease))
+            support_pause_ms(5);
+        support_pause_ms(5); /* the validity is rounded down; and no timer has told the library yet: we were stopped */
+        assert_int_equal(loss->runs, turns);
+        assert_int_equal(redlock_extend(lease, 60000, outcome_collect, outcome), REDLOCK_ERR_LOST);
+        assert_int_equal(redlock_lease_validity_ms(lease), 0);
+        drive_for(world_loop, 20);
+        assert_int_equal(world_statistics(manager).extends, 0); /* nothing was sent */
+        assert_int_equal(loss->runs, 1);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* what is ours is cleared away all the same */
+    }
 }
 
 static redlock_lease *acquire_renewed(redlock_manager *manager, const char *resource, int64_t ttl_ms, int64_t cap_ms,
@@ -137,39 +152,46 @@ static void renewal_is_capped(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
 }
 
-static void lost_once_and_in_time_when_every_node_hangs(void **state) {
-    (void)state;
-    redlock_manager *manager = world_manager_all(BRISK_MS);
+/* Returns how long after the deadline on_lost ran, in ms, rounded up; negative if before. */
+static int64_t lateness_when_all_hang(redlock_manager *manager) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
-    redlock_lease *lease = acquire_renewed(manager, "hung", 2000, 0, loss);
+    redlock_lease *lease = acquire_renewed(manager, "hung", 1000, 0, loss);
     for (size_t i = 0; i < 5; i++)
         server_pause(&world_servers.at[i]);
-    /* The deadline as the lease itself tells it, by CLOCK_BOOTTIME. The validity is rounded down, so this is early by
-     * up to a millisecond. A renewal that was under way just before the pause may move it: take the last. */
+    /* The deadline as the lease tells it, by CLOCK_BOOTTIME; the validity is rounded down. A renewal that was under way
+     * at the pause may move it: the last counts. */
     int64_t deadline_ns = 0;
-    ev_run(world_loop, EVRUN_NOWAIT);
     while (loss->runs == 0) {
-        int64_t validity_ms = redlock_lease_validity_ms(lease), now_ns = support_now_ns();
+        int64_t now_ns = support_now_ns(), validity_ms = redlock_lease_validity_ms(lease);
         if (validity_ms > 0)
             deadline_ns = now_ns + (validity_ms + 1) * 1000000;
-        drive_for(world_loop, 5);
+        ev_run(world_loop, EVRUN_ONCE); /* nothing wakes it but the library's own timers: no node answers */
         assert_true(support_now_ns() < now_ns + INT64_C(20000000000));
     }
-    assert_int_equal(loss->runs, 1);
     assert_int_equal(loss->validity_ms, 0);
     assert_true(strlen(loss->reason) > 10);
-    /* At the deadline or earlier; what the machine keeps us from running is not the library's. Nothing but the timer
-     * wakes the loop: no node answers. */
-    assert_true(loss->at_ns <= deadline_ns + INT64_C(250000000));
-    drive_for(world_loop, 300);
     for (size_t i = 0; i < 5; i++)
         server_resume(&world_servers.at[i]);
-    drive_for(world_loop, 300);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
+    drive_for(world_loop, 50);
     assert_int_equal(loss->runs, 1);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    return (loss->at_ns - deadline_ns + 999999) / 1000000;
+}
+
+/* The best of a few rounds is what the library does: a loaded machine may make any one of them late. */
+static void lost_once_and_in_time_when_every_node_hangs(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    int64_t best_ms = INT64_MAX;
+    for (int round = 0; round < 6 && best_ms > 5; round++) {
+        int64_t late_ms = lateness_when_all_hang(manager);
+        best_ms = late_ms < best_ms ? late_ms : best_ms;
+    }
+    assert_true(best_ms <= 5);
 }
 
 static void lost_early_when_most_nodes_deny_it(void **state) {

@@ -34,7 +34,7 @@ struct stream {
 /* One client and its server. ways[w] goes from fd[w] to fd[1 - w]. */
 struct link {
     int fd[2];
-    bool frozen;
+    bool frozen, deaf;
     struct stream ways[2];
 };
 
@@ -75,7 +75,7 @@ static void end_link(struct link *link, enum proxy_cut how) {
         link->ways[way] = (struct stream){0};
     }
     link->fd[0] = link->fd[1] = -1;
-    link->frozen = false;
+    link->frozen = link->deaf = false;
 }
 
 static int connect_target(int port) {
@@ -117,6 +117,8 @@ static void accept_client(struct proxy *proxy) {
 /* Takes what the source of a way sends. False: it closed or broke. */
 static bool receive(struct proxy *proxy, struct link *link, int way) {
     char bytes[16384];
+    if (way == PROXY_REQUESTS && link->deaf)
+        return false; /* only its end is polled for */
     ssize_t n = recv(link->fd[way], bytes, sizeof bytes, 0);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR;
@@ -192,7 +194,8 @@ static void *run(void *data) {
             for (int side = 0; side < 2; side++) {
                 const struct link *link = &proxy->links[i];
                 int fd = link->ways[side].ended ? -1 : link->fd[side];
-                polls[2 + 2 * i + (size_t)side] = (struct pollfd){.fd = fd, .events = POLLIN};
+                polls[2 + 2 * i + (size_t)side] =
+                    (struct pollfd){.fd = fd, .events = side == 0 && link->deaf ? 0 : POLLIN};
                 queued |= link->ways[side].first && !link->frozen && !proxy->holding[side];
             }
         pthread_mutex_unlock(&proxy->mutex);
@@ -297,19 +300,25 @@ void proxy_cut_now(struct proxy *proxy, enum proxy_cut how) {
     unlock(proxy);
 }
 
-static void set_frozen(struct proxy *proxy, bool on) {
+void proxy_freeze_now(struct proxy *proxy) {
     lock(proxy);
     for (size_t i = 0; i < LINKS_MAX; i++)
-        proxy->links[i].frozen = on && proxy->links[i].fd[0] >= 0;
+        proxy->links[i].frozen = proxy->links[i].fd[0] >= 0;
     unlock(proxy);
 }
 
-void proxy_freeze_now(struct proxy *proxy) {
-    set_frozen(proxy, true);
+void proxy_deafen_now(struct proxy *proxy) {
+    lock(proxy);
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        proxy->links[i].deaf = proxy->links[i].fd[0] >= 0;
+    unlock(proxy);
 }
 
 void proxy_thaw(struct proxy *proxy) {
-    set_frozen(proxy, false);
+    lock(proxy);
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        proxy->links[i].frozen = proxy->links[i].deaf = false;
+    unlock(proxy);
 }
 
 void proxy_refuse(struct proxy *proxy, bool on) {
@@ -323,6 +332,12 @@ long long proxy_bytes(struct proxy *proxy, enum proxy_way way) {
     long long bytes = proxy->bytes[way];
     unlock(proxy);
     return bytes;
+}
+
+void proxy_forget_bytes(struct proxy *proxy) {
+    lock(proxy);
+    proxy->bytes[0] = proxy->bytes[1] = 0;
+    unlock(proxy);
 }
 
 int proxy_connections(struct proxy *proxy) {

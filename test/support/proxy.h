@@ -38,12 +38,15 @@ void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, e
 void proxy_cut_now(struct proxy *proxy, enum proxy_cut how);
 /* Holds both ways of the connections that stand, and not of later ones: old bytes on the way while a new path is open. */
 void proxy_freeze_now(struct proxy *proxy);
+/* Takes no more from the clients of the connections that stand: what they send from here on never arrives. */
+void proxy_deafen_now(struct proxy *proxy);
 void proxy_thaw(struct proxy *proxy);
 /* New clients are reset at once. */
 void proxy_refuse(struct proxy *proxy, bool on);
 
-/* Bytes that came in one way, and connections accepted, since the start. */
+/* Bytes that came in one way, since the start or since they were forgotten; connections accepted since the start. */
 long long proxy_bytes(struct proxy *proxy, enum proxy_way way);
+void proxy_forget_bytes(struct proxy *proxy);
 int proxy_connections(struct proxy *proxy);
 /* Connections that stand, on either side. */
 int proxy_open_links(struct proxy *proxy);
