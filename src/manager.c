@@ -249,7 +249,7 @@ void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool 
     manager->settled |= REDLOCK_NODE(node);
     if (ready) {
         manager->ready |= REDLOCK_NODE(node);
-        redlock_owed_node_ready(manager);
+        redlock_owed_node_ready(manager, node);
     } else {
         manager->ready &= ~REDLOCK_NODE(node);
     }

@@ -88,11 +88,15 @@ void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64
     settle(manager, owed, now_ns);
 }
 
-void redlock_owed_node_ready(redlock_manager *manager) {
+void redlock_owed_node_ready(redlock_manager *manager, unsigned node) {
     const int64_t now_ns = redlock_manager_now_ns(manager);
     for (struct redlock_owner *owner = manager->owed.first, *next; owner; owner = next) {
         next = owner->next;
-        redlock_owed_due(manager, (struct redlock_owed *)owner, now_ns);
+        struct redlock_owed *owed = (struct redlock_owed *)owner;
+        if (owed->debt.owing & REDLOCK_NODE(node)) {
+            ask(manager, owed, redlock_debt_ask(&owed->debt, REDLOCK_NODE(node), now_ns), false);
+            settle(manager, owed, now_ns);
+        }
     }
 }
 

@@ -167,7 +167,7 @@ void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size
 void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns);
-void redlock_owed_node_ready(redlock_manager *manager);
+void redlock_owed_node_ready(redlock_manager *manager, unsigned node);
 void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed);
 
 /* --- query.c: inspect and connect --- */
