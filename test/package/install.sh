@@ -52,7 +52,7 @@ cmake_package() {
     # An installed tree can be moved: nothing in it may name the place it was installed to.
     mv "$prefix" "$work/moved"
     libdir=${libdir/"$prefix"/"$work/moved"}
-    run "$REDLOCK_CMAKE" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$CC" \
+    run "$REDLOCK_CMAKE" -G "$REDLOCK_GENERATOR" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$CC" \
         -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWANTED_VERSION="$REDLOCK_VERSION" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$REDLOCK_CMAKE" --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$work/build/program_shared" "$REDLOCK_VERSION"
