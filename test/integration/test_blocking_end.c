@@ -231,6 +231,7 @@ struct blocked {
     redlock_client *client;
     const char *resource;
     uint64_t owner;
+    int64_t retry_delay_ms;
     int code;
 };
 
@@ -238,6 +239,7 @@ static void *acquire_for_ever(void *data) {
     struct blocked *blocked = data;
     redlock_client_acquire_options options = kit_options(60000, REDLOCK_WAIT_FOREVER);
     redlock_lease *lease = NULL;
+    options.lock.retry_delay_min_ms = options.lock.retry_delay_max_ms = blocked->retry_delay_ms;
     options.reentrant = blocked->owner != 0;
     options.owner = blocked->owner;
     blocked->code = redlock_client_acquire(blocked->client, blocked->resource, &options, &lease, NULL);
@@ -256,31 +258,38 @@ static size_t waiting_for_their_owner(redlock_client *client) {
 
 #define BLOCKED 12
 
+/* Of a third of them two share an owner each: one asks the nodes, the other waits for it. */
+static void block(redlock_client *client, struct blocked *blocked, pthread_t *threads, int64_t retry_delay_ms) {
+    redlock_statistics statistics = {.size = sizeof statistics};
+    for (size_t i = 0; i < BLOCKED; i++) {
+        blocked[i] = (struct blocked){.client = client,
+                                      .resource = i % 2 ? "odd" : "even",
+                                      .owner = i % 3 ? 0 : 9 + i % 2,
+                                      .retry_delay_ms = retry_delay_ms};
+        assert_int_equal(pthread_create(&threads[i], NULL, acquire_for_ever, &blocked[i]), 0);
+    }
+    kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.attempts >= BLOCKED - 2);
+    kit_until(waiting_for_their_owner(client) == 2);
+}
+
 static void close_ends_what_others_are_blocked_in(void **state) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *odd = kit_acquire(holder, "odd", 0), *even = kit_acquire(holder, "even", 0);
     (void)state;
-    redlock_lease *lease = kit_acquire(holder, "held", 0);
-    for (int round = 0; round < 5; round++) {
+    for (int round = 0; round < 20; round++) {
         redlock_client *client = kit_client(NODE_TIMEOUT_MS);
         struct blocked blocked[BLOCKED];
         pthread_t threads[BLOCKED];
-        redlock_statistics statistics = {.size = sizeof statistics};
-        (void)kit_acquire(client, "own", PATIENT_MS);
-        for (size_t i = 0; i < BLOCKED; i++) {
-            /* Of a third of them two share an owner each: one asks the nodes, the other waits for it. */
-            blocked[i] =
-                (struct blocked){.client = client, .resource = i % 2 ? "held" : "own", .owner = i % 3 ? 0 : 9 + i % 2};
-            assert_int_equal(pthread_create(&threads[i], NULL, acquire_for_ever, &blocked[i]), 0);
-        }
-        kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 11);
-        kit_until(waiting_for_their_owner(client) == 2);
+        /* Between two tries nothing is under way: the client is gone as soon as those blocked have been told. */
+        block(client, blocked, threads, round % 2 ? 5 : 60000);
         kit_close(client);
         for (size_t i = 0; i < BLOCKED; i++) {
             pthread_join(threads[i], NULL);
             assert_int_equal(blocked[i].code, REDLOCK_ERR_CLOSED);
         }
     }
-    kit_release(holder, lease);
+    kit_release(holder, odd);
+    kit_release(holder, even);
     kit_expect_no_keys();
 }
 
@@ -351,7 +360,7 @@ static void interrupt(int number) {
 
 static void a_signal_to_a_blocked_thread_does_not_end_its_call(void **state) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
-    struct blocked blocked = {.client = kit_client(NODE_TIMEOUT_MS), .resource = "r", .code = 1};
+    struct blocked blocked = {.client = kit_client(NODE_TIMEOUT_MS), .resource = "r", .retry_delay_ms = 5, .code = 1};
     struct sigaction action = {.sa_handler = interrupt}, before;
     redlock_statistics statistics = {.size = sizeof statistics};
     pthread_t thread;

@@ -136,14 +136,14 @@ static void forks_under_load_harm_neither_side(void **state) {
     redlock_lease *lease = kit_acquire(busy.client, "r", 0);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, cycle, &busy), 0);
-    for (int i = 0; i < 25; i++) {
+    for (int i = 0; i < 100; i++) {
         unsigned seen = atomic_load(&busy.cycles);
         kit_until(atomic_load(&busy.cycles) > seen + 20);
         pid_t child = fork();
         if (child == 0) {
             alarm(60);
             every_call_is_refused(busy.client, lease);
-            if (i % 5 == 0)
+            if (i % 20 == 0)
                 open_ones_own("r");
             _exit(0);
         }
