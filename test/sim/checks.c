@@ -5,7 +5,7 @@
 
 #include "world.h"
 
-/* Timers come up to 1 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
+/* Timers come up to 2 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
 #define SLACK_NS (5 * SIM_MS)
 
 void sim_violation(struct sim_world *world, const char *checker, const char *format, ...) {

@@ -58,7 +58,7 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
     if (when_ns > now)
         at = sim_clock_true(&client->clock, when_ns);
     if (sim_random_percent(&world->random, 30))
-        at += sim_random_between(&world->random, 0, SIM_MS);
+        at += sim_random_between(&world->random, 0, 2 * SIM_MS);
     sim_push(world, at,
              (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
 }

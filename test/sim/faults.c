@@ -106,6 +106,13 @@ static void slow(struct sim_world *world, unsigned client, unsigned node) {
     SIM_TRACE(world, "client %u: bytes to node %u are held up for %.3f ms", client, node, (double)by_ns / 1e6);
 }
 
+/* Not for long: each answer of this kind costs a connection. */
+static void strange(struct sim_world *world, unsigned node) {
+    int64_t for_ns = sim_random_between(&world->random, 1, 10 * world->profile.node_timeout_ms * SIM_MS);
+    world->nodes[node].strange_until_ns = world->now_ns + for_ns;
+    SIM_TRACE(world, "node %u answers out of protocol for %.3f ms", node, (double)for_ns / 1e6);
+}
+
 /* A pause is the more interesting the closer it ends to a deadline. */
 static void pause_client(struct sim_world *world, unsigned index) {
     struct sim_client *client = &world->clients[index];
@@ -154,8 +161,7 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         block(world, client, node, for_ns);
         break;
     case SIM_FAULT_STRANGE:
-        at->strange_until_ns = later(at->strange_until_ns, world->now_ns + for_ns);
-        SIM_TRACE(world, "node %u answers out of protocol for %.3f ms", node, (double)for_ns / 1e6);
+        strange(world, node);
         break;
     case SIM_FAULT_SLOW:
         slow(world, client, node);

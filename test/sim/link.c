@@ -215,6 +215,9 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     sim_client_enter(client);
     if (!entry.answered && entry.owner != NULL)
         answer(client, event->node, &entry, event->data);
+    const struct fake_reply *reply = event->data;
+    if (reply->type == REDLOCK_REPLY_OTHER)
+        sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
     if (was_stalled && client->manager != NULL)
         redlock_manager_node_settled(client->manager, event->node, true);
     sim_client_leave(client);

@@ -21,6 +21,17 @@ static void come_back_late(struct sim_lease *lease, unsigned slot) {
                  (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
 }
 
+static void cancel_another(struct sim_client *client) {
+    unsigned from = sim_random_below(&client->world->random, SIM_SLOTS_MAX);
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        struct sim_call *other = client->slots[(from + i) % SIM_SLOTS_MAX].acquiring;
+        if (other != NULL) {
+            sim_user_cancel(other);
+            return;
+        }
+    }
+}
+
 /* At every point: also from inside callbacks. */
 static void react(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
@@ -31,10 +42,8 @@ static void react(struct sim_client *client, unsigned slot) {
             sim_user_release(lease);
     } else if (dice < 15) {
         sim_user_act(client, slot);
-    } else if (dice < 25) {
-        struct sim_call *other = client->slots[sim_random_below(&world->random, world->profile.slots)].acquiring;
-        if (other != NULL)
-            sim_user_cancel(other);
+    } else if (dice < (lease == NULL ? 45u : 25u)) {
+        cancel_another(client);
     } else if (dice < 50 && lease != NULL) {
         come_back_late(lease, slot);
     } else if (dice < 57 && lease != NULL && !world->profile.calm) {
