@@ -168,7 +168,7 @@ REDLOCK_API int redlock_manager_connect(redlock_manager *manager, int64_t timeou
 
 /**
  * Ends the manager: pending requests complete with #REDLOCK_ERR_CLOSED, leases still held are released (their handles
- * end here, without on_lost), releases are given up to one node timeout to be answered, then cb runs once, last.
+ * end here, without on_lost), releases are given up to two node timeouts to be answered, then cb runs once, last.
  * New requests are refused with #REDLOCK_ERR_CLOSED meanwhile. The loop must run on until cb.
  * @param cb  may be NULL.
  * @return #REDLOCK_OK, or #REDLOCK_ERR_CLOSED when it was called before
