@@ -56,6 +56,7 @@ says_nothing "$err"
 # A signal ends what hangs.
 for command in status 'extend -t 1s resource token' 'release resource token' 'acquire resource'; do
     read -ra words <<<"$command"
+    forget_words
     "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 50ms --connect-timeout 1m "${words[@]}" >"$out" 2>"$err" &
     stuck=$!
     eventually grep -q 'is ready' "$err"
@@ -67,6 +68,7 @@ for command in status 'extend -t 1s resource token' 'release resource token' 'ac
 done
 
 # It comes back while somebody waits.
+forget_words
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w 1m resource >"$out" 2>"$err" &
 waiter=$!
 eventually grep -q "asking for" "$err"

@@ -149,6 +149,12 @@ tool() {
     "$REDLOCK_TOOL" -n "$nodes" --node-timeout "${node_timeout:-5000}" --connect-timeout "${connect_timeout:-10s}" "$@"
 }
 
+# Before a tool is started in the background: what is waited for in its words must not be found in older ones.
+forget_words() {
+    : >"$out"
+    : >"$err"
+}
+
 # expect STATUS COMMAND… : runs it; sets status, fills the files out and err.
 expect() {
     local wanted=$1

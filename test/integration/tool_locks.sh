@@ -105,6 +105,7 @@ expect 75 tool acquire -w 0 contended
 # A signal ends the wait; nothing is left behind. (A shell's background job ignores SIGINT, unless told not to.)
 for signal in INT TERM HUP QUIT; do
     number=$(kill -l $signal)
+    forget_words
     env --default-signal=INT,QUIT "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w forever contended >"$out" 2>"$err" &
     waiter=$!
     eventually grep -q "asking for" "$err"

@@ -11,6 +11,7 @@ node_timeout=500
 # started ARGUMENTS… : as in tool_run.sh.
 started() {
     rm -f "$seen"*
+    forget_words
     "$REDLOCK_TOOL" -n "$nodes" --node-timeout 500 run "$@" >"$out" 2>"$err" &
     runner=$!
     eventually grep -q ready "$seen"
@@ -82,6 +83,19 @@ done
 eventually grep -q told "$seen"
 ended 76
 is "the thief's key" "$(redis 1 get taken)" thief
+
+# redlock itself was stopped for longer than its lease: the command is told the moment it goes on, and another may hold the lock.
+started -t 1s paused -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+kill -STOP $runner
+eventually no_keys_left paused
+expect 0 tool acquire -t 1m paused
+rival=$(cat "$out")
+kill -CONT $runner
+eventually grep -q told "$seen"
+eventually gone $runner
+wait $runner
+is 'the exit status' $? 76
+is "the rival's key" "$(redis 2 get paused)" "$rival"
 
 # JSON goes to standard error, for standard output is the command's.
 started --json -t 2s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"

@@ -79,6 +79,7 @@ is 'the count' "$(cat "$work/count")" 6
 # started ARGUMENTS… : runs a command in the background that writes "ready" to the file seen; sets runner to the tool's pid.
 started() {
     rm -f "$seen"
+    forget_words
     "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run "$@" >"$out" 2>"$err" &
     runner=$!
     eventually grep -q ready "$seen"
@@ -141,6 +142,7 @@ for i in 0 1 2; do
     redis $i set taken somebody >/dev/null
 done
 rm -f "$seen"
+forget_words
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 run -w forever taken -- touch "$seen" >"$out" 2>"$err" &
 runner=$!
 eventually grep -q "asking for" "$err"

@@ -29,6 +29,11 @@ static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
     }
 }
 
+static void give_terminal(struct tool_child *child) {
+    tool_terminal_give(child->pid);
+    child->terminal.handed = true;
+}
+
 /* A command that was stopped while its lease ended must not take one step more: it is told of the loss by on_lost, in
  * this turn of the loop, and continued then. */
 static void continue_child(struct tool_child *child) {
@@ -36,8 +41,7 @@ static void continue_child(struct tool_child *child) {
         return;
     }
     if (tool_terminal_wanted()) {
-        tool_terminal_give(child->pid);
-        child->terminal.handed = true;
+        give_terminal(child);
     }
     send_to_group(child, SIGCONT);
 }
@@ -83,9 +87,8 @@ static void suspend_asked(struct ev_loop *loop, ev_signal *watcher, int events) 
 static void child_stopped(struct tool_child *child, int number) {
     bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
     if (wants_terminal && tool_terminal_is_ours()) {
-        tool_terminal_give(child->pid);
-        child->terminal.handed = true;
-        send_to_group(child, SIGCONT);
+        give_terminal(child);
+        continue_child(child);
         return;
     }
     if (!child->terminal.handed && !wants_terminal) {
