@@ -171,6 +171,7 @@ static void make_directory(struct server *server) {
     char directory[sizeof server->directory] = "/tmp/redlock-test-XXXXXX", path[sizeof server->socket];
     if (!mkdtemp(directory))
         support_fatal("mkdtemp: %s", strerror(errno));
+    support_remove_tree_at_death(directory);
     strcpy(server->directory, directory);
     snprintf(path, sizeof path, "%s/socket", directory);
     strcpy(server->socket, path);

@@ -1,7 +1,8 @@
 /*
  * Real redis-servers for the tests, on free loopback ports, each in a temporary directory of its own. They are stopped
- * and their directories removed at exit(), and the kernel kills them should the test process die (start them from its
- * main thread, for their death follows that thread's). Whatever goes wrong here ends the program with a message.
+ * and their directories removed at exit(). Should the test process die otherwise, the kernel kills them (start them
+ * from its main thread, for their death follows that thread's) and a small process removes the directories. Whatever
+ * goes wrong here ends the program with a message.
  */
 #ifndef TEST_SUPPORT_SERVERS_H
 #define TEST_SUPPORT_SERVERS_H

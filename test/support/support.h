@@ -28,4 +28,10 @@ void support_write_file(const char *path, const char *text);
 /* Removes a directory with all that is in it. */
 void support_remove_tree(const char *path);
 
+/*
+ * Has the directory removed once this process is dead, however it died: by a small process that waits for that. Call it
+ * before there are threads.
+ */
+void support_remove_tree_at_death(const char *path);
+
 #endif
