@@ -13,7 +13,7 @@ redlock_die() {
 
 # redlock_install PACKAGES… : installs those that are missing, by apt-get, as root or with sudo. Silent unless it fails.
 redlock_install() {
-    local package missing=() as_root=() log
+    local package missing=() as_root=() apt log
     for package in "$@"; do
         # pkg-config is a virtual name on newer systems: ask for what provides it.
         if [[ $package == pkg-config ]] && command -v pkg-config >/dev/null; then
@@ -29,16 +29,21 @@ redlock_install() {
         command -v sudo >/dev/null || redlock_die "these packages are missing: ${missing[*]}; run it as root, or install sudo"
         as_root=(sudo)
     fi
-    as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
+    apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
     log=$(mktemp)
     printf 'installing %s …\n' "${missing[*]}"
-    # A fresh machine has no package lists, and a stale one has wrong ones: update first.
-    if ! { "${as_root[@]}" update && "${as_root[@]}" install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+    # A fresh machine has no package lists, and a stale one has wrong ones: update first. A source of packages that is none of
+    # ours may fail at that: what counts is the installation.
+    if ! { "${apt[@]}" update || true; "${apt[@]}" install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
         cat "$log" >&2
         rm -f "$log"
         redlock_die "apt-get could not install ${missing[*]} (its words are above)"
     fi
     rm -f "$log"
+    # Debian starts a server as soon as its package is there; we start our own, so one that we brought does not stay.
+    if [[ " ${missing[*]} " == *' redis-server '* && -d /run/systemd/system ]]; then
+        "${as_root[@]}" systemctl --quiet disable --now redis-server || true
+    fi
 }
 
 # redlock_build BUILD_DIR [cmake args…] : configures and builds everything that the arguments select. Silent unless it fails.
