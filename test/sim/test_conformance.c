@@ -311,6 +311,7 @@ static void test_loading(void **state) {
         snprintf(name, sizeof name, "fill%d", i);
         expect(server_ask(server, "SET", name, value), "OK");
     }
+    expect(server_ask(server, "CONFIG", "SET", "rdbcompression", "no"), "OK");
     expect(server_ask(server, "CONFIG", "SET", "loading-process-events-interval-bytes", "1024"), "OK");
     expect(server_ask(server, "CONFIG", "SET", "key-load-delay", "100000"), "OK");
     assert_true(raw_open_tcp(&reloading, "127.0.0.1", server->port));
