@@ -1,3 +1,4 @@
+/* Every allocation fails in turn. */
 /*
  * Fails each allocation in turn, of the library and of hiredis, through create, connect, acquire, extend, inspect, adopt,
  * wait, cancel, release and close against real servers: an error each time or success, every completion exactly once,

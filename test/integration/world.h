@@ -1,3 +1,4 @@
+/* The common ground of the integration tests. */
 /*
  * What the integration tests share: a set of servers for the program, and for each test a loop, managers on it, and
  * places for results that outlive a test that fails half-way.

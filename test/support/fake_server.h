@@ -1,3 +1,4 @@
+/* A hostile node: answers whatever a test tells it to. */
 /*
  * A hostile node on a thread of its own. It can behave through the handshake and the first requests, as a real node
  * would, and then answers whatever it was told to, once or for ever.

@@ -1,3 +1,4 @@
+/* A loopback proxy for a network that misbehaves. */
 /*
  * A loopback TCP proxy on a thread of its own, for a network that misbehaves: it delays, holds, swallows, or cuts what
  * goes between a client and a server. All functions act at once on the connections that stand and on later ones.

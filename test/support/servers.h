@@ -1,3 +1,4 @@
+/* Real redis-servers for the tests. */
 /*
  * Real redis-servers for the tests, on free loopback ports, each in a temporary directory of its own. They are stopped
  * and their directories removed at exit(). Should the test process die otherwise, the kernel kills them (start them
