@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/un.h>
@@ -65,6 +66,16 @@ static void a_thread_finds_localhost_and_no_nonsense(void **state) {
         look_up("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", &endpoints));
 }
 
+static size_t thread_count(void) {
+    size_t count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    for (const struct dirent *entry; (entry = readdir(threads)) != NULL;)
+        count += entry->d_name[0] != '.';
+    (void)closedir(threads);
+    return count;
+}
+
 static void a_lookup_can_be_given_up(void **state) {
     (void)state;
     for (int i = 0; i < 50; i++) {
@@ -74,6 +85,9 @@ static void a_lookup_can_be_given_up(void **state) {
         redlock_lookup_drop(lookup, false);
     }
     redlock_lookup_drop(NULL, false);
+    for (int i = 0; i < 20000 && thread_count() > 1; i++)
+        (void)poll(NULL, 0, 1);
+    assert_int_equal(thread_count(), 1);
 }
 
 int main(void) {
