@@ -180,7 +180,7 @@ part_coverage() {
     "${gcovr[@]}" --txt
     echo "branches of src/core:"
     "${gcovr[@]}" --txt --branches
-    if "${gcovr[@]}" --fail-under-line 100 --fail-under-branch 95 -o /dev/null; then
+    if "${gcovr[@]}" --fail-under-line 100 --fail-under-branch 95 >/dev/null; then
         passed=$((passed + 1))
         echo "coverage: every line, and at least 95 % of the branches"
     else

@@ -1,6 +1,7 @@
 /* The public calls on locks: what they check, and the event that each feeds to its lease. */
 #include <string.h>
 
+#include "options.h"
 #include "state.h"
 
 void redlock_acquire_options_default(redlock_acquire_options *options) {
@@ -11,16 +12,14 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .retry_delay_max_ms = 200};
 }
 
-/* An older program's options are shorter, a newer one's longer: what it does not know keeps its default. */
 static int read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
     redlock_acquire_options_default(options);
     if (!given) {
         return REDLOCK_OK;
     }
-    if (given->size == 0) {
+    if (!redlock_options_read(options, sizeof *options, given, given->size)) {
         return REDLOCK_ERR_INVALID;
     }
-    memcpy(options, given, given->size < sizeof *options ? given->size : sizeof *options);
     const bool valid = options->ttl_ms >= 1 && options->ttl_ms <= REDLOCK_TTL_MS_MAX &&
                        options->wait_timeout_ms >= REDLOCK_WAIT_FOREVER && options->retry_delay_min_ms >= 0 &&
                        options->retry_delay_max_ms >= 1 && options->retry_delay_max_ms >= options->retry_delay_min_ms &&

@@ -3,6 +3,7 @@
 
 #include "client.h"
 #include "loop.h"
+#include "options.h"
 
 #define NS_PER_MS INT64_C(1000000)
 
@@ -81,12 +82,12 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
     int cancel_state;
     if (result)
         *result = NULL;
-    if (!lease || !resource || (options && options->size == 0))
+    if (!lease || !resource)
         return REDLOCK_ERR_INVALID;
     *lease = NULL;
     redlock_client_acquire_options_default(&asked);
-    if (options)
-        memcpy(&asked, options, options->size < sizeof asked ? options->size : sizeof asked);
+    if (options && !redlock_options_read(&asked, sizeof asked, options, options->size))
+        return REDLOCK_ERR_INVALID;
     if (asked.lock.wait_timeout_ms < REDLOCK_WAIT_FOREVER)
         return REDLOCK_ERR_INVALID;
     int code = redlock_client_enter(client, &cancel_state);

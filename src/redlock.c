@@ -10,6 +10,7 @@
 #include "loop.h"
 #include "manager.h"
 #include "node.h"
+#include "options.h"
 #include "wire.h"
 
 #define TIMEOUT_MS_MAX  60000
@@ -252,11 +253,14 @@ int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *
     struct failure failure = {error, error == NULL ? 0 : error_size};
     if (loop == NULL || options == NULL || manager == NULL)
         return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
-    if (options->size != sizeof *options)
+    redlock_manager_options known;
+    redlock_manager_options_default(&known);
+    if (!redlock_options_read(&known, sizeof known, options, options->size))
         return fail(&failure, REDLOCK_ERR_INVALID,
-                    "options.size is %zu and not %zu: call redlock_manager_options_default() first, and build "
-                    "against the header of this library",
-                    options->size, sizeof *options);
+                    "options.size is %zu, not 1 to %zu: call redlock_manager_options_default() first, and build "
+                    "against the header of this library or an older one",
+                    options->size, sizeof known);
+    options = &known;
     int code = check(options, &failure);
     if (code != REDLOCK_OK)
         return code;

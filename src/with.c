@@ -28,7 +28,7 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = redlock_client_acquire(client, resource, options, &guard.lease, result);
     if (code == REDLOCK_OK) {
-        guard.owner = options && options->size >= sizeof *options ? options->owner : 0;
+        guard.owner = options ? options->owner : 0;
         if (result) {
             redlock_result_free(*result);
             *result = NULL;

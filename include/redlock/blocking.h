@@ -49,9 +49,9 @@ REDLOCK_API int redlock_client_close(redlock_client *client);
 /** Options of a blocking acquire. */
 typedef struct redlock_client_acquire_options {
     size_t size;                  /**< sizeof this struct; set by redlock_client_acquire_options_default(). */
-    redlock_acquire_options lock; /**< As for redlock_acquire(); on_lost runs on the loop thread. */
-    bool reentrant;               /**< The owner may acquire again what it holds; a count is kept. Default false. */
     uint64_t owner;               /**< With reentrant: who asks; 0, the default, is the calling thread. */
+    bool reentrant;               /**< The owner may acquire again what it holds; a count is kept. Default false. */
+    redlock_acquire_options lock; /**< As for redlock_acquire(); on_lost runs on the loop thread. Last: it may grow. */
 } redlock_client_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what differs. */
