@@ -15,7 +15,7 @@ declare -A allowed=(
     [node]="public core env wire reply node"
     [loop]="public core env loop"
     [root]="public core env manager wire reply node loop root"
-    [blocking]="public core loop blocking"
+    [blocking]="public core env loop blocking"
     [tool]="public tool"
 )
 
