@@ -65,7 +65,6 @@ static void end_entries(struct sim_client *client, unsigned node) {
 
 static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node) {
     struct sim_link *link = &client->links[node];
-    bool first = !link->settled;
     /* Where the old connection cannot be killed, its bytes may be held up anywhere on their way (TCP does not
      * forbid it), and overtaken by those of the next connection. */
     if (!world->profile.may_kill && sim_random_percent(&world->random, 50)) {
@@ -81,7 +80,7 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
     link->blocked_ns = 0;
     sim_client_enter(client);
     end_entries(client, node);
-    if (first && client->manager != NULL)
+    if (client->manager != NULL)
         redlock_manager_node_settled(client->manager, node, false);
     sim_client_leave(client);
     reconnect_later(world, client->index, node);

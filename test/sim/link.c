@@ -252,18 +252,25 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
     if (entry->answered)
         return;
     entry->answered = true;
-    bool fresh = link->state == SIM_LINK_FRESH;
     void *owner = entry->owner;
     uint32_t round = entry->round;
-    if (fresh) {
+    /* What was not written is withdrawn; half of it may be, and the rest follows later. */
+    bool withdrawn = !entry->written && (link->state == SIM_LINK_FRESH || sim_random_percent(&world->random, 70));
+    bool stalls = false;
+    if (withdrawn) {
         entry->bytes = NULL;
         drop_withdrawn(link);
-    } else if (++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY) {
-        stall(client, event->node);
+    } else {
+        stalls = ++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY;
     }
-    SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, fresh ? "FAILED" : "UNKNOWN");
-    struct redlock_answer timeout = {.vote = fresh ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, .text = client->text};
+    SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, withdrawn ? "FAILED" : "UNKNOWN");
+    if (stalls)
+        stall(client, event->node);
+    struct redlock_answer timeout = {.vote = withdrawn ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN,
+                                     .text = client->text};
     sim_client_enter(client);
     redlock_manager_answer(client->manager, owner, round, event->node, &timeout);
+    if (stalls && client->manager != NULL)
+        redlock_manager_node_settled(client->manager, event->node, false);
     sim_client_leave(client);
 }

@@ -63,7 +63,7 @@ struct sim_bytes {
 /*
  * A client's connection to a node, as src/node.c behaves towards the manager:
  * FRESH    never connected: requests wait, and are FAILED at their timeout
- * READY    requests are written in their turn; each gets UNKNOWN at its timeout
+ * READY    requests are written in their turn; each gets UNKNOWN at its timeout, FAILED if it was not written
  * STALLED  refuses; a PING stands behind what is in flight; any reply → READY
  * DOWN     refuses; reconnects
  */
