@@ -71,9 +71,15 @@ mkdir "$root/libredlock"
 (cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf -) |
     tar -xf - -C "$root/libredlock"
 
+# Devices of its own, bound one by one: nothing that runs in there as root can remove one of the machine's.
 # shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --propagation private sh -c '
-    root=$1 && shift
-    mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount -t tmpfs tmp "$root/dev/shm" &&
+    root=$1 && shift && dev=$root/dev
+    mount -t proc proc "$root/proc" && mount -t tmpfs dev "$dev" && mkdir "$dev/shm" "$dev/pts" &&
+    mount -t devpts -o newinstance,ptmxmode=0666 pts "$dev/pts" && ln -s pts/ptmx "$dev/ptmx" &&
+    ln -s /proc/self/fd "$dev/fd" && ln -s fd/0 "$dev/stdin" && ln -s fd/1 "$dev/stdout" && ln -s fd/2 "$dev/stderr" || exit
+    for node in null zero full random urandom tty; do
+        : >"$dev/$node" && mount --bind "/dev/$node" "$dev/$node" || exit
+    done
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
         chroot "$root" bash /libredlock/scripts/test.sh "$@"' sh "$root" "${parts[@]}" </dev/null
