@@ -185,6 +185,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_manager_config config = {.node_count = world->profile.nodes,
+                                            .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
                                             .node_names = names,
                                             .node_timeout_ms = world->profile.node_timeout_ms,
                                             .log_level = REDLOCK_LOG_ERROR};

@@ -149,23 +149,25 @@ static void end_lease(struct sim_lease *lease) {
 
 void sim_user_release(struct sim_lease *lease) {
     struct sim_client *client = lease->owner;
-    struct sim_call *call = sim_call_new(client, SIM_CALL_RELEASE);
-    if (call == NULL) {
-        sim_user_forget(lease);
-        return;
+    struct sim_world *world = client->world;
+    bool probe = world->phase == SIM_PROBING;
+    /* Some do not care what comes of it. */
+    struct sim_call *call = NULL;
+    if (probe || sim_random_percent(&world->random, 85))
+        call = sim_call_new(client, SIM_CALL_RELEASE);
+    if (call != NULL) {
+        call->lease = lease;
+        call->resource = lease->resource;
+        call->probe = probe;
     }
-    call->lease = lease;
-    call->resource = lease->resource;
-    call->probe = client->world->phase == SIM_PROBING;
-    SIM_TRACE(client->world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
-              lease->token);
+    SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
     redlock_lease *handle = lease->handle;
     end_lease(lease);
     sim_api_enter(client);
-    int code = redlock_release(handle, sim_told_released, call);
+    int code = redlock_release(handle, call != NULL ? sim_told_released : NULL, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK)
-        sim_violation(client->world, "refused", "redlock_release() returned %s", redlock_error_name(code));
+        sim_violation(world, "refused", "redlock_release() returned %s", redlock_error_name(code));
 }
 
 void sim_user_forget(struct sim_lease *lease) {
@@ -190,6 +192,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.ttl_ms = lease->ttl_ms;
     options.on_lost = sim_told_lost;
     options.lost_data = client;
+    options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
     redlock_lease *handle = NULL;
     sim_api_enter(client);
     int code = redlock_adopt(client->manager, sim_resource_name(lease->resource), lease->token, &options, &handle);
