@@ -48,10 +48,11 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
 
 static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease) {
     const struct sim_client *client = &world->clients[lease->client];
-    /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time. */
+    /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time; and that
+     * one, too, may leave less than 1 ms. */
     int64_t local_ns = sim_client_now(client);
-    if (lease->ends_ns == 0 || lease->ends_ns > local_ns + SIM_MS)
-        lease->ends_ns = local_ns + SIM_MS;
+    if (lease->ends_ns == 0 || lease->ends_ns > local_ns + 2 * SIM_MS)
+        lease->ends_ns = local_ns + 2 * SIM_MS;
     if (local_ns < lease->ends_ns)
         return;
     if (!lease->expired) {

@@ -90,6 +90,8 @@ void sim_told_extended(const redlock_result *result, void *data) {
     lease->extending = false;
     if (redlock_result_code(result) == REDLOCK_OK && lease->handle != NULL) {
         lease->held = true;
+        if (!lease->expired)
+            lease->ends_ns = 0; /* it has a new deadline */
         SIM_TRACE(call->client->world, "client %u HOLDS '%s' (%.8s) for %lld ms", call->client->index,
                   sim_resource_name(call->resource), lease->token,
                   (long long)sim_lease_validity_ms(call->client->world, lease));
