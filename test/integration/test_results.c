@@ -211,6 +211,8 @@ static void statistics_add_up(void **state) {
         drive_for(world_loop, 10);
     drive_for(world_loop, 10);
     assert_int_equal(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
+    assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
+    uint64_t dropped = world_statistics(manager).releases_dropped; /* what a slow node owes of 300 ms may be over */
     for (size_t i = 0; i < 3; i++)
         server_pause(&world_servers.at[i]);
     for (int i = 0; i < 2; i++) { /* no quorum */
@@ -233,7 +235,7 @@ static void statistics_add_up(void **state) {
     assert_int_equal(sum.lost, 1);
     assert_int_equal(sum.released, 7);
     assert_int_equal(sum.leases_held, 0);
-    assert_int_equal(sum.releases_dropped, 0);
+    assert_int_equal(sum.releases_dropped, dropped);
     assert_true(world_wait_without_key("none", DRIVE_TIMEOUT_MS));
 }
 
