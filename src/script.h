@@ -6,11 +6,12 @@
 
 enum redlock_script_id {
     REDLOCK_SCRIPT_RELEASE, /* KEYS[1] key, ARGV[1] token: 1 deleted, 0 missing, -1 another token */
-    REDLOCK_SCRIPT_EXTEND,  /* KEYS[1] key, ARGV[1] token, ARGV[2] ttl ms: 1 extended, 0 missing, -1 another token */
+    REDLOCK_SCRIPT_EXTEND, /* KEYS[1] key, ARGV[1] token, ARGV[2] ttl ms: 1 lives that long or longer, 0 missing, -1 other */
     REDLOCK_SCRIPT_INSPECT, /* KEYS[1] key: {value or false, PTTL} */
     REDLOCK_SCRIPT_COUNT,
 #ifdef REDLOCK_PLANTED_BUGS
-    REDLOCK_SCRIPT_PLANTED_RELEASE = REDLOCK_SCRIPT_COUNT /* RELEASE_ANY_TOKEN: 1 deleted, 0 missing */
+    REDLOCK_SCRIPT_PLANTED_RELEASE = REDLOCK_SCRIPT_COUNT, /* RELEASE_ANY_TOKEN: 1 deleted, 0 missing */
+    REDLOCK_SCRIPT_PLANTED_EXTEND                          /* EXTEND_SHORTENS: 1 set anew, 0 not ours */
 #endif
 };
 

@@ -67,6 +67,12 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer) 
         end = format_set(buffer, message);
         break;
     case REDLOCK_OP_EXTEND:
+#ifdef REDLOCK_PLANTED_BUGS
+        if (REDLOCK_PLANTED(EXTEND_SHORTENS)) {
+            end = format_script(buffer, message, REDLOCK_SCRIPT_PLANTED_EXTEND, 2);
+            break;
+        }
+#endif
         end = format_script(buffer, message, REDLOCK_SCRIPT_EXTEND, 2);
         break;
     case REDLOCK_OP_RELEASE:

@@ -268,8 +268,9 @@ REDLOCK_API int redlock_acquire(redlock_manager *manager, const char *resource, 
 REDLOCK_API void redlock_request_cancel(redlock_request *request);
 
 /**
- * Asks every node to set the key's ttl anew. The result is #REDLOCK_OK (the validity is recomputed),
- * #REDLOCK_ERR_NO_QUORUM (the old deadline stands, or the new one if that is sooner; try again), #REDLOCK_ERR_LOST,
+ * Asks every node to let the key live for ttl_ms from now. It never shortens: where the key lives longer already, that
+ * stands (an extension that a node applies late could else cut short a lease that is held). The result is #REDLOCK_OK (the validity is recomputed),
+ * #REDLOCK_ERR_NO_QUORUM (the old deadline stands; try again), #REDLOCK_ERR_LOST,
  * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), or #REDLOCK_ERR_CANCELLED when a release overtook it.
  * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX; also the ttl of later automatic renewals.
  * @param cb      may be NULL.

@@ -91,9 +91,12 @@ static void schedule_renewal(struct redlock_lease_core *lease, int64_t when_ns) 
 static void hold(struct redlock_lease_core *lease, int64_t now_ns) {
     if (!lease->was_held)
         lease->begun_ns = now_ns;
+    /* R12: no extension shortens a key, so the later deadline stands, whichever request made it. */
+    const int64_t round_ns = redlock_deadline_ns(lease->start_ns, lease->round_ttl_ms);
+    if (!lease->was_held || round_ns > lease->deadline_ns)
+        lease->deadline_ns = round_ns;
     lease->was_held = true;
     lease->state = REDLOCK_LEASE_HELD;
-    lease->deadline_ns = redlock_deadline_ns(lease->start_ns, lease->round_ttl_ms);
     schedule_renewal(lease, lease->start_ns + lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3);
 }
 
@@ -137,8 +140,8 @@ static void start_extend(struct redlock_lease_core *lease, int64_t now_ns, struc
     start_round(lease, REDLOCK_OP_EXTEND, all_nodes(lease), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
     lease->round_ttl_ms = lease->plan.ttl_ms;
-    /* R12: from here on the new ttl may have shortened a node's expiry. */
-    lease->deadline_ns = lease->was_held ? min_ns(lease->deadline_ns, candidate_ns) : candidate_ns;
+    if (!lease->was_held)
+        lease->deadline_ns = candidate_ns;
 }
 
 static void fail_extend(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
@@ -164,7 +167,7 @@ static void pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, stru
         fail_extend(lease, won ? REDLOCK_ERR_TOO_SLOW : REDLOCK_ERR_NO_QUORUM, now_ns, actions);
 }
 
-/* The deadline is never later than the round's own: what is not stopped by it is in time. */
+/* What the lease's deadline does not stop is in time: it is the later of the old one and, once won, the round's own. */
 static void decide_extend(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     if (now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END)) {
         pass_deadline(lease, now_ns, actions);

@@ -26,7 +26,7 @@
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend               → EXTENDING  send EXTEND to all
  *            release              → RELEASING  send RELEASE to all
- * HELD       extend, renewal      → EXTENDING  send EXTEND to all; if its ttl ends sooner the deadline shrinks now (R12)
+ * HELD       extend, renewal      → EXTENDING  send EXTEND to all; the deadline stands until the round is won (R12)
  *            deadline             → LOST       cleanup, lost
  *            late vote; by now most nodes said missing or foreign to the last EXTEND
  *                                 → LOST       cleanup, lost by votes

@@ -16,6 +16,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_NO_RELEASE_TIMED_OUT, /* no release to nodes that timed out */
     REDLOCK_BUG_EXTEND_AFTER_END,     /* extend after the deadline */
     REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* loss noticed only when a reply arrives */
+    REDLOCK_BUG_EXTEND_SHORTENS,      /* an extension that comes late may shorten the key's life */
     REDLOCK_BUG_COUNT
 };
 

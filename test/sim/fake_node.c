@@ -8,7 +8,7 @@
 #include "script.h"
 
 #ifdef REDLOCK_PLANTED_BUGS
-#define SCRIPTS (REDLOCK_SCRIPT_PLANTED_RELEASE + 1)
+#define SCRIPTS (REDLOCK_SCRIPT_PLANTED_EXTEND + 1)
 #else
 #define SCRIPTS REDLOCK_SCRIPT_COUNT
 #endif
@@ -186,23 +186,24 @@ static void run_inspect(struct fake_node *node, const struct sim_argument *name,
 }
 
 /* The two scripts that compare, in one step. */
-static void run_compared(struct fake_node *node, bool extend, const struct sim_argument *a, struct fake_reply *reply) {
+static void run_compared(struct fake_node *node, bool extend, bool may_shorten, const struct sim_argument *a,
+                         struct fake_reply *reply) {
     struct fake_key *key = find(node, &a[0]);
     int64_t ttl_ms = 0;
     if (key == NULL) {
         reply_integer(reply, 0);
     } else if (key->list || key->value_size != a[1].size || memcmp(key->value, a[1].bytes, a[1].size) != 0) {
         reply_integer(reply, -1);
+    } else if (extend && !integer(&a[2], &ttl_ms)) {
+        reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
+    } else if (extend && !may_shorten && ttl(node, key) >= ttl_ms) {
+        reply_integer(reply, 1); /* it lives so long: nothing is written, and nothing refused */
     } else if (!refused(node, false, reply)) {
-        if (!extend) {
-            delete_key(node, key);
-            reply_integer(reply, 1);
-        } else if (!integer(&a[2], &ttl_ms)) {
-            reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
-        } else {
+        if (extend)
             expire(node, key, ttl_ms);
-            reply_integer(reply, 1);
-        }
+        else
+            delete_key(node, key);
+        reply_integer(reply, 1);
     }
 }
 
@@ -217,8 +218,13 @@ static void run_script(struct fake_node *node, unsigned id, const struct sim_arg
     switch (id) {
     case REDLOCK_SCRIPT_RELEASE:
     case REDLOCK_SCRIPT_EXTEND:
-        run_compared(node, id == REDLOCK_SCRIPT_EXTEND, a, reply);
+        run_compared(node, id == REDLOCK_SCRIPT_EXTEND, false, a, reply);
         break;
+#ifdef REDLOCK_PLANTED_BUGS
+    case REDLOCK_SCRIPT_PLANTED_EXTEND:
+        run_compared(node, true, true, a, reply);
+        break;
+#endif
     case REDLOCK_SCRIPT_INSPECT:
         run_inspect(node, &a[0], reply);
         break;

@@ -37,6 +37,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_NO_RELEASE_TIMED_OUT] = "no-release-timed-out",
     [REDLOCK_BUG_EXTEND_AFTER_END] = "extend-after-end",
     [REDLOCK_BUG_LOSS_ON_REPLY_ONLY] = "loss-on-reply-only",
+    [REDLOCK_BUG_EXTEND_SHORTENS] = "extend-shortens",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;

@@ -105,12 +105,6 @@ static int64_t draw_ttl_to_extend(const struct sim_lease *lease) {
     int64_t ttl_ms = sim_random_percent(&world->random, 50)
                          ? lease->ttl_ms
                          : sim_random_between(&world->random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
-    /* A late extend of the lease's former owner must not shorten what this one is promised. */
-    if (lease->adopted && ttl_ms > lease->ttl_ms)
-        ttl_ms = lease->ttl_ms;
-    /* Nor may one of our own, on a connection that cannot be killed: docs/safety.md. */
-    if (!world->profile.may_kill)
-        ttl_ms = lease->ttl_ms;
     return ttl_ms;
 }
 

@@ -62,10 +62,7 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     case REDLOCK_OP_EXTEND:
         assert_int_equal(did->send_nodes, all);
         assert_false(o->ever_released);
-        for (unsigned i = 0; i < o->n; i++) /* it may be applied from now on */
-            if (o->expiry_ms[i] > at_ms + o->sent_ttl_ms)
-                o->expiry_ms[i] = at_ms + o->sent_ttl_ms;
-        break;
+        break; /* a node never shortens a key's life */
     case REDLOCK_OP_RELEASE:
         assert_int_equal(did->send_nodes, o->may_hold);
         o->may_hold = 0;
@@ -112,7 +109,8 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
         o->voted |= REDLOCK_NODE(node);
         if (kind == G) {
             o->granted |= REDLOCK_NODE(node);
-            o->expiry_ms[node] = o->sent_ms + o->sent_ttl_ms;
+            if (o->expiry_ms[node] < o->sent_ms + o->sent_ttl_ms)
+                o->expiry_ms[node] = o->sent_ms + o->sent_ttl_ms;
         }
         if (kind == F && o->operation == REDLOCK_OP_ACQUIRE)
             o->may_hold &= ~REDLOCK_NODE(node);
