@@ -201,7 +201,7 @@ static void ask_other(void) {
         ask_both("PING");
         break;
     case 8:
-        ask_both("SET", key, "plain");
+        ask_both("SET", key, pick(tokens, 3)); /* without a ttl */
         break;
     case 9:
         ask_both("SET", key, "t", "NX", "PX", "0");
