@@ -12,7 +12,7 @@ static const char general[] =
     "commands (redlock COMMAND --help tells more):\n"
     "  run RESOURCE -- CMD …   take the lock, run CMD, renew the lock while it runs, release the lock\n"
     "  acquire RESOURCE        take the lock and print its token\n"
-    "  extend RESOURCE TOKEN   give the lock a new time to live\n"
+    "  extend RESOURCE TOKEN   let the lock live longer\n"
     "  release RESOURCE TOKEN  give the lock back\n"
     "  status [RESOURCE…]      show the nodes, and who holds each resource\n";
 
@@ -86,7 +86,8 @@ static const char acquire_tail[] = "  75  held by others until the end of the wa
 static const char extend_help[] =
     "usage: redlock extend -t TTL RESOURCE TOKEN\n"
     "\n"
-    "Gives the lock with this token a new time to live, counted from now, and prints for how long it surely holds.\n"
+    "Lets the lock with this token live for TTL from now, and prints for how long it surely holds. It never shortens:\n"
+    "where the lock lives longer already, that stands; to end it, release it.\n"
     "\n"
     "options:\n"
     "  -t, --ttl TTL             the new time to live on the nodes; must be given\n";
