@@ -171,7 +171,8 @@ REDLOCK_API int redlock_manager_connect(redlock_manager *manager, int64_t timeou
  * end here, without on_lost), releases are given up to two node timeouts to be answered, then cb runs once, last.
  * New requests are refused with #REDLOCK_ERR_CLOSED meanwhile. The loop must run on until cb.
  * @param cb  may be NULL.
- * @return #REDLOCK_OK, or #REDLOCK_ERR_CLOSED when it was called before
+ * @return #REDLOCK_OK, #REDLOCK_ERR_CLOSED when it was called before, or #REDLOCK_ERR_FORKED in a child process, for which
+ *         redlock_manager_abandon() is there
  */
 REDLOCK_API int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data);
 
