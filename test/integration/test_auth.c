@@ -88,7 +88,7 @@ static void an_acl_user_with_few_rights(void **state) {
     (void)state;
     static const char *const configs[] = {"user locker on >" PASSWORD " " LOCKER_RULES LOCKER_MORE "\n",
                                           "user locker on >" PASSWORD
-                                          " ~lock:* -@all +set +evalsha +eval +get +del +pexpire +ping +info\n"};
+                                          " ~lock:* -@all +set +evalsha +eval +get +del +pexpire +pttl +ping +info\n"};
     for (size_t c = 0; c < 2; c++) {
         servers_start(
             &world_servers, 3,
