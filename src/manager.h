@@ -25,8 +25,7 @@ void redlock_manager_answer(redlock_manager *manager, void *owner, uint32_t roun
 /* The time asked with wake_at() has come, or may have. */
 void redlock_manager_wake(redlock_manager *manager);
 
-/* A node became ready (again): its debts are paid now. Or it failed its first try: redlock_manager_connect() may be
- * waiting for that. */
+/* A node became ready (again): its debts are paid now. Or it is not any more, or has failed its first try: not ready. */
 void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool ready);
 
 /* Called once when a close is done, instead of the user's callback; the receiver tears down the env, deletes the
