@@ -26,8 +26,8 @@ Installs what is missing, builds, and runs the tests of all parts, or of those t
   --no-install      install nothing; what is missing fails or is skipped
   --help            this text
 
-The last line is the count over all parts: "N passed, N failed, N skipped". A part that does not build, or a coverage that
-is too low, counts as one failure. Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
+The last line is the count over all parts: "N passed, N failed, N skipped". They are CTest's tests, and the coverage as
+one; a part that does not build counts as one failure. Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
 END
 }
 
