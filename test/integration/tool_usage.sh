@@ -45,6 +45,18 @@ bad 'needs a value' acquire r --nodes
 bad 'takes no value' acquire r --json=yes
 bad 'is empty' -n "$some,,$some" acquire r
 bad 'is empty' -n "$some," acquire r
+bad 'is empty' -n "$some, ,$some" acquire r
+bad 'is empty' -n ' ' acquire r
+# What separates nodes is a comma and nothing else: a list that is cut short would give the lock to two at once.
+for separator in ' ' $'\t' $'\n' $'\r\n' '  '; do
+    bad 'node 1 of the list has white space inside: separate nodes with commas' -n "a:1${separator}b:2${separator}c:3" acquire r
+    expect 64 env REDLOCK_NODES="a:1,b:2${separator}redis://:hunter2@c:3" "$t" acquire r
+    says "$err" '^redlock: node 2 of the list has white space inside: separate nodes with commas'
+    never_says "$err" hunter2
+done
+bad "node 1 of the list has a ';' inside: separate nodes with commas" -n 'a:1;b:2;c:3' acquire r
+expect 64 "$t" -n 'redis://:hunter2@a:1;redis://:hunter2@b:2' acquire r
+never_says "$err" hunter2
 bad 'more than 31' -n "$(printf '127.0.0.1:%d,' {1..31})127.0.0.1:99" acquire r
 bad 'behind the command' -n $some -t 1s acquire r
 bad 'release has no option --ttl' -n $some release -t 1s r token

@@ -42,6 +42,8 @@ static const struct option_spec {
     {'m', "max-time", "TIME", FOR_RUN},
 };
 
+static const char white_space[] = " \t\n\v\f\r";
+
 static const char *const command_names[] = {"", "run", "acquire", "extend", "release", "status"};
 
 const char *tool_command_name(enum tool_command command) {
@@ -261,6 +263,38 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
     return status;
 }
 
+/* Cuts white space off both ends. */
+static char *trim(char *text) {
+    text += strspn(text, white_space);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(white_space, text[length - 1]) != NULL) {
+        length--;
+    }
+    text[length] = '\0';
+    return text;
+}
+
+/* Two clients whose lists are cut differently would both hold the lock: what might be two nodes is never taken for one.
+ * The URI is not repeated, for it may hold a password. */
+static int check_node(const struct tool_options *options, const char *uri) {
+    size_t number = options->node_count + 1;
+    if (*uri == '\0') {
+        return usage(options, "node %zu of the list is empty: look for a comma too many", number);
+    }
+    if (strpbrk(uri, white_space) != NULL) {
+        return usage(options, "node %zu of the list has white space inside: separate nodes with commas", number);
+    }
+    if (strchr(uri, ';') != NULL) {
+        return usage(options,
+                     "node %zu of the list has a ';' inside: separate nodes with commas (in a password it is %%3B)",
+                     number);
+    }
+    if (options->node_count == REDLOCK_NODES_MAX) {
+        return usage(options, "more than %d nodes", REDLOCK_NODES_MAX);
+    }
+    return 0;
+}
+
 static int split_nodes(struct tool_options *options) {
     if (options->node_list == NULL) {
         options->node_list = getenv("REDLOCK_NODES");
@@ -275,14 +309,10 @@ static int split_nodes(struct tool_options *options) {
     }
     char *rest = options->node_copy;
     while (rest != NULL) {
-        char *uri = strsep(&rest, ",");
-        uri += strspn(uri, " \t\n");
-        uri[strcspn(uri, " \t\n")] = '\0';
-        if (*uri == '\0') {
-            return usage(options, "node %zu of the list is empty: look for a comma too many", options->node_count + 1);
-        }
-        if (options->node_count == REDLOCK_NODES_MAX) {
-            return usage(options, "more than %d nodes", REDLOCK_NODES_MAX);
+        char *uri = trim(strsep(&rest, ","));
+        int status = check_node(options, uri);
+        if (status != 0) {
+            return status;
         }
         options->nodes[options->node_count++] = uri;
     }
