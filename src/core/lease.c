@@ -108,31 +108,37 @@ static void lose_lease(struct redlock_lease_core *lease, bool by_votes, struct r
     tell_extended(lease, REDLOCK_ERR_LOST, actions);
 }
 
+/* R13: the reason would still depend on nodes that are silent. Each answers or times out, so the wait is short. */
+static bool is_reason_open(const struct redlock_round *votes) {
+    return redlock_round_answered(votes) && !redlock_round_answered_by_now(votes);
+}
+
+static int reason_by_now(const struct redlock_round *votes) {
+    return redlock_round_answered_by_now(votes) ? REDLOCK_ERR_CONTENDED : REDLOCK_ERR_NO_QUORUM;
+}
+
+static void win_attempt(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    if (now_ns >= lease->deadline_ns) {
+        lose_attempt(lease, REDLOCK_ERR_TOO_SLOW, now_ns, actions);
+        return;
+    }
+    hold(lease, now_ns);
+    actions->acquired = true;
+    actions->acquired_code = REDLOCK_OK;
+}
+
 static void decide_acquire(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
+    enum redlock_outcome outcome = redlock_round_outcome(votes);
     bool wait_over = now_ns >= lease->wait_until_ns;
-    switch (redlock_round_outcome(votes)) {
-    case REDLOCK_ROUND_WON:
-        if (now_ns >= lease->deadline_ns) {
-            lose_attempt(lease, REDLOCK_ERR_TOO_SLOW, now_ns, actions);
-            break;
-        }
-        hold(lease, now_ns);
-        actions->acquired = true;
-        actions->acquired_code = REDLOCK_OK;
-        break;
-    case REDLOCK_ROUND_LOST:
-        lose_attempt(lease, redlock_round_answered(votes) ? REDLOCK_ERR_CONTENDED : REDLOCK_ERR_NO_QUORUM, now_ns,
-                     actions);
-        break;
-    case REDLOCK_ROUND_PENDING:
-        if (wait_over && lease->last_code != REDLOCK_OK)
-            lose_attempt(lease, lease->last_code, now_ns, actions);
-        else if (wait_over || now_ns >= lease->deadline_ns)
-            lose_attempt(lease, redlock_round_answered_by_now(votes) ? REDLOCK_ERR_CONTENDED : REDLOCK_ERR_NO_QUORUM,
-                         now_ns, actions);
-        break;
-    }
+    if (outcome == REDLOCK_ROUND_WON)
+        win_attempt(lease, now_ns, actions);
+    else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes))
+        lose_attempt(lease, reason_by_now(votes), now_ns, actions);
+    else if (wait_over && lease->last_code != REDLOCK_OK)
+        lose_attempt(lease, lease->last_code, now_ns, actions); /* cut short: the attempt before tells more */
+    else if (wait_over || now_ns >= lease->deadline_ns)
+        lose_attempt(lease, reason_by_now(votes), now_ns, actions);
 }
 
 static void start_extend(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {

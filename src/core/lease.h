@@ -16,7 +16,7 @@
  *            begin, ttl <= drift  → ENDED      acquired TOO_SLOW; nothing is sent
  *            adopt                → ADOPTED
  * ACQUIRING  WON in time          → HELD       acquired OK
- *            LOST, WON too late, or the deadline; time left to wait
+ *            LOST and the reason is known, WON too late, or the deadline; time left to wait
  *                                 → WAITING    cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW

@@ -93,10 +93,10 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
         assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_DENIED);
         redlock_vote_kind third = outcome_vote(outcome, 2);
         assert_true(third == REDLOCK_VOTE_GRANTED || third == REDLOCK_VOTE_PENDING);
-        assert_true(world_wait_with_key("held", 2, DRIVE_TIMEOUT_MS));
-        assert_string_equal(server_ask(&world_servers.at[2], "GET", "held"), "(nil)");
+        /* The last SET may still be on its way, with its release behind it. */
         struct calls_wanted wanted = {&world_servers.at[2], sets_before + (long long)outcome->attempts};
         assert_true(drive_until(world_loop, has_set_calls, &wanted, DRIVE_TIMEOUT_MS));
+        assert_true(world_wait_with_key("held", 2, DRIVE_TIMEOUT_MS));
         assert_string_equal(server_ask(&world_servers.at[2], "GET", "held"), "(nil)");
     }
 }

@@ -57,8 +57,35 @@ static void a_tie_is_contended_at_once(void **state) {
     life_expect(&life, ENDED, .cleanup = 15, ACQUIRED(ERR_CONTENDED));
     life_init(&life, 2);
     life_begin(&life);
-    life_vote(&life, 1, D);
+    life_votes(&life, "GD");
     life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_CONTENDED));
+}
+
+/* R13: lost already, but whether most nodes answer is not known yet. */
+static void the_reason_waits_for_the_nodes_that_it_hangs_on(void **state) {
+    (void)state;
+    static const struct {
+        const char *rest;
+        int code;
+    } table[] = {{"...D", REDLOCK_ERR_CONTENDED}, {"...G", REDLOCK_ERR_CONTENDED}, {"...U", REDLOCK_ERR_NO_QUORUM}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct life life;
+        life_init(&life, 5);
+        life_begin(&life);
+        life_votes(&life, "DFU");
+        life_expect(&life, ACQUIRING, NOTHING);
+        life_vote(&life, 4, table[i].code == REDLOCK_ERR_NO_QUORUM ? U : D);
+        if (table[i].code != REDLOCK_ERR_NO_QUORUM)
+            life_votes(&life, table[i].rest);
+        life_expect(&life, ENDED, .cleanup = 29, .acquired = true, .acquired_code = table[i].code);
+    }
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "DFU");
+    life.at_ms = END_MS; /* nobody says more: the round's own deadline */
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 29, ACQUIRED(ERR_NO_QUORUM));
 }
 
 static void too_few_answers_are_no_quorum(void **state) {
@@ -99,6 +126,8 @@ static void a_node_that_may_not_vote_abstains(void **state) {
     life_vote(&life, 0, REDLOCK_VOTE_ABSTAINED);
     life_expect(&life, ACQUIRING, NOTHING);
     life_vote(&life, 1, D);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 2, D);
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
 }
 
@@ -346,6 +375,7 @@ int main(void) {
         cmocka_unit_test(late_votes_are_accounted_for),
         cmocka_unit_test(denied_by_most_is_contended),
         cmocka_unit_test(a_tie_is_contended_at_once),
+        cmocka_unit_test(the_reason_waits_for_the_nodes_that_it_hangs_on),
         cmocka_unit_test(too_few_answers_are_no_quorum),
         cmocka_unit_test(nodes_that_refuse_have_failed),
         cmocka_unit_test(a_node_that_may_not_vote_abstains),

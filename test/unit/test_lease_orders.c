@@ -19,9 +19,14 @@ static bool is_lost(const struct tally *tally) {
     return 2 * (tally->n - tally->denied - tally->silent) <= tally->n;
 }
 
-/* Most nodes answered, or may yet. */
+/* Most nodes answered. */
 static bool is_answered(const struct tally *tally) {
-    return 2 * (tally->n - tally->silent) > tally->n;
+    return 2 * (tally->granted + tally->denied) > tally->n;
+}
+
+/* Most nodes will not answer. */
+static bool is_silent(const struct tally *tally) {
+    return 2 * (tally->n - tally->silent) <= tally->n;
 }
 
 static bool is_denied(const struct tally *tally) {
@@ -41,7 +46,7 @@ static void check_acquire(const struct life *life, const struct tally *tally) {
         life_expect(life, HELD, ACQUIRED(OK));
     else if (is_lost(tally) && is_answered(tally))
         life_expect(life, ENDED, .cleanup = not_failed, ACQUIRED(ERR_CONTENDED));
-    else if (is_lost(tally))
+    else if (is_lost(tally) && is_silent(tally))
         life_expect(life, ENDED, .cleanup = not_failed, ACQUIRED(ERR_NO_QUORUM));
     else
         life_expect(life, ACQUIRING, NOTHING);
@@ -85,8 +90,14 @@ static void check_release(const struct life *life, const struct tally *tally) {
 
 static void play(const struct life *life, struct tally tally, redlock_nodes pending, enum redlock_operation operation) {
     lives += pending == 0;
-    /* A release says LOST only where the votes prove it; else it hears everybody (R15). */
-    tally.decided = is_won(&tally) || (operation == REDLOCK_OP_RELEASE ? is_denied(&tally) : is_lost(&tally));
+    /* A release says LOST only where the votes prove it; else it hears everybody (R15). A lost acquire says why as soon
+     * as the votes tell (R13). */
+    if (operation == REDLOCK_OP_RELEASE)
+        tally.decided = is_won(&tally) || is_denied(&tally);
+    else if (operation == REDLOCK_OP_ACQUIRE)
+        tally.decided = is_won(&tally) || (is_lost(&tally) && (is_answered(&tally) || is_silent(&tally)));
+    else
+        tally.decided = is_won(&tally) || is_lost(&tally);
     for (unsigned node = 0; node < tally.n; node++)
         for (int vote = G; (pending & REDLOCK_NODE(node)) != 0 && vote <= U; vote++) {
             struct life next = *life;

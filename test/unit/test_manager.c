@@ -102,10 +102,12 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    assert_int_equal(seen.count, 0);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.count, 0); /* lost, but the reason hangs on the last node (R13) */
+    fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.count, 1);
-    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED); /* three nodes could answer, one of them denied */
+    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED); /* three nodes answered, one of them denied */
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
     for (unsigned i = 1; i < 5; i++) {
         assert_non_null(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE));
