@@ -12,19 +12,36 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .retry_delay_max_ms = 200};
 }
 
-static int read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
+/* What is wrong with them, or NULL. */
+static const char *check_options(const redlock_acquire_options *options) {
+    if (options->ttl_ms < 1 || options->ttl_ms > REDLOCK_TTL_MS_MAX) {
+        return "ttl_ms must be 1 to 2147483647";
+    }
+    if (options->wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
+        return "wait_timeout_ms must be 0 or more, or REDLOCK_WAIT_FOREVER";
+    }
+    if (options->retry_delay_min_ms < 0 || options->retry_delay_max_ms < 1 ||
+        options->retry_delay_max_ms < options->retry_delay_min_ms || options->retry_delay_max_ms > REDLOCK_TTL_MS_MAX) {
+        return "retry_delay_min_ms must be 0 or more, retry_delay_max_ms 1 to 2147483647 and not below it";
+    }
+    if (options->auto_extend_max_ms < 0) {
+        return "auto_extend_max_ms must be 0 (no cap) or more";
+    }
+    return NULL;
+}
+
+static const char *read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
     redlock_acquire_options_default(options);
-    if (!given) {
-        return REDLOCK_OK;
+    if (given && !redlock_options_read(options, sizeof *options, given, given->size)) {
+        return "options.size is not one of this library: call redlock_acquire_options_default() first";
     }
-    if (!redlock_options_read(options, sizeof *options, given, given->size)) {
-        return REDLOCK_ERR_INVALID;
-    }
-    const bool valid = options->ttl_ms >= 1 && options->ttl_ms <= REDLOCK_TTL_MS_MAX &&
-                       options->wait_timeout_ms >= REDLOCK_WAIT_FOREVER && options->retry_delay_min_ms >= 0 &&
-                       options->retry_delay_max_ms >= 1 && options->retry_delay_max_ms >= options->retry_delay_min_ms &&
-                       options->retry_delay_max_ms <= REDLOCK_TTL_MS_MAX && options->auto_extend_max_ms >= 0;
-    return valid ? REDLOCK_OK : REDLOCK_ERR_INVALID;
+    return check_options(options);
+}
+
+/* The code says only "invalid argument"; the log says which. */
+static int refuse(const redlock_manager *manager, const char *what) {
+    manager->env.log(manager->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
+    return REDLOCK_ERR_INVALID;
 }
 
 static struct redlock_plan plan_of(const redlock_acquire_options *options) {
@@ -40,9 +57,12 @@ static struct redlock_plan plan_of(const redlock_acquire_options *options) {
 static int lease_create(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
                         redlock_acquire_options *options, struct redlock_lease **lease) {
     size_t key_size;
-    if (redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK ||
-        read_options(given, options) != REDLOCK_OK) {
-        return REDLOCK_ERR_INVALID;
+    if (redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK) {
+        return refuse(manager, "the resource must have 1 to 1024 bytes, key prefix included");
+    }
+    const char *wrong = read_options(given, options);
+    if (wrong) {
+        return refuse(manager, wrong);
     }
     const int code = redlock_manager_check_open(manager);
     if (code != REDLOCK_OK) {

@@ -2,6 +2,7 @@
 #include "state.h"
 
 #define NAME_SIZE 128
+#define LOSS_SIZE 320
 
 static bool is_logged(const struct redlock_lease *lease, redlock_log_level level) {
     return level <= lease->manager->log_level;
@@ -55,7 +56,9 @@ void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_
     }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
     if (actions->lost) {
-        LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, redlock_lease_lost_reason(actions->lost_by_votes));
+        char loss[LOSS_SIZE];
+        redlock_lease_loss_text(lease, loss, sizeof loss);
+        LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
     } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
         tell_attempt(lease, name, now_ns);
     } else if (actions->acquired) {

@@ -8,6 +8,8 @@
 #include "core/planted.h"
 #include "result.h"
 
+#define LOSS_SIZE 1024 /* 31 nodes may have something to say; what does not fit is cut */
+
 static const char *lease_key(const struct redlock_lease *lease) {
     return (const char *)(lease->details + lease->manager->node_count);
 }
@@ -186,7 +188,9 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
         }
     }
     if (actions->lost) {
-        lease->lost_by_votes = actions->lost_by_votes;
+        lease->loss = actions->lost_by_votes                  ? REDLOCK_LOSS_VOTES
+                      : redlock_lease_is_capped(&lease->core) ? REDLOCK_LOSS_CAP
+                                                              : REDLOCK_LOSS_DEADLINE;
         manager->statistics.lost++;
         queue_to_tell(lease, REDLOCK_TELL_LOST);
     }
@@ -226,7 +230,6 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
     count_extend(lease, before);
-    redlock_journal_step(lease, before, &actions, event->now_ns);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
                          actions.cleanup, lease->ttl_sent_max_ms);
@@ -240,6 +243,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
     }
     note_results(lease, &actions);
+    redlock_journal_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
         /* No token, no attempt: nothing was sent, so there is nothing to clean up. */
         redlock_lease_step(
@@ -330,28 +334,44 @@ void redlock_lease_retire(struct redlock_lease *lease) {
     free_if_over(lease);
 }
 
+/* The votes of the last round. Of a lease that was lost before, only those of an extension say anything about the loss. */
+static void fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
+    const redlock_manager *manager = lease->manager;
+    const bool silent = result->loss != REDLOCK_LOSS_NONE && lease->core.operation == REDLOCK_OP_ACQUIRE;
+    result->resource = redlock_lease_resource(lease);
+    result->ttl_ms = lease->core.plan.ttl_ms;
+    result->cap_ms = lease->core.plan.auto_extend_max_ms;
+    result->count = manager->node_count;
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        const struct redlock_detail *detail = &lease->details[i];
+        result->votes[i] =
+            (struct redlock_result_vote){.node = manager->node_names[i],
+                                         .error = silent ? "" : redlock_text_string(detail->text),
+                                         .holder = "",
+                                         .latency_us = silent ? -1 : detail->latency_us,
+                                         .holder_ttl_ms = -1,
+                                         .kind = silent ? REDLOCK_VOTE_ABSTAINED : (redlock_vote_kind)detail->kind};
+    }
+}
+
 static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
                          void *data) {
-    const redlock_manager *manager = lease->manager;
     struct redlock_result result = {.code = code,
                                     .of = of,
-                                    .resource = redlock_lease_resource(lease),
-                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1,
-                                    .ttl_ms = lease->core.plan.ttl_ms,
-                                    .count = manager->node_count};
+                                    .loss =
+                                        code == REDLOCK_ERR_LOST ? (enum redlock_loss)lease->loss : REDLOCK_LOSS_NONE,
+                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1};
     if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
-    for (unsigned i = 0; i < manager->node_count; i++) {
-        const struct redlock_detail *detail = &lease->details[i];
-        result.votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
-                                                       .error = redlock_text_string(detail->text),
-                                                       .holder = "",
-                                                       .latency_us = detail->latency_us,
-                                                       .holder_ttl_ms = -1,
-                                                       .kind = (redlock_vote_kind)detail->kind};
-    }
+    fill_result(lease, &result);
     cb(&result, data);
+}
+
+void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
+    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss};
+    fill_result(lease, &result);
+    redlock_message_loss(&result, buffer, size);
 }
 
 static void tell_acquired(struct redlock_lease *lease) {
@@ -374,14 +394,11 @@ static void tell_extended(struct redlock_lease *lease) {
     }
 }
 
-const char *redlock_lease_lost_reason(bool by_votes) {
-    return by_votes ? "most nodes say that the key is gone or held under another token"
-                    : "the deadline passed without an extension that a quorum of nodes confirmed";
-}
-
 static void tell_lost(struct redlock_lease *lease) {
+    char reason[LOSS_SIZE];
     if (lease->lost_cb && !lease->handle_ended) {
-        lease->lost_cb(lease, redlock_lease_lost_reason(lease->lost_by_votes), lease->lost_data);
+        redlock_lease_loss_text(lease, reason, sizeof reason);
+        lease->lost_cb(lease, reason, lease->lost_data);
     }
 }
 

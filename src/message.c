@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/validity.h"
 #include "result.h"
@@ -57,7 +58,7 @@ static const char *failed_what(enum redlock_result_of of) {
     case REDLOCK_RESULT_EXTEND:
         return "cannot extend";
     case REDLOCK_RESULT_RELEASE:
-        return "cannot confirm the release of";
+        return "cannot release";
     case REDLOCK_RESULT_INSPECT:
         return "cannot inspect";
     case REDLOCK_RESULT_CONNECT:
@@ -95,19 +96,107 @@ static void add_tally(struct sentence *sentence, const redlock_result *result) {
 }
 
 /* What was still pending when the round was decided says nothing about the node. */
+static const char *complaint(const struct redlock_result_vote *vote) {
+    switch (vote->kind) {
+    case REDLOCK_VOTE_FAILED:
+    case REDLOCK_VOTE_UNKNOWN:
+        return vote->error[0] ? vote->error : "no answer";
+    case REDLOCK_VOTE_DENIED:
+        return vote->error[0] ? vote->error : NULL;
+    case REDLOCK_VOTE_PENDING:
+    case REDLOCK_VOTE_GRANTED:
+    case REDLOCK_VOTE_ABSTAINED:
+        break;
+    }
+    return NULL;
+}
+
+static bool is_said_before(const redlock_result *result, unsigned index, const char *text) {
+    for (unsigned i = 0; i < index; i++) {
+        const char *other = complaint(&result->votes[i]);
+        if (other && strcmp(other, text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* " (a, b: connection refused; c: no answer within 50 ms)": each text once, with all nodes that it is about. */
 static void add_votes(struct sentence *sentence, const redlock_result *result) {
     const char *separator = " (";
     for (unsigned i = 0; i < result->count; i++) {
-        const struct redlock_result_vote *vote = &result->votes[i];
-        if (vote->kind == REDLOCK_VOTE_FAILED || vote->kind == REDLOCK_VOTE_UNKNOWN ||
-            (vote->kind == REDLOCK_VOTE_DENIED && vote->error[0])) {
-            add(sentence, "%s%s: %s", separator, vote->node, vote->error[0] ? vote->error : "no answer");
-            separator = "; ";
+        const char *text = complaint(&result->votes[i]);
+        if (!text || is_said_before(result, i, text)) {
+            continue;
         }
+        add(sentence, "%s%s", separator, result->votes[i].node);
+        for (unsigned k = i + 1; k < result->count; k++) {
+            const char *other = complaint(&result->votes[k]);
+            if (other && strcmp(other, text) == 0) {
+                add(sentence, ", %s", result->votes[k].node);
+            }
+        }
+        add(sentence, ": %s", text);
+        separator = "; ";
     }
     if (separator[0] == ';') {
         add(sentence, ")");
     }
+}
+
+/* What to do depends on what the nodes said; the first cause that can be told is the one to mend first. */
+static const char *advice(const redlock_result *result) {
+    static const struct {
+        const char *said, *advice;
+    } causes[] = {
+        {"AUTH", "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
+        {"needs a password", "Give the password in the nodes' URIs: redis://:PASSWORD@HOST."},
+        {"WRONGPASS", "Check user and password in the nodes' URIs."},
+        {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
+        {"replica", "Correct the list of nodes: each must be a primary of its own."},
+        {"same server", "Correct the list of nodes: each must be a server of its own."},
+        {"OOM", "The nodes' memory is full: see maxmemory."},
+    };
+    for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
+        for (unsigned i = 0; i < result->count; i++) {
+            const char *text = complaint(&result->votes[i]);
+            if (text && strstr(text, causes[c].said)) {
+                return causes[c].advice;
+            }
+        }
+    }
+    return "Look at these nodes and at the network to them.";
+}
+
+static void add_loss(struct sentence *sentence, const redlock_result *result) {
+    switch (result->loss) {
+    case REDLOCK_LOSS_DEADLINE:
+        add(sentence, "its deadline passed without an extension that a quorum of nodes confirmed");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_CAP:
+        add(sentence, "its deadline passed, and it was not renewed after the cap of %" PRId64 " ms", result->cap_ms);
+        break;
+    case REDLOCK_LOSS_VOTES:
+        add(sentence, "most nodes do not have its key under its token any more");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_NONE:
+        break;
+    }
+}
+
+static void add_lost(struct sentence *sentence, const redlock_result *result) {
+    if (result->loss != REDLOCK_LOSS_NONE) {
+        add(sentence, "the lease is lost: ");
+        add_loss(sentence, result);
+        add(sentence, ". Work under it may have overlapped with another holder's.");
+        return;
+    }
+    add(sentence, "only %u of %u nodes had it under this token, %u are needed",
+        count_votes(result, REDLOCK_VOTE_GRANTED), result->count, redlock_quorum(result->count));
+    add_votes(sentence, result);
+    add(sentence, ". It expired, was released before, or resource or token is not the right one.");
 }
 
 static void add_reason(struct sentence *sentence, const redlock_result *result) {
@@ -122,8 +211,9 @@ static void add_reason(struct sentence *sentence, const redlock_result *result) 
         add(sentence, "no quorum: ");
         add_tally(sentence, result);
         add_votes(sentence, result);
-        add(sentence, result->of == REDLOCK_RESULT_RELEASE ? ". The keys that could not be removed end with their ttl."
-                                                           : ". Look at these nodes and at the network to them.");
+        add(sentence, ". %s",
+            result->of == REDLOCK_RESULT_RELEASE ? "The keys that could not be removed end with their ttl."
+                                                 : advice(result));
         break;
     case REDLOCK_ERR_TOO_SLOW:
         add(sentence, "too slow: nothing is left of the ttl of %" PRId64 " ms after the time it took and the drift of ",
@@ -133,21 +223,28 @@ static void add_reason(struct sentence *sentence, const redlock_result *result) 
         add(sentence, ". Ask for a longer ttl.");
         break;
     case REDLOCK_ERR_LOST:
-        add(sentence, "it was lost before, expired or taken: ");
-        add_tally(sentence, result);
-        add_votes(sentence, result);
-        add(sentence, ". Work under it may have overlapped with another holder's.");
+        add_lost(sentence, result);
         break;
     default:
         add(sentence, "%s.", redlock_strerror(result->code));
     }
 }
 
-size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
-    struct sentence sentence = {.buffer = buffer, .size = buffer ? size : 0};
-    if (sentence.size) {
+static struct sentence begin_sentence(char *buffer, size_t size) {
+    if (buffer && size) {
         buffer[0] = '\0';
     }
+    return (struct sentence){.buffer = buffer, .size = buffer ? size : 0};
+}
+
+size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size) {
+    struct sentence sentence = begin_sentence(buffer, size);
+    add_loss(&sentence, result);
+    return sentence.length;
+}
+
+size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
+    struct sentence sentence = begin_sentence(buffer, size);
     if (result->code == REDLOCK_OK) {
         add(&sentence, "%s", done_what(result->of));
         add_subject(&sentence, result);

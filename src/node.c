@@ -233,11 +233,9 @@ struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
         return redlock_text_constant(&full);
     if (node->refusal != NULL)
         return node->refusal;
-    if (node->phase == REDLOCK_PHASE_WAITING || node->phase == REDLOCK_PHASE_UNUSABLE) {
-        int64_t left_ns = node->retry_ns - node->reactor.now_ns(node->reactor.ctx);
-        node->refusal = redlock_text_new("%s; next try in about %lld ms", why,
-                                         (long long)(left_ns > 0 ? left_ns / REDLOCK_NS_PER_MS + 1 : 0));
-    } else if (node->phase == REDLOCK_PHASE_STALLED) {
+    if (node->phase == REDLOCK_PHASE_WAITING || node->phase == REDLOCK_PHASE_UNUSABLE)
+        return node->why;
+    if (node->phase == REDLOCK_PHASE_STALLED) {
         node->refusal = redlock_text_new("%s; no more are sent until it answers", why);
     } else {
         node->refusal = redlock_text_new("%s; connecting now", why[0] == '\0' ? "not connected yet" : why);

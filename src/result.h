@@ -14,6 +14,9 @@ enum redlock_result_of {
     REDLOCK_RESULT_CONNECT
 };
 
+/* How a lease was lost, where it was. */
+enum redlock_loss { REDLOCK_LOSS_NONE, REDLOCK_LOSS_DEADLINE, REDLOCK_LOSS_CAP, REDLOCK_LOSS_VOTES };
+
 struct redlock_result_vote {
     const char *node;
     const char *error;
@@ -27,12 +30,18 @@ struct redlock_result_vote {
 struct redlock_result {
     int code;
     enum redlock_result_of of;
+    enum redlock_loss
+        loss; /* of the lease, before this request was decided; the votes are then those of its last round */
     redlock_lease *lease;
     const char *resource;
     uint64_t attempts;
     int64_t ttl_ms; /* that was asked for */
+    int64_t cap_ms; /* auto_extend_max_ms */
     unsigned count;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
 };
+
+/* One sentence without a full stop: how the lease was lost. As redlock_result_message() otherwise. */
+size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size);
 
 #endif

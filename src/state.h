@@ -67,7 +67,7 @@ struct redlock_lease {
     bool token_drawn : 1;  /* for the attempt that comes */
     bool handle_ended : 1; /* the caller may not use the lease any more */
     bool forgotten : 1;    /* answers and time change nothing any more */
-    bool lost_by_votes : 1;
+    uint8_t loss : 2;      /* enum redlock_loss */
     bool counted_held : 1;
     bool extend_pending : 1;  /* a caller's extend has not been told */
     bool release_pending : 1; /* a caller's release has not been told */
@@ -144,8 +144,8 @@ void redlock_lease_retire(struct redlock_lease *lease);
 void redlock_lease_tell(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
 
-/* One sentence for the owner and the log. */
-const char *redlock_lease_lost_reason(bool by_votes);
+/* How it was lost: one sentence for the owner and the log. */
+void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
 
 /* --- journal.c --- */
 void redlock_journal_vote(const struct redlock_lease *lease, unsigned node);

@@ -19,6 +19,8 @@ struct seen {
     uint64_t attempts;
     redlock_vote_kind votes[REDLOCK_NODES_MAX];
     unsigned lost;
+    char message[512]; /* of the result */
+    char reason[512];  /* of the loss */
 };
 
 static void see(const redlock_result *result, void *data) {
@@ -27,6 +29,7 @@ static void see(const redlock_result *result, void *data) {
     seen->code = redlock_result_code(result);
     seen->lease = redlock_result_lease(result);
     seen->attempts = redlock_result_attempts(result);
+    redlock_result_message(result, seen->message, sizeof seen->message);
     for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
         redlock_vote vote = {.size = sizeof vote};
         assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
@@ -37,7 +40,8 @@ static void see(const redlock_result *result, void *data) {
 static void see_lost(redlock_lease *lease, const char *reason, void *data) {
     struct seen *seen = data;
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
-    assert_true(strlen(reason) > 10);
+    assert_true(strlen(reason) > 10 && strlen(reason) < sizeof seen->reason);
+    strcpy(seen->reason, reason);
     seen->lost++;
 }
 
@@ -258,7 +262,7 @@ static void the_log_tells_a_life_but_no_token(void **state) {
     assert_non_null(strstr(fake.log, "acquire 'night\\x0aly': node node1:6379: DENIED after 0 us: answer of node 1"));
     assert_non_null(strstr(fake.log, "attempt 1 is lost: 0 granted, 3 denied, 0 failed, 0 unknown; next in "));
     assert_non_null(strstr(fake.log, "acquire 'night\\x0aly': OK at attempt 2, valid for "));
-    assert_non_null(strstr(fake.log, "the lease of 'night\\x0aly' is lost: the deadline passed"));
+    assert_non_null(strstr(fake.log, "the lease of 'night\\x0aly' is lost: its deadline passed"));
     assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
     assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -343,6 +347,50 @@ static void auto_extend_renews_until_released(void **state) {
     assert_int_equal(seen.lost, 0);
 }
 
+static void a_loss_says_what_the_nodes_said(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = 3000;
+    options.auto_extend = true;
+    options.on_lost = see_lost;
+    options.lost_data = &seen;
+    redlock_lease *lease = take(&seen, &options);
+    for (unsigned i = 0; i < 400 && !seen.lost; i++) {
+        fake_env_pass_ms(&fake, 10);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
+    }
+    assert_string_equal(seen.reason, "its deadline passed without an extension that a quorum of nodes confirmed "
+                                     "(node0:6379: answer of node 0; node1:6379: answer of node 1; node2:6379: answer "
+                                     "of node 2; node3:6379: answer of node 3; node4:6379: answer of node 4)");
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_non_null(strstr(released.message, "the lease is lost: its deadline passed"));
+    assert_null(strstr(released.message, "are needed")); /* no tally of votes that nobody was asked for */
+}
+
+static void a_capped_lease_says_so(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = 3000;
+    options.auto_extend = true;
+    options.auto_extend_max_ms = 1500;
+    options.on_lost = see_lost;
+    options.lost_data = &seen;
+    redlock_lease *lease = take(&seen, &options);
+    for (unsigned i = 0; i < 600 && !seen.lost; i++) {
+        fake_env_pass_ms(&fake, 10);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    }
+    assert_string_equal(seen.reason, "its deadline passed, and it was not renewed after the cap of 1500 ms");
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_non_null(strstr(released.message, "after the cap of 1500 ms"));
+}
+
 static void adopted_is_valid_once_extended(void **state) {
     (void)state;
     struct seen extended = {0}, released = {0};
@@ -372,6 +420,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_script_twice_is_a_failed_vote, open_five, close_five),
         cmocka_unit_test_setup_teardown(release_that_a_node_missed_is_owed, open_five, close_five),
         cmocka_unit_test_setup_teardown(auto_extend_renews_until_released, open_five, close_five),
+        cmocka_unit_test_setup_teardown(a_loss_says_what_the_nodes_said, open_five, close_five),
+        cmocka_unit_test_setup_teardown(a_capped_lease_says_so, open_five, close_five),
         cmocka_unit_test_setup_teardown(adopted_is_valid_once_extended, open_five, close_five),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,13 +37,50 @@ static void says_what_why_and_what_to_do(void **state) {
     assert_non_null(strstr(text, "drift of 102 ms"));
     result = example(REDLOCK_RESULT_RELEASE, REDLOCK_ERR_LOST);
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "may have overlapped"));
+    assert_string_equal(text,
+                        "cannot release 'job\\x0a7': only 1 of 3 nodes had it under this token, 2 are needed (b:2: no "
+                        "answer within 50 ms; c:3: connection refused). It expired, was released before, or "
+                        "resource or token is not the right one.");
+    result.loss = REDLOCK_LOSS_CAP;
+    result.cap_ms = 60000;
+    redlock_result_message(&result, text, sizeof text);
+    assert_string_equal(text,
+                        "cannot release 'job\\x0a7': the lease is lost: its deadline passed, and it was not renewed "
+                        "after the cap of 60000 ms. Work under it may have overlapped with another holder's.");
+    result.loss = REDLOCK_LOSS_DEADLINE;
+    redlock_message_loss(&result, text, sizeof text);
+    assert_string_equal(text,
+                        "its deadline passed without an extension that a quorum of nodes confirmed (b:2: no answer "
+                        "within 50 ms; c:3: connection refused)");
     result = example(REDLOCK_RESULT_EXTEND, REDLOCK_OK);
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "extended 'job\\x0a7': 1 of 3 nodes confirmed it"));
     result = example(REDLOCK_RESULT_CONNECT, REDLOCK_ERR_CLOSED);
     redlock_result_message(&result, text, sizeof text);
     assert_string_equal(text, "cannot connect: the manager is closing.");
+}
+
+/* Equal texts are told once, and what to do follows from what the nodes said. */
+static void folds_texts_and_advises_by_cause(void **state) {
+    (void)state;
+    static const struct {
+        const char *error, *advice;
+    } table[] = {
+        {"connection refused", "Look at these nodes and at the network to them."},
+        {"AUTH failed: WRONGPASS invalid username-password pair", "Check user and password"},
+        {"NOPERM this user has no permissions to run the 'evalsha' command", "docs/operations.md"},
+        {"the node is a replica of 10.0.0.1:6379: Redlock needs independent primaries", "Correct the list of nodes"},
+        {"OOM command not allowed when used memory > 'maxmemory'.", "maxmemory"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char text[512], folded[256];
+        struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
+        result.votes[1].error = result.votes[2].error = table[i].error;
+        redlock_result_message(&result, text, sizeof text);
+        snprintf(folded, sizeof folded, "(b:2, c:3: %s). ", table[i].error);
+        assert_non_null(strstr(text, folded));
+        assert_non_null(strstr(strstr(text, folded) + strlen(folded), table[i].advice));
+    }
 }
 
 static void message_fits_any_buffer(void **state) {
@@ -113,6 +151,7 @@ static void every_code_has_a_name_and_a_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_why_and_what_to_do),
+        cmocka_unit_test(folds_texts_and_advises_by_cause),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
         cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),
