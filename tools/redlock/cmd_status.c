@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "duration.h"
 #include "holders.h"
@@ -16,7 +17,7 @@ struct findings {
     size_t ready;
     size_t quorum;
     redlock_result **results; /* one a resource; NULL where memory was short */
-    bool unknown;             /* of some resource, too few nodes answered to tell */
+    bool unanswered;          /* of some resource, fewer than a quorum of nodes could tell */
 };
 
 static redlock_node_info node_info(const struct tool_session *session, size_t index) {
@@ -36,7 +37,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
         findings->results[i] = session->result;
         session->result = NULL;
         struct tool_holders holders = tool_holders_count(findings->results[i], findings->nodes);
-        findings->unknown = findings->unknown || holders.verdict == TOOL_UNKNOWN;
+        findings->unanswered = findings->unanswered || holders.answered < findings->quorum;
     }
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
@@ -110,10 +111,21 @@ static void print_verdict(const struct tool_holders *holders) {
         fputs("when a ttl ends or its owner retries", stdout);
         break;
     case TOOL_UNKNOWN:
-        printf("unknown: %zu of %zu nodes answered", holders->answered, holders->nodes);
+        if (holders->answered < holders->quorum) {
+            printf("unknown: %zu of %zu nodes could tell", holders->answered, holders->nodes);
+        } else {
+            printf("unknown: held on %zu, free on %zu, no word from %zu of %zu", holders->answered - holders->free,
+                   holders->free, holders->nodes - holders->answered, holders->nodes);
+        }
         break;
     }
     putchar('\n');
+}
+
+/* "NOPERM this user has no permissions …": what Redis replies begins with a word in capitals. */
+static bool is_error_reply(const char *error) {
+    size_t capitals = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return capitals > 1 && error[capitals] == ' ';
 }
 
 static void print_vote(const redlock_vote *vote) {
@@ -131,7 +143,7 @@ static void print_vote(const redlock_vote *vote) {
         fputs("free", stdout);
         break;
     default:
-        fputs("no answer: ", stdout);
+        fputs(is_error_reply(vote->error) ? "cannot tell: " : "no answer: ", stdout);
         tool_print_safe(stdout, vote->error[0] != '\0' ? vote->error : redlock_vote_name(vote->kind));
         break;
     }
@@ -189,15 +201,20 @@ static void json_resource(struct tool_json *json, const char *resource, const re
     }
     tool_json_number(json, "held_on", (int64_t)holders.held);
     tool_json_number(json, "free_on", (int64_t)holders.free);
+    tool_json_number(json, "unknown_on", (int64_t)(nodes - holders.answered));
     tool_report_votes(json, result, true);
     tool_json_close(json, '}');
+}
+
+static bool lacks_quorum(const struct findings *findings) {
+    return findings->ready < findings->quorum || findings->unanswered;
 }
 
 static void print_json(const struct tool_session *session, const struct findings *findings) {
     const struct tool_options *options = session->options;
     struct tool_json json = {.out = stdout};
     tool_json_open(&json, NULL, '{');
-    if (findings->ready < findings->quorum || findings->unknown) {
+    if (lacks_quorum(findings)) {
         tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
         tool_json_string(&json, "message", redlock_strerror(REDLOCK_ERR_NO_QUORUM));
     }
@@ -227,7 +244,7 @@ static int print_all(const struct tool_session *session, const struct findings *
     if (status != 0) {
         return status;
     }
-    return findings->ready < findings->quorum || findings->unknown ? TOOL_EXIT_NO_QUORUM : 0;
+    return lacks_quorum(findings) ? TOOL_EXIT_NO_QUORUM : 0;
 }
 
 int tool_status(struct tool_session *session) {

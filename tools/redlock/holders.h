@@ -19,7 +19,7 @@ struct tool_holders {
     size_t nodes;
     size_t quorum;
     size_t free;       /* nodes where nobody holds it */
-    size_t answered;   /* nodes that said anything */
+    size_t answered;   /* nodes that said whether they hold it */
     const char *token; /* the one on the most nodes; NULL if all that answered are free; belongs to the result */
     size_t held;       /* nodes where that token is */
     /* Until fewer than a quorum hold that token, or, below a quorum, until the last node drops it; -1: for ever. */
