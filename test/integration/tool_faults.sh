@@ -33,12 +33,20 @@ expect 69 tool acquire resource
 says_nothing "$out"
 says "$err" "^redlock: .*'resource'.*no quorum"
 says "$err" "127.0.0.1:${ports[0]}: "
-says "$err" "127.0.0.1:${ports[1]}: .*refused"
+says "$err" "127.0.0.1:${ports[1]}[:,].*refused"
 expect 69 tool --json acquire resource
 says_nothing "$err"
 json '.error == "NO_QUORUM" and .resource == "resource" and (.votes | length) == 5'
 json '[.votes[] | select(.error | test("refused"))] | length == 2'
 expect 69 tool acquire -w 500ms resource
+says "$err" ' Given up after [0-9]+ attempts? in [0-9.]+m?s\.$'
+# Who waits is told once, while it waits, why nothing comes.
+expect 69 tool acquire -w 3s resource
+says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \(.*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*\); 3 are needed; still trying$"
+is 'how often it was told' "$(grep -c 'still trying' "$err")" 1
+is 'the number of lines' "$(wc -l <"$err")" 2
+expect 69 tool -q acquire -w 1500ms resource
+says_nothing "$err"
 expect 69 tool run resource -- touch "$work/ran"
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 tool extend -t 1s resource "$token"
@@ -47,7 +55,7 @@ expect 69 tool release resource "$token"
 says "$err" 'no quorum'
 expect 69 tool status resource
 says "$out" '^2 of 5 nodes ready; a quorum is 3: locks cannot be taken'
-says "$out" '^resource: unknown: 2 of 5 nodes answered'
+says "$out" '^resource: unknown: 2 of 5 nodes could tell'
 expect 69 tool --json status resource
 json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].verdict == "unknown"'
 expect 69 tool -q acquire resource
@@ -98,6 +106,30 @@ expect 69 "$REDLOCK_TOOL" -v -n "${secret//hunter2/wrong7}" --node-timeout 5000 
 never_says "$err" wrong7
 says "$err" 'WRONGPASS|[Pp]assword'
 
+# A minority that may not vote is told of although all went well, once a node; not with -q, and -E does not hide it.
+unusable="^redlock: warning: node 127.0.0.1:${ports[1]} does not vote: .*NOAUTH"
+guarded() {
+    "$REDLOCK_TOOL" -n "$secret" --node-timeout 5000 --connect-timeout 10s "$@"
+}
+expect 75 guarded run -E 75 guarded -- true
+says "$err" "$unusable"
+is 'the number of lines' "$(wc -l <"$err")" 1
+expect 0 guarded acquire -t 1m other
+token=$(cat "$out")
+says "$err" "$unusable"
+is 'the number of lines' "$(wc -l <"$err")" 1
+never_says "$err" hunter2
+expect 0 guarded extend -t 1m other "$token"
+says "$err" "$unusable"
+expect 0 guarded --json release other "$token"
+json '.warning == "NODE_UNUSABLE" and (.message | test("NOAUTH"))' "$err"
+expect 5 guarded run other -- sh -c 'exit 5'
+says "$err" "$unusable"
+expect 5 guarded -q run other -- sh -c 'exit 5'
+says_nothing "$err"
+expect 0 guarded status
+says_nothing "$err"
+
 # The same server twice; a replica; a name that does not resolve.
 expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[2]},unix://$work/${ports[2]}/socket" --node-timeout 5000 acquire twice
 says "$err" 'same'
@@ -109,5 +141,27 @@ says "$out" "^name.invalid:6379 +(WAITING|CONNECTING) .*(resolve|known|name)"
 start_node --maxmemory 10mb --maxmemory-policy allkeys-lru
 expect 0 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[4]}" --node-timeout 5000 --connect-timeout 10s status
 says "$out" 'READY .*allkeys-lru'
+expect 0 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[4]}" --node-timeout 5000 --connect-timeout 10s run evicted -- true
+says "$err" "^redlock: warning: node 127.0.0.1:${ports[4]}: .*allkeys-lru"
+is 'the number of lines' "$(wc -l <"$err")" 1
+
+# One of three is down, and the others differ: a quorum answers, though nobody can tell what the third holds.
+pids_before+=("${pids[@]}") ports=() pids=() nodes=
+start_nodes 3
+redis 0 set parted somebody px 600000 >/dev/null
+kill_node 2
+expect 0 tool status parted
+says "$out" '^2 of 3 nodes ready'
+says "$out" '^parted: unknown: held on 1, free on 1, no word from 1 of 3$'
+expect 0 tool --json status parted
+json '(has("error") | not) and (.resources[0] | .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
+# A node that may not look has answered, but cannot tell.
+redis 1 acl setuser default -evalsha -eval >/dev/null
+expect 69 tool status parted
+says "$out" '^parted: unknown: 1 of 3 nodes could tell$'
+says "$out" "^  127.0.0.1:${ports[1]}: cannot tell: NOPERM "
+says "$out" "^  127.0.0.1:${ports[2]}: no answer: .*refused"
+expect 69 tool --json status parted
+json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].unknown_on == 2'
 pids+=("${pids_before[@]}")
 finish

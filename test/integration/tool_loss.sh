@@ -42,7 +42,45 @@ hang_all
 eventually grep -q told "$seen"
 ended 76
 says "$err" "^redlock: the lease on 'hung' is lost: .*SIGTERM, and SIGKILL follows in 5.0s"
+# Before that it was told, once, that a renewal had failed.
+says "$err" "^redlock: warning: a renewal of 'hung' failed; valid for [0-9.]+m?s more: [0-5] of 5 nodes are? ready"
+is 'the number of lines' "$(wc -l <"$err")" 2
+wake_all
+
+# A renewal that fails while the lease lives on: it is told, and nothing else happens.
+started -t 9s shaken -- bash -c 'echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 4' "$seen"
+for i in 0 1 2; do
+    hang_node $i
+done
+eventually grep -q 'warning: a renewal' "$err"
+wake_all
+touch "$seen.end"
+ended 4
 is 'the number of lines' "$(wc -l <"$err")" 1
+started --json -t 9s shaken -- bash -c 'echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done' "$seen"
+hang_all
+eventually grep -q RENEWAL "$err"
+wake_all
+touch "$seen.end"
+ended 0
+json '.warning == "RENEWAL" and (.message | test("shaken"))' "$err"
+
+# Nobody reads standard error, and the pipe is full: the command is told of the loss all the same.
+mkfifo "$work/full"
+exec 9<>"$work/full"
+dd if=/dev/zero of="$work/full" bs=4096 count=100 oflag=nonblock 2>/dev/null
+rm -f "$seen"*
+"$REDLOCK_TOOL" -n "$nodes" --node-timeout 500 run -t 2s unread -- bash -c \
+    'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen" >"$out" 2>"$work/full" &
+runner=$!
+eventually grep -q ready "$seen"
+hang_all
+eventually grep -q told "$seen"
+cat <&9 >/dev/null &
+reader=$!
+ended 76
+kill $reader
+exec 9>&-
 wake_all
 
 # A command that does not listen is killed at the end of the grace, with all of its process group.
@@ -101,7 +139,8 @@ is "the rival's key" "$(redis 2 get paused)" "$rival"
 started --json -t 2s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
-json '.error == "LOST" and .resource == "hung"' "$err"
+tail -n 1 "$err" >"$work/last"
+json '.error == "LOST" and .resource == "hung"' "$work/last"
 wake_all
 
 # The renewal is capped.
@@ -110,7 +149,7 @@ says "$err" 'lost'
 
 # The command ended well, but at the release the lock is no longer ours: it may have overlapped.
 expect 76 tool run unnoticed -- bash -c "for p in ${ports[0]} ${ports[1]} ${ports[2]}; do redis-cli -p \$p del unnoticed; done"
-says "$err" '^redlock: .*lost'
+says "$err" "^redlock: cannot release 'unnoticed': .*key is missing"
 # A quorum does not answer the release: nothing says that the lock was lost, so the command's status stands.
 expect 7 tool run unreleased -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids[2]}; exit 7"
 says "$err" '^redlock: .*no quorum'

@@ -23,6 +23,7 @@ static void durations_are_read(void **state) {
         {"10s", TOOL_DURATION_OK, 10000},
         {"2m", TOOL_DURATION_OK, 120000},
         {"1h", TOOL_DURATION_OK, 3600000},
+        {"2d", TOOL_DURATION_OK, 172800000},
         {"0", TOOL_DURATION_OK, 0},
         {"0s", TOOL_DURATION_OK, 0},
         {"007s", TOOL_DURATION_OK, 7000},

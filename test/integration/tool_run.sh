@@ -52,7 +52,14 @@ for i in 0 1 2; do
 done
 expect 75 tool run taken -- touch "$seen"
 says "$err" 'held by others'
+says "$err" 'Give -w TIME to wait'
+# Who says -E expects it: no word of it, but in JSON.
 expect 9 tool run -E 9 taken -- touch "$seen"
+says_nothing "$err"
+expect 75 tool run -E 75 taken -- touch "$seen"
+says_nothing "$err"
+expect 9 tool --json run -E 9 taken -- touch "$seen"
+json '.error == "CONTENDED"' "$err"
 expect 0 tool -q run -E0 taken -- touch "$seen"
 says_nothing "$err"
 expect 75 tool run -w 200ms taken -- touch "$seen"

@@ -84,9 +84,9 @@ bad 'whole number with a unit' -n $some acquire -t 1.5s r
 bad 'whole number with a unit' -n $some acquire -t '' r
 bad 'whole number with a unit' -n $some acquire -t -1s r
 bad 'whole number with a unit' -n $some acquire -t '5 s' r
-bad 'whole number with a unit' -n $some acquire -t 5d r
+bad 'whole number with a unit' -n $some acquire -t 5w r
 bad 'between 1ms and 24d' -n $some acquire -t 0 r
-bad 'between 1ms and 24d' -n $some acquire -t 1000h r
+bad 'between 1ms and 24d' -n $some acquire -t 25d r
 bad 'between 1ms and 24d' -n $some acquire -t 99999999999999999999h r
 bad 'between 1ms and 24d' -n $some acquire -t 9223372036854775807h r
 bad 'whole number with a unit' -n $some acquire -w never r

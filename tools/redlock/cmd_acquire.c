@@ -1,6 +1,7 @@
 /* redlock acquire: take the lock, print its token, leave it to its ttl. */
 #include "commands.h"
 
+#include "nodes.h"
 #include "report.h"
 
 static void print_json(const struct tool_session *session) {
@@ -32,5 +33,6 @@ int tool_acquire(struct tool_session *session) {
         return status;
     }
     redlock_lease_forget(lease);
+    tool_nodes_warn(session);
     return 0;
 }

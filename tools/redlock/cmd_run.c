@@ -10,6 +10,7 @@
 
 #include "child.h"
 #include "duration.h"
+#include "nodes.h"
 #include "report.h"
 
 struct run {
@@ -17,6 +18,7 @@ struct run {
     struct tool_child child;
     redlock_lease *lease;
     bool lost;
+    bool warned; /* of a renewal that failed */
 };
 
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {
@@ -76,6 +78,32 @@ static int start(struct run *run) {
     return error == ENOENT ? TOOL_EXIT_NOT_FOUND : TOOL_EXIT_CANNOT_EXECUTE;
 }
 
+static void warn_of_renewal(struct run *run) {
+    struct tool_session *session = run->session;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    int64_t validity_ms = redlock_lease_validity_ms(run->lease);
+    if (run->warned || run->lost || validity_ms == 0 ||
+        redlock_manager_statistics(session->manager, &statistics) != REDLOCK_OK || statistics.extends_failed == 0) {
+        return;
+    }
+    run->warned = true;
+    char validity[32];
+    char summary[TOOL_NODES_SUMMARY_SIZE];
+    size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
+    bool ready = tool_nodes_summary(session, summary, sizeof summary) >= quorum;
+    tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; valid for %s more: %s%s",
+                     session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
+                     ready ? ", but too few of them answered in time" : "");
+}
+
+/* What goes wrong while all is still well. Whoever does not read standard error must not stop the renewals. */
+static void warn(struct run *run) {
+    if (run->child.state == TOOL_CHILD_RUNNING && !tool_report_might_block()) {
+        tool_nodes_warn(run->session);
+        warn_of_renewal(run);
+    }
+}
+
 /* Releases the lock; returns the exit status that tells of it all. */
 static int release(struct run *run, int status) {
     struct tool_session *session = run->session;
@@ -124,6 +152,7 @@ int tool_run(struct tool_session *session) {
     } else {
         status = start(&run);
         while (status == 0 && run.child.state != TOOL_CHILD_OVER) {
+            warn(&run);
             ev_run(session->loop, EVRUN_ONCE);
         }
         if (status == 0) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "duration.h"
+#include "nodes.h"
 #include "report.h"
 #include "text.h"
 
@@ -53,11 +54,13 @@ int tool_extend(struct tool_session *session) {
     int64_t ttl_ms = session->options->ttl_ms;
     int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
     if (code == REDLOCK_OK) {
-        print_success(session, "extended; valid for ", redlock_lease_validity_ms(lease));
+        print_success(session, "extended; valid for at least ", redlock_lease_validity_ms(lease));
         redlock_lease_forget(lease);
+        tool_nodes_warn(session);
         return tool_report_flush(session->options);
     }
     status = tool_report_failure(session);
+    tool_nodes_warn_after_failure(session);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would stand in others' way for the new ttl. */
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
@@ -75,8 +78,11 @@ int tool_release(struct tool_session *session) {
     }
     int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     if (code != REDLOCK_OK) {
-        return tool_report_failure(session);
+        status = tool_report_failure(session);
+        tool_nodes_warn_after_failure(session);
+        return status;
     }
+    tool_nodes_warn(session);
     print_success(session, "released", -1);
     return tool_report_flush(session->options);
 }

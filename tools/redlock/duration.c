@@ -1,4 +1,4 @@
-/* Times as people write them: 500ms, 10s, 2m, 1h. */
+/* Times as people write them: 500ms, 10s, 2m, 1h, 1d. */
 #include "duration.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@ static int64_t unit_ms(const char *unit) {
     static const struct {
         const char *name;
         int64_t ms;
-    } units[] = {{"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MIN}, {"h", MS_PER_H}};
+    } units[] = {{"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MIN}, {"h", MS_PER_H}, {"d", MS_PER_DAY}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(unit, units[i].name) == 0) {
             return units[i].ms;

@@ -1,4 +1,4 @@
-/* Times as people write them: 500ms, 10s, 2m, 1h. */
+/* Times as people write them: 500ms, 10s, 2m, 1h, 1d. */
 #ifndef TOOL_DURATION_H
 #define TOOL_DURATION_H
 

@@ -74,7 +74,7 @@ static int parse_time(const struct tool_options *options, const char *name, cons
         return usage(options, "--%s %s: a time needs a unit, as in %sms, %ss, %sm or %sh", name, text, text, text, text,
                      text);
     case TOOL_DURATION_MALFORMED:
-        return usage(options, "--%s '%s': a time is a whole number with a unit, as in 500ms, 10s, 2m or 1h", name,
+        return usage(options, "--%s '%s': a time is a whole number with a unit, as in 500ms, 10s, 2m, 1h or 1d", name,
                      text);
     case TOOL_DURATION_TOO_LONG:
         value = INT64_MAX;
@@ -109,6 +109,7 @@ static int parse_contended_status(struct tool_options *options, const char *text
         return usage(options, "--contended-status '%s': an exit status is a number from 0 to 255", text);
     }
     options->contended_status = (int)value;
+    options->contended_expected = true;
     return 0;
 }
 

@@ -44,6 +44,7 @@ struct tool_options {
     int64_t grace_ms;
     int64_t max_time_ms; /* 0: no limit */
     int contended_status;
+    bool contended_expected; /* -E was given: then it is no failure to be told */
     const char *resource;
     const char *token;
     char **operands; /* status: resources; run: the command and its arguments, terminated by NULL */

@@ -2,10 +2,14 @@
 #include "report.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "duration.h"
 #include "text.h"
 
 int tool_report_exit_status(const struct tool_options *options, int code) {
@@ -43,6 +47,32 @@ void tool_report_say(const struct tool_options *options, const char *format, ...
     tool_print_safe(stderr, sentence);
     fputc('\n', stderr);
     free(sentence);
+}
+
+void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
+    if (options->quiet) {
+        return;
+    }
+    char sentence[3072]; /* what is shorter than a page goes into a pipe at once */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (!options->json) {
+        tool_report_say(options, "warning: %s", sentence);
+        return;
+    }
+    struct tool_json json = {.out = stderr};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, "warning", name);
+    tool_json_string(&json, "message", sentence);
+    tool_json_close(&json, '}');
+    fputc('\n', stderr);
+}
+
+bool tool_report_might_block(void) {
+    struct pollfd stderr_poll = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&stderr_poll, 1, 0) != 1 || (stderr_poll.revents & POLLOUT) == 0;
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -95,21 +125,47 @@ void tool_report_error(const struct tool_options *options, const char *name, con
     fflush(json.out);
 }
 
-int tool_report_failure(struct tool_session *session) {
+/* Tells session->code and session->result, with advice behind the library's sentence. */
+static int tell_failure(const struct tool_session *session, const char *advice) {
     const struct tool_options *options = session->options;
     int code = session->code;
     char *message = NULL;
     if (session->result != NULL) {
         size_t size = redlock_result_message(session->result, NULL, 0) + 1;
-        message = malloc(size);
+        message = malloc(size + strlen(advice));
         if (message != NULL) {
             redlock_result_message(session->result, message, size);
+            strcat(message, advice);
         }
     }
     tool_report_error(options, redlock_error_name(code), message != NULL ? message : redlock_strerror(code),
                       session->result);
     free(message);
     return tool_report_exit_status(options, code);
+}
+
+int tool_report_failure(const struct tool_session *session) {
+    return tell_failure(session, "");
+}
+
+int tool_report_not_acquired(const struct tool_session *session) {
+    static const char holder_hint[] = "'redlock status RESOURCE' shows who holds it and for how long";
+    const struct tool_options *options = session->options;
+    bool contended = session->code == REDLOCK_ERR_CONTENDED;
+    uint64_t attempts = session->result != NULL ? redlock_result_attempts(session->result) : 0;
+    char advice[256] = "";
+    char time[32];
+    if (contended && options->contended_expected && !options->json) {
+        return options->contended_status;
+    }
+    if (options->wait_ms != 0 && attempts > 0) {
+        snprintf(advice, sizeof advice, " Given up after %" PRIu64 " attempt%s in %s%s%s.", attempts,
+                 attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
+                 contended ? "; " : "", contended ? holder_hint : "");
+    } else if (contended) {
+        snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", holder_hint);
+    }
+    return tell_failure(session, options->json ? "" : advice);
 }
 
 int tool_report_flush(const struct tool_options *options) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "nodes.h"
 #include "report.h"
 #include "text.h"
 
@@ -13,12 +14,18 @@
 #define CONNECT_SLICE_MS INT64_C(50)
 /* A slice that ended this much early did so because every node was settled, not because its timer was a bit fast. */
 #define TIMER_SLACK_MS INT64_C(5)
+/* Who waits this long without a quorum of nodes wants to know why. */
+#define IMPATIENCE_S 1.
 
 static int64_t now_ms(void) {
     struct timespec now;
     int failed = clock_gettime(CLOCK_BOOTTIME, &now);
     assert(failed == 0);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t tool_session_age_ms(const struct tool_session *session) {
+    return now_ms() - session->opened_ms;
 }
 
 static void log_line(redlock_log_level level, const char *line, void *data) {
@@ -152,20 +159,27 @@ int tool_session_stopped(struct tool_session *session) {
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
 }
 
-bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
-                          int *status) {
-    tool_session_connect(session, false);
-    prepare(session);
-    if (session->stop_signal != 0) {
-        *status = tool_session_stopped(session);
-        return false;
+static void still_waiting(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)events;
+    struct tool_session *session = watcher->data;
+    size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
+    char summary[TOOL_NODES_SUMMARY_SIZE];
+    if (tool_nodes_summary(session, summary, sizeof summary) < quorum) {
+        tool_report_warn(session->options, redlock_error_name(REDLOCK_ERR_NO_QUORUM),
+                         "no quorum for '%s' yet: %s; %zu are needed; still trying", session->options->resource,
+                         summary, quorum);
+        ev_timer_stop(loop, watcher);
     }
+}
+
+/* Asks for the lock until it is there, the wait is over or a signal came. Returns the request's code. */
+static int ask(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = session->options->ttl_ms;
     options.wait_timeout_ms = session->options->wait_ms;
     if (options.wait_timeout_ms > 0) {
-        int64_t spent_ms = now_ms() - session->opened_ms;
+        int64_t spent_ms = tool_session_age_ms(session);
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
     options.auto_extend = auto_extend;
@@ -177,13 +191,34 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
     }
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
                                   tool_session_completed, session);
-    int code = tool_session_finish(session, started);
+    return tool_session_finish(session, started);
+}
+
+bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
+                          int *status) {
+    int code = REDLOCK_ERR_CANCELLED;
+    ev_timer_init(&session->impatience, still_waiting, IMPATIENCE_S, IMPATIENCE_S);
+    session->impatience.data = session;
+    if (session->options->wait_ms != 0) {
+        ev_timer_start(session->loop, &session->impatience);
+    }
+    tool_session_connect(session, false);
+    prepare(session);
+    if (session->stop_signal == 0) {
+        code = ask(session, auto_extend, on_lost, data);
+    }
+    ev_timer_stop(session->loop, &session->impatience);
     if (session->stop_signal != 0) {
         *status = tool_session_stopped(session);
         return false;
     }
     if (code != REDLOCK_OK) {
-        *status = tool_report_failure(session);
+        *status = tool_report_not_acquired(session);
+        if (code == REDLOCK_ERR_CONTENDED && session->options->contended_expected) {
+            tool_nodes_warn(session);
+        } else {
+            tool_nodes_warn_after_failure(session);
+        }
         return false;
     }
     return true;

@@ -3,6 +3,7 @@
 #define TOOL_SESSION_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include <ev.h>
 #include <redlock/redlock.h>
@@ -25,6 +26,9 @@ struct tool_session {
     redlock_lease *lease;
     redlock_result *result; /* NULL where memory was short */
     int64_t opened_ms;      /* CLOCK_BOOTTIME */
+    ev_timer impatience;    /* looks whether there is a quorum at all while the lock is waited for */
+    uint32_t told_unusable; /* a bit for each node that was warned of: it may not vote */
+    uint32_t told_settings; /* likewise: its settings are risky */
     int raise_signal;       /* what shall end our process group when all is closed; 0: nothing */
 };
 
@@ -37,6 +41,9 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
  * is ready or has failed; at most the connect timeout. Fewer nodes are not an error here.
  */
 void tool_session_connect(struct tool_session *session, bool everyone);
+
+/* Since it was opened. */
+int64_t tool_session_age_ms(const struct tool_session *session);
 
 /* The callback of every request. data is the session. */
 void tool_session_completed(const redlock_result *result, void *data);

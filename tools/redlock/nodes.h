@@ -1,0 +1,21 @@
+/* What is told of the nodes without being asked: what is wrong with their configuration, and why nothing goes on. */
+#ifndef TOOL_NODES_H
+#define TOOL_NODES_H
+
+#include <stddef.h>
+
+#include "session.h"
+
+enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
+
+/* "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many are ready. */
+size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size_t size);
+
+/* Warns once of every node that is unusable (a wrong password, a replica, the same server twice) and once of every one
+ * that needs other settings: the minority that nobody hears of is missed when the next node fails. */
+void tool_nodes_warn(struct tool_session *session);
+
+/* The same after a failure whose sentence has just said what each node answered: unusable nodes are in it. */
+void tool_nodes_warn_after_failure(struct tool_session *session);
+
+#endif
