@@ -102,6 +102,9 @@ expect 0 tool acquire -t 1h contended
 expect 75 tool acquire -w 300ms contended
 says "$err" "held by others.* Given up after [0-9]+ attempts? in [0-9.]+m?s; 'redlock status RESOURCE' shows who holds it"
 never_says "$err" 'Give -w'
+expect 3 tool acquire -E 3 contended
+says_nothing "$out"
+says_nothing "$err"
 expect 75 tool acquire -w 0 contended
 
 # A signal ends the wait; nothing is left behind. (A shell's background job ignores SIGINT, unless told not to.)

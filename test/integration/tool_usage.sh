@@ -100,6 +100,7 @@ bad 'between 1ms and 1m 0s' -n $some --connect-timeout 2m status
 for number in -1 256 1000 x '' 1x; do
     bad 'number from 0 to 255' -n $some run -E "$number" r -- true
 done
+bad 'acquire that ends with 0 holds the lock' -n $some acquire -E 0 r
 
 # What the library refuses is bad input as well, and a password is never repeated.
 bad 'node|TLS' -n rediss://127.0.0.1:1 status

@@ -23,15 +23,17 @@ static const char global_options[] =
     "ps.\n"
     "                            redis://[user[:password]@]host[:port][/db], unix:///path[?db=n], host:port, "
     "[v6]:port\n"
+    "                            a password alone: redis://:PASSWORD@host; a comma in it: %2C, an @: %40, a /: %2F\n"
     "      --node-timeout MS     how long one node may take to answer, in ms; default 50, from 1 to 60000\n"
     "      --connect-timeout T   how long connecting to a node may take at the start; default 1s, up to 60s\n"
     "      --json                results and errors as one JSON object on standard output (run: on standard error)\n"
-    "  -q, --quiet               no sentences about success or failure: the exit status tells\n"
+    "  -q, --quiet               no sentences about success or failure: the exit status tells; in cron it hides what\n"
+    "                            the mail should say, such as no quorum\n"
     "  -v, --verbose             what happens at each node, on standard error\n"
     "  -h, --help                this\n"
     "  -V, --version             the version\n"
     "\n"
-    "times are whole numbers with a unit: 500ms, 10s, 2m, 1h\n";
+    "times are whole numbers with a unit: 500ms, 10s, 2m, 1h, 1d\n";
 
 static const char statuses[] = "\n"
                                "exit status:\n"
@@ -55,7 +57,7 @@ static const char run_help[] =
     "options:\n"
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
-    "  -E, --contended-status N  exit with N, not 75, if others hold the lock\n"
+    "  -E, --contended-status N  exit with N, not 75, and say nothing, if others hold the lock\n"
     "      --grace TIME          between SIGTERM and SIGKILL after a loss; default 5s\n"
     "      --max-time TIME       no renewal after this long: then the lease is lost at the end of its ttl; default: "
     "none\n";
@@ -68,20 +70,22 @@ static const char run_tail[] = "  75  held by others until the end of the wait (
                                "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
 
 static const char acquire_help[] =
-    "usage: redlock acquire [-t TTL] [-w WAIT] RESOURCE\n"
+    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] RESOURCE\n"
     "\n"
     "Takes the lock, prints its token and exits. The lock stays until its ttl ends or the token is used to release "
     "it.\n"
     "\n"
     "options:\n"
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
-    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n";
+    "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
+    "  -E, --contended-status N  exit with N, not 75 nor 0, and say nothing, if others hold the lock\n";
 
-static const char acquire_tail[] = "  75  held by others until the end of the wait\n"
+static const char acquire_tail[] = "  75  held by others until the end of the wait (-E changes it)\n"
                                    " 128 + n  signal n ended the wait; nothing is held\n"
                                    "\n"
-                                   "example: token=$(redlock acquire -t 1m deploy) && ./deploy; redlock release deploy "
-                                   "\"$token\"\n";
+                                   "example: token=$(redlock acquire -t 1m deploy) || exit\n"
+                                   "         ./deploy\n"
+                                   "         redlock release deploy \"$token\"\n";
 
 static const char extend_help[] =
     "usage: redlock extend -t TTL RESOURCE TOKEN\n"
@@ -110,10 +114,11 @@ static const char status_help[] = "usage: redlock status [RESOURCE…]\n"
                                   "and, for each RESOURCE, who holds\n"
                                   "it on which nodes and for how long. It looks and takes no lock.\n";
 
-static const char status_tail[] = "\n"
-                                  "0 says that a quorum of nodes is ready, whoever holds the resources.\n"
-                                  "\n"
-                                  "example: redlock status nightly-backup\n";
+static const char status_tail[] =
+    "\n"
+    "0 says that a quorum of nodes is ready and could tell of each RESOURCE, whoever holds it.\n"
+    "\n"
+    "example: redlock status nightly-backup\n";
 
 void tool_help_print(enum tool_command command) {
     static const struct {

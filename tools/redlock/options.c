@@ -37,7 +37,7 @@ static const struct option_spec {
     {'V', "version", NULL, FOR_ALL},
     {'t', "ttl", "TTL", FOR_RUN | FOR_ACQUIRE | FOR_EXTEND},
     {'w', "wait", "WAIT", FOR_RUN | FOR_ACQUIRE},
-    {'E', "contended-status", "N", FOR_RUN},
+    {'E', "contended-status", "N", FOR_RUN | FOR_ACQUIRE},
     {'g', "grace", "TIME", FOR_RUN},
     {'m', "max-time", "TIME", FOR_RUN},
 };
@@ -417,6 +417,9 @@ int tool_options_parse(int argc, char **argv, struct tool_options *options) {
             return usage(options, "extend needs the new time to live: -t TTL");
         }
         options->ttl_ms = options->command == TOOL_RUN ? 30000 : 10000;
+    }
+    if (options->command == TOOL_ACQUIRE && options->contended_status == 0) {
+        return usage(options, "--contended-status 0: acquire that ends with 0 holds the lock; take another number");
     }
     return split_nodes(options);
 }
