@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # The tool with nodes that are dead, hung, refused or wrong: a minority does not matter, a majority is told clearly.
+# shellcheck disable=SC2317 # functions that are called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
