@@ -53,7 +53,7 @@ static struct redlock_plan plan_of(const redlock_acquire_options *options) {
                                  .auto_extend = options->auto_extend};
 }
 
-/* What acquire and adopt share: every check, the memory, and a drawn token (which an adopted lease replaces). */
+/* What acquire and adopt share: every check, and the memory. */
 static int lease_create(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
                         redlock_acquire_options *options, struct redlock_lease **lease) {
     size_t key_size;
@@ -75,15 +75,10 @@ static int lease_create(redlock_manager *manager, const char *resource, const re
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
-    const int random_code = redlock_lease_draw_token(*lease);
-    if (random_code != REDLOCK_OK) {
-        redlock_lease_free(*lease);
-        return random_code;
-    }
     (*lease)->lost_cb = options->on_lost;
     (*lease)->lost_data = options->lost_data;
-    uint32_t seed;
-    memcpy(&seed, (*lease)->token + 8, sizeof seed); /* delays need no secret, only to differ between clients */
+    uint32_t seed = 0; /* delays need no secret, only to differ between clients */
+    (void)manager->env.random(manager->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, manager->node_count, seed);
     return REDLOCK_OK;
 }
@@ -95,8 +90,13 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    const int code = lease_create(manager, resource, given, &options, &lease);
+    int code = lease_create(manager, resource, given, &options, &lease);
     if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_lease_draw_token(lease);
+    if (code != REDLOCK_OK) {
+        redlock_lease_free(lease);
         return code;
     }
     lease->cb = cb;
@@ -184,6 +184,7 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     }
     lease->extend_cb = cb;
     lease->extend_data = data;
+    lease->extend_ttl_ms = ttl_ms;
     lease->extend_pending = true;
     lease->manager->statistics.requests_pending++;
     redlock_lease_feed(lease,
@@ -212,7 +213,7 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
 }
 
 void redlock_lease_forget(redlock_lease *lease) {
-    if (!lease || lease->handle_ended) {
+    if (!lease || lease->handle_ended || redlock_manager_check_open(lease->manager) == REDLOCK_ERR_FORKED) {
         return;
     }
     redlock_manager *manager = lease->manager;

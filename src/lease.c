@@ -365,7 +365,18 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
     fill_result(lease, &result);
+    if (of == REDLOCK_RESULT_EXTEND) {
+        result.ttl_ms = lease->extend_ttl_ms;
+    }
+    /* What cb asks of this lease may begin a round that drops the texts which cb still reads. */
+    struct redlock_text *texts[REDLOCK_NODES_MAX];
+    for (unsigned i = 0; i < result.count; i++) {
+        texts[i] = redlock_text_keep(lease->details[i].text);
+    }
     cb(&result, data);
+    for (unsigned i = 0; i < result.count; i++) {
+        redlock_text_drop(texts[i]);
+    }
 }
 
 void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {

@@ -73,7 +73,8 @@ void redlock_loop_log(void *context, redlock_log_level level, const char *format
 }
 
 static void arm(struct redlock_loop *loop, int64_t when_ns) {
-    if (when_ns >= loop->armed_ns)
+    /* A child's copy of the descriptor is the parent's timer. */
+    if (when_ns >= loop->armed_ns || redlock_loop_forked(loop))
         return;
     if (when_ns <= redlock_loop_now_ns(loop)) {
         if (!ev_is_active(&loop->soon)) {

@@ -141,7 +141,8 @@ void redlock_manager_rearm(redlock_manager *manager) {
     if (manager->drained) {
         when_ns = manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
     }
-    if (manager->told_first || redlock_query_to_tell(manager) || close_is_due(manager)) {
+    /* While callbacks run, whoever runs them looks again afterwards. */
+    if (!manager->telling && (manager->told_first || redlock_query_to_tell(manager) || close_is_due(manager))) {
         when_ns = 0;
     }
     if (when_ns != manager->armed_ns) {
@@ -152,6 +153,7 @@ void redlock_manager_rearm(redlock_manager *manager) {
 
 void redlock_manager_settle(redlock_manager *manager) {
     if (manager->telling) {
+        redlock_manager_rearm(manager);
         return; /* inside a callback: the settle that runs it goes on after it */
     }
     manager->telling = true;
@@ -239,7 +241,7 @@ void redlock_manager_wake(redlock_manager *manager) {
         due(manager, CONTAINER(item, struct redlock_owner, due), now_ns);
     }
     redlock_manager_settle(manager);
-    if (close_is_due(manager)) {
+    if (!manager->telling && close_is_due(manager)) {
         end(manager);
     }
 }

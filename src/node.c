@@ -129,7 +129,9 @@ void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
 }
 
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
-    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, BACKOFF_MAX_MS * REDLOCK_NS_PER_MS);
+    /* Random, too: the clients of a node that was demoted must not come back in step (R16). */
+    int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
 }
 
 static void on_timer(struct redlock_watch *watch) {

@@ -164,9 +164,11 @@ static int check(const redlock_manager_options *options, struct failure *failure
 }
 
 /* One server in two places of the list would have two votes. */
-static int check_duplicate(const struct root *root, const char *name, struct failure *failure) {
+static int check_duplicate(const struct root *root, const struct redlock_address *address, struct failure *failure) {
+    const char *name = address->name;
+    int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
     for (unsigned i = 0; i < root->count; i++)
-        if (strcasecmp(root->names[i], name) == 0)
+        if (compare(root->names[i], name) == 0)
             return fail(failure, REDLOCK_ERR_INVALID,
                         "nodes %u and %u are both '%s': each node must be a server of its own", i + 1, root->count + 1,
                         name);
@@ -186,7 +188,7 @@ static int add_node(struct root *root, const redlock_manager_options *options, s
     int code = redlock_address_parse(options->nodes[root->count], &address, sentence, sizeof sentence);
     if (code != REDLOCK_OK)
         return fail(failure, code, "node %u: %s", root->count + 1, sentence);
-    code = check_duplicate(root, address.name, failure);
+    code = check_duplicate(root, &address, failure);
     if (code == REDLOCK_OK) {
         root->nodes[root->count] = redlock_node_new(root->count, &address, &node_options, &reactor, &listener);
         if (root->nodes[root->count] == NULL)

@@ -53,6 +53,7 @@ struct redlock_lease {
     void *data;
     redlock_callback extend_cb;
     void *extend_data;
+    int64_t extend_ttl_ms; /* that the caller asked for */
     redlock_lost_callback lost_cb;
     void *lost_data;
     struct redlock_lease_core core;

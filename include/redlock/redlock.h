@@ -99,7 +99,8 @@ typedef enum redlock_log_level {
 } redlock_log_level;
 
 /**
- * Runs when a request completes, on the loop's thread, with no lock held. May call any function of this header.
+ * Runs when a request completes, on the loop's thread, with no lock held. May call any function of this header but
+ * redlock_manager_abandon(). Must not run the loop: nothing else completes until it has returned.
  * @param result  valid only during the call; redlock_result_copy() keeps it.
  * @param data    the pointer given with the request.
  */
@@ -107,7 +108,7 @@ typedef void (*redlock_callback)(const redlock_result *result, void *data);
 
 /**
  * Runs once when a lease is lost (R3): at its deadline, or earlier when a majority of nodes says that the key is not
- * ours. Stop the work that the lock guards. The lease stays a valid handle: end it with redlock_release().
+ * ours. Stop the work that the lock guards. May call what a request's callback may. The lease stays a valid handle: end it with redlock_release().
  * @param lease   the lost lease; its validity is 0.
  * @param reason  one sentence, valid only during the call.
  */
@@ -116,7 +117,10 @@ typedef void (*redlock_lost_callback)(redlock_lease *lease, const char *reason, 
 /** Runs when redlock_manager_close() is done; the manager is gone. */
 typedef void (*redlock_closed_callback)(void *data);
 
-/** One line without a newline, valid only during the call. Passwords and tokens are never in it. */
+/**
+ * One line without a newline, valid only during the call. Passwords and tokens are never in it. Must not call any function
+ * of this header that takes a manager, a request or a lease.
+ */
 typedef void (*redlock_log_callback)(redlock_log_level level, const char *line, void *data);
 
 /** @name Manager
@@ -178,7 +182,7 @@ REDLOCK_API int redlock_manager_close(redlock_manager *manager, redlock_closed_c
 
 /**
  * For a child process after fork(): frees this process's copy without a byte on the parent's connections and without
- * any callback. Call ev_loop_fork() first if the loop goes on in the child. Elsewhere use redlock_manager_close().
+ * any callback. Call ev_loop_fork() first if the loop goes on in the child. Not inside a callback. Elsewhere use redlock_manager_close().
  */
 REDLOCK_API void redlock_manager_abandon(redlock_manager *manager);
 
@@ -332,9 +336,10 @@ typedef struct redlock_vote {
     const char *node;       /**< The node's name. */
     redlock_vote_kind kind; /**< The vote. */
     const char *error;      /**< What the node said or what went wrong; "" when there is nothing to say. */
-    int64_t latency_us;     /**< From the start of the round to the vote; -1 while PENDING or where nothing was sent. */
-    const char *holder;     /**< redlock_inspect(): the token at the key; "" elsewhere. */
-    int64_t holder_ttl_ms;  /**< redlock_inspect(): what is left of the key; -1 for a key without ttl. */
+    int64_t
+        latency_us; /**< From the start of the round to the vote; -1 while PENDING or where the node took no request. */
+    const char *holder;    /**< redlock_inspect(): the token at the key; "" elsewhere. */
+    int64_t holder_ttl_ms; /**< redlock_inspect(): what is left of the key; -1 for a key without ttl. */
 } redlock_vote;
 
 /** #REDLOCK_OK or why not. Any thread, as are all functions on results. */

@@ -203,6 +203,29 @@ static void a_child_runs_nothing(void **state) {
     (void)close(ends[1]);
 }
 
+/* Both processes have the one timer: a child that set it would put off its parent's wake-up, and so a loss (R3). */
+static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
+    int armed[2], status;
+    (void)state;
+    assert_int_equal(pipe(armed), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char byte;
+        bool told = read(armed[0], &byte, 1) == 1;
+        redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 3600 * 1000 * REDLOCK_NS_PER_MS);
+        _exit(told ? 0 : 1);
+    }
+    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 300 * REDLOCK_NS_PER_MS);
+    assert_int_equal(write(armed[1], "x", 1), 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    run_until(&wakes, 1);
+    assert_int_equal(wakes, 1);
+    close(armed[0]);
+    close(armed[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time, setup, teardown),
@@ -212,6 +235,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_wake_up_may_delete_the_loop, setup, teardown),
         cmocka_unit_test_setup_teardown(only_the_levels_asked_for_are_logged, setup, teardown),
         cmocka_unit_test_setup_teardown(a_child_runs_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_child_does_not_move_the_timer_of_its_parent, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

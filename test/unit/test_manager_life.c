@@ -186,6 +186,57 @@ static void close_ends_everything_once(void **state) {
     assert_int_equal(statistics().requests_pending, 0);
 }
 
+static void see_release_and_read(const redlock_result *result, void *data) {
+    char before[512], after[512];
+    struct seen *seen = data;
+    redlock_result_message(result, before, sizeof before);
+    if (seen->lease) {
+        assert_int_equal(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
+    }
+    redlock_result_message(result, after, sizeof after);
+    assert_string_equal(before, after);
+    assert_non_null(strstr(after, "answer of node"));
+    seen->count++;
+}
+
+/* What a callback asks of the lease begins a round with votes of its own; the result that it reads stays as it is. */
+static void a_result_stays_whole_while_its_callback_runs(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_lease *lease = take(&seen);
+    seen.count = 0;
+    assert_int_equal(redlock_extend(lease, 5000, see_release_and_read, &seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
+    }
+    assert_int_equal(seen.count, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static unsigned drained_count;
+
+static void see_and_close_in_a_nested_loop(const redlock_result *result, void *data) {
+    see(result, data);
+    redlock_manager_drain(fake.manager, count_drained, &drained_count);
+    for (unsigned turn = 0; turn < 10; turn++) {
+        redlock_manager_wake(fake.manager);
+        assert_int_equal(drained_count, 0); /* the manager must outlive the callback */
+    }
+}
+
+/* A callback must not run the loop; one that does is not told anything, and breaks nothing. */
+static void a_nested_loop_does_not_end_the_manager(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    drained_count = 0;
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_close_in_a_nested_loop, &seen), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.count, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_turn(&fake);
+    assert_int_equal(drained_count, 1);
+}
+
 static void close_does_not_wait_for_dead_nodes(void **state) {
     (void)state;
     struct seen seen;
@@ -329,6 +380,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(cancel_from_the_callback_of_another, open_three, close_three),
         cmocka_unit_test_setup_teardown(asking_again_in_the_callback_takes_a_turn, open_three, close_three),
         cmocka_unit_test_setup_teardown(close_ends_everything_once, open_three, close_three),
+        cmocka_unit_test_setup_teardown(a_result_stays_whole_while_its_callback_runs, open_three, close_three),
+        cmocka_unit_test_setup_teardown(a_nested_loop_does_not_end_the_manager, open_three, close_three),
         cmocka_unit_test_setup_teardown(close_does_not_wait_for_dead_nodes, open_three, close_three),
         cmocka_unit_test_setup_teardown(close_tells_a_release_that_nobody_answers, open_three, close_three),
         cmocka_unit_test_setup_teardown(forgotten_leases_send_nothing_more, open_three, close_three),
