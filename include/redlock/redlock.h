@@ -219,7 +219,7 @@ typedef struct redlock_statistics {
     uint64_t extends;          /**< Rounds of extension, automatic ones included. */
     uint64_t extends_failed;   /**< Of these, without a quorum. */
     uint64_t lost;             /**< Leases lost. */
-    uint64_t released;         /**< Releases that ended RELEASED. */
+    uint64_t released;         /**< Releases that ended OK. */
     uint64_t votes_late;       /**< Votes that came after their round was decided or given up. */
     uint64_t releases_owed;    /**< * Releases that wait for a node to come back. */
     uint64_t releases_dropped; /**< Given up: the key's ttl ended it, or the bound was reached. */
@@ -316,8 +316,10 @@ REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, co
  */
 REDLOCK_API int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data);
 
-/** What is left of the lease, in ms rounded down; reads the clock; 0 means stop work. Any thread, while the handle is
- * valid. */
+/**
+ * What is left of the lease, in ms rounded down (so it is 0 in the last millisecond, before on_lost); reads the clock; 0
+ * means stop work. Any thread, while the handle is valid.
+ */
 REDLOCK_API int64_t redlock_lease_validity_ms(const redlock_lease *lease);
 
 /** The token at the key, for redlock_adopt(). Owned by the lease. Any thread, while the handle is valid. */
@@ -386,7 +388,7 @@ REDLOCK_API const char *redlock_error_name(int code);
 REDLOCK_API const char *redlock_vote_name(redlock_vote_kind kind);
 /** "READY", "STALLED", …; never NULL. Any thread. */
 REDLOCK_API const char *redlock_node_state_name(redlock_node_state state);
-/** "1.0.0". Any thread. */
+/** The version of the library that is linked, such as "0.1.0". Any thread. */
 REDLOCK_API const char *redlock_version(void);
 
 /** @} */
