@@ -41,8 +41,9 @@ static int64_t acquire_ns(struct ev_loop *loop, redlock_manager *manager) {
     char resource[32];
     snprintf(resource, sizeof resource, "bench-%lu", number++);
     sample.start_ns = support_now_ns();
-    if (redlock_acquire(manager, resource, NULL, NULL, on_acquired, &sample) != REDLOCK_OK)
+    if (redlock_acquire(manager, resource, NULL, NULL, on_acquired, &sample) != REDLOCK_OK) {
         support_fatal("redlock_acquire is refused");
+    }
     ev_run(loop, 0);
     return sample.latency_ns;
 }
@@ -69,23 +70,29 @@ int main(void) {
     redlock_manager_options_default(&options);
     options.nodes = servers.uris;
     options.node_count = NODES;
-    if (!loop || redlock_manager_create(loop, &options, &manager, error, sizeof error) != REDLOCK_OK)
+    if (!loop || redlock_manager_create(loop, &options, &manager, error, sizeof error) != REDLOCK_OK) {
         support_fatal("redlock_manager_create: %s", loop ? error : "no loop");
-    if (drive_connect(loop, manager, &connected) != REDLOCK_OK)
+    }
+    if (drive_connect(loop, manager, &connected) != REDLOCK_OK) {
         support_fatal("%s", connected.message);
-    for (int i = 0; i < WARM_ACQUIRES; i++)
+    }
+    for (int i = 0; i < WARM_ACQUIRES; i++) {
         acquire_ns(loop, manager);
+    }
     /* In turns, so that what else the machine does falls on both. */
     for (size_t round = 0; round < ROUNDS; round++) {
         struct server *victim = &servers.at[round % NODES];
-        for (size_t i = 0; i < ACQUIRES; i++)
+        for (size_t i = 0; i < ACQUIRES; i++) {
             healthy[round * ACQUIRES + i] = acquire_ns(loop, manager);
+        }
         server_pause(victim);
-        for (size_t i = 0; i < ACQUIRES; i++)
+        for (size_t i = 0; i < ACQUIRES; i++) {
             hung[round * ACQUIRES + i] = acquire_ns(loop, manager);
+        }
         server_resume(victim);
-        if (!drive_nodes(loop, manager, REDLOCK_NODE_READY, NODES))
+        if (!drive_nodes(loop, manager, REDLOCK_NODE_READY, NODES)) {
             support_fatal("the resumed node did not return");
+        }
     }
     qsort(healthy, SAMPLES, sizeof *healthy, by_value);
     qsort(hung, SAMPLES, sizeof *hung, by_value);
@@ -98,8 +105,9 @@ int main(void) {
            percentile_us(hung, 1.0));
     printf("ratio of the medians %.3f (aim: at most 1.10)\n", percentile_us(hung, 0.5) / percentile_us(healthy, 0.5));
     outcome_clear(&connected);
-    if (!drive_close(loop, manager))
+    if (!drive_close(loop, manager)) {
         support_fatal("redlock_manager_close did not end");
+    }
     ev_loop_destroy(loop);
     servers_stop(&servers);
     return 0;

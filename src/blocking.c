@@ -41,8 +41,9 @@ struct start {
 };
 
 static void wait_for(sem_t *done) {
-    while (sem_wait(done) != 0)
+    while (sem_wait(done) != 0) {
         assert(errno == EINTR);
+    }
 }
 
 /* --- The loop thread --- */
@@ -74,8 +75,9 @@ void redlock_call_answer(const redlock_result *result, void *data) {
     struct redlock_call *call = data;
     call->code = redlock_result_code(result);
     call->acquired = redlock_result_lease(result);
-    if (call->want_result)
+    if (call->want_result) {
         call->result = redlock_result_copy(result);
+    }
     complete(call->client, call);
 }
 
@@ -86,8 +88,9 @@ static void perform(redlock_client *client, struct redlock_letter *letter) {
         if (client->closing) {
             call->code = REDLOCK_ERR_CLOSED;
             complete(client, call);
-        } else if (!call->begin(client->manager, call))
+        } else if (!call->begin(client->manager, call)) {
             complete(client, call);
+        }
         letter = next;
     }
 }
@@ -107,8 +110,9 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
     redlock_client *client = drain->data;
     (void)loop;
     (void)events;
-    if (tell_completed(client) > 1)
+    if (tell_completed(client) > 1) {
         (void)sched_yield();
+    }
     perform(client, redlock_mailbox_take(&client->mailbox));
 }
 
@@ -116,8 +120,9 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
 static void before_poll(struct ev_loop *loop) {
     redlock_client *client = ev_userdata(loop);
     (void)tell_completed(client);
-    if (!redlock_mailbox_sleep(&client->mailbox))
+    if (!redlock_mailbox_sleep(&client->mailbox)) {
         ev_async_send(loop, &client->wake);
+    }
     atomic_store(&client->in_turn, false);
 }
 
@@ -162,10 +167,12 @@ static bool start(redlock_client *client) {
     if (code == REDLOCK_OK) {
         client->node_timeout_ms = how->options->node_timeout_ms;
         code = redlock_manager_connect(client->manager, how->options->connect_timeout_ms, on_connected, client);
-        if (code == REDLOCK_OK)
+        if (code == REDLOCK_OK) {
             return true;
-        if (how->error)
+        }
+        if (how->error) {
             (void)snprintf(how->error, how->error_size, "cannot wait for the nodes: %s", redlock_strerror(code));
+        }
         begin_close(client);
         ev_run(client->loop, 0);
     }
@@ -175,8 +182,9 @@ static bool start(redlock_client *client) {
 
 static void *run(void *data) {
     redlock_client *client = data;
-    if (start(client))
+    if (start(client)) {
         ev_run(client->loop, 0);
+    }
     perform(client, redlock_mailbox_close(&client->mailbox));
     (void)tell_completed(client);
     return NULL;
@@ -185,12 +193,15 @@ static void *run(void *data) {
 /* --- Calls --- */
 
 int redlock_client_enter(redlock_client *client, int *cancel_state) {
-    if (!client)
+    if (!client) {
         return REDLOCK_ERR_INVALID;
-    if (redlock_random_forked(client->fork_mark))
+    }
+    if (redlock_random_forked(client->fork_mark)) {
         return REDLOCK_ERR_FORKED;
-    if (pthread_equal(pthread_self(), client->thread))
+    }
+    if (pthread_equal(pthread_self(), client->thread)) {
         return REDLOCK_ERR_INVALID;
+    }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     atomic_fetch_add(&client->inside, 1);
     return REDLOCK_OK;
@@ -207,8 +218,9 @@ void redlock_client_leave(redlock_client *client, int cancel_state) {
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     call->client = client;
-    if (sem_init(&call->done, 0, 0) != 0)
+    if (sem_init(&call->done, 0, 0) != 0) {
         return REDLOCK_ERR_SYSTEM;
+    }
     switch (redlock_mailbox_put(&client->mailbox, &call->letter)) {
     case REDLOCK_MAILBOX_WAKE:
         ev_async_send(client->loop, &client->wake);
@@ -236,8 +248,9 @@ int64_t redlock_client_node_timeout_ms(const redlock_client *client) {
 /* --- Open and close --- */
 
 static void describe(char *error, size_t error_size, const char *what, int number) {
-    if (error)
+    if (error) {
         (void)snprintf(error, error_size, "%s: %s", what, strerror(number));
+    }
 }
 
 /* The application's signals are not for this thread; those that a fault raises in it are. */
@@ -245,11 +258,13 @@ static int create_thread(redlock_client *client) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t blocked, before;
     sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         sigdelset(&blocked, faults[i]);
+    }
     int failed = pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    if (failed)
+    if (failed) {
         return failed;
+    }
     failed = pthread_create(&client->thread, NULL, run, client);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
@@ -270,8 +285,9 @@ static int start_thread(redlock_client *client, const redlock_manager_options *o
         how.code = REDLOCK_ERR_SYSTEM;
     } else {
         wait_for(&how.done);
-        if (how.code != REDLOCK_OK)
+        if (how.code != REDLOCK_OK) {
             pthread_join(client->thread, NULL);
+        }
     }
     sem_destroy(&how.done);
     return how.code;
@@ -317,13 +333,15 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
         code = create_loop(client, error, error_size);
         if (code == REDLOCK_OK) {
             code = start_thread(client, options, error, error_size);
-            if (code == REDLOCK_OK)
+            if (code == REDLOCK_OK) {
                 return code;
+            }
             destroy_loop(client);
         }
         redlock_reentrant_destroy(&client->reentrant);
-    } else if (error)
+    } else if (error) {
         (void)snprintf(error, error_size, "cannot open a client: %s", redlock_strerror(code));
+    }
     sem_destroy(&client->all_left);
     redlock_random_delete(client->fork_mark);
     return code;
@@ -332,11 +350,13 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
 int redlock_client_open(const redlock_manager_options *options, redlock_client **client, char *error,
                         size_t error_size) {
     int cancel_state;
-    if (error && error_size > 0)
+    if (error && error_size > 0) {
         error[0] = '\0';
+    }
     if (!client) {
-        if (error)
+        if (error) {
             (void)snprintf(error, error_size, "there is nowhere to put the client: client is NULL");
+        }
         return REDLOCK_ERR_INVALID;
     }
     *client = NULL;
@@ -352,10 +372,11 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = open_client(opened, options, error, error_size);
     pthread_setcancelstate(cancel_state, NULL);
-    if (code == REDLOCK_OK)
+    if (code == REDLOCK_OK) {
         *client = opened;
-    else
+    } else {
         free(opened);
+    }
     return code;
 }
 
@@ -388,16 +409,18 @@ int redlock_client_close(redlock_client *client) {
         abandon(client);
         return REDLOCK_OK;
     }
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     code = redlock_client_perform(client, &call);
     assert(code == REDLOCK_OK);
     int failed = pthread_join(client->thread, NULL);
     assert(failed == 0);
     (void)failed;
     /* This call and the client's own; others that were blocked are on their way out. */
-    if (atomic_fetch_sub(&client->inside, 2) != 2)
+    if (atomic_fetch_sub(&client->inside, 2) != 2) {
         wait_for(&client->all_left);
+    }
     destroy_loop(client);
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);

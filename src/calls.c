@@ -16,13 +16,15 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
 static int perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
     int cancel_state;
     int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     call->want_result = result != NULL;
     code = redlock_client_perform(client, call);
     redlock_client_leave(client, cancel_state);
-    if (result)
+    if (result) {
         *result = call->result;
+    }
     return code;
 }
 
@@ -42,8 +44,9 @@ static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) 
 
 /* INT64_MAX for no end. */
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
-    if (wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > (INT64_MAX - now_ns) / NS_PER_MS)
+    if (wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > (INT64_MAX - now_ns) / NS_PER_MS) {
         return INT64_MAX;
+    }
     return now_ns + wait_ms * NS_PER_MS;
 }
 
@@ -80,29 +83,36 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
                            redlock_lease **lease, redlock_result **result) {
     redlock_client_acquire_options asked;
     int cancel_state;
-    if (result)
+    if (result) {
         *result = NULL;
-    if (!lease || !resource)
+    }
+    if (!lease || !resource) {
         return REDLOCK_ERR_INVALID;
+    }
     *lease = NULL;
     redlock_client_acquire_options_default(&asked);
-    if (options && !redlock_options_read(&asked, sizeof asked, options, options->size))
+    if (options && !redlock_options_read(&asked, sizeof asked, options, options->size)) {
         return REDLOCK_ERR_INVALID;
-    if (asked.lock.wait_timeout_ms < REDLOCK_WAIT_FOREVER)
+    }
+    if (asked.lock.wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
         return REDLOCK_ERR_INVALID;
+    }
     int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     struct acquire_call acquire = {
         .call = {.begin = acquire_begins, .want_result = result != NULL}, .resource = resource, .lock = asked.lock};
-    if (asked.reentrant)
+    if (asked.reentrant) {
         code = acquire_as_holder(client, &acquire, asked.owner);
-    else
+    } else {
         code = redlock_client_perform(client, &acquire.call);
+    }
     redlock_client_leave(client, cancel_state);
     *lease = code == REDLOCK_OK ? acquire.call.acquired : NULL;
-    if (result)
+    if (result) {
         *result = acquire.call.result;
+    }
     return code;
 }
 
@@ -124,8 +134,9 @@ static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
 
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
     struct lease_call extend = {.call = {.begin = extend_begins}, .lease = lease, .ttl_ms = ttl_ms};
-    if (result)
+    if (result) {
         *result = NULL;
+    }
     return lease ? perform(client, &extend.call, result) : REDLOCK_ERR_INVALID;
 }
 
@@ -168,19 +179,23 @@ int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint
     struct lease_call release = {.call = {.begin = release_begins, .want_result = result != NULL}, .lease = lease};
     struct redlock_hold *hold = NULL;
     int cancel_state;
-    if (result)
+    if (result) {
         *result = NULL;
-    if (!lease)
+    }
+    if (!lease) {
         return REDLOCK_ERR_INVALID;
+    }
     int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     enum redlock_leave left =
         redlock_reentrant_leave(redlock_client_reentrant(client), lease, redlock_holder_of(owner), &hold);
     code = end(client, &release, left, REDLOCK_OK, hold);
     redlock_client_leave(client, cancel_state);
-    if (result)
+    if (result) {
         *result = release.call.result;
+    }
     return code;
 }
 
@@ -192,11 +207,13 @@ int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
     struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
     struct redlock_hold *hold = NULL;
     int cancel_state;
-    if (!lease)
+    if (!lease) {
         return REDLOCK_ERR_INVALID;
+    }
     int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     enum redlock_leave left =
         redlock_reentrant_forget(redlock_client_reentrant(client), lease, redlock_holder_of(0), &hold);
     code = end(client, &forget, left, REDLOCK_ERR_BUSY, hold);
@@ -222,12 +239,14 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
                          const redlock_acquire_options *options, redlock_lease **lease) {
     struct adopt_call adopt = {
         .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
-    if (!lease)
+    if (!lease) {
         return REDLOCK_ERR_INVALID;
+    }
     *lease = NULL;
     int code = perform(client, &adopt.call, NULL);
-    if (code == REDLOCK_OK)
+    if (code == REDLOCK_OK) {
         *lease = adopt.call.acquired;
+    }
     return code;
 }
 
@@ -244,8 +263,9 @@ static bool inspect_begins(redlock_manager *manager, struct redlock_call *call) 
 
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
     struct inspect_call inspect = {.call = {.begin = inspect_begins}, .resource = resource};
-    if (result)
+    if (result) {
         *result = NULL;
+    }
     return perform(client, &inspect.call, result);
 }
 

@@ -70,10 +70,11 @@ static void resolved(struct redlock_node *node) {
     node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
     redlock_lookup_drop(node->lookup, false);
     node->lookup = NULL;
-    if (error != NULL)
+    if (error != NULL) {
         redlock_node_lost(node, redlock_text_new("the name is not resolved: %s", error));
-    else
+    } else {
         open_first(node);
+    }
 }
 
 void redlock_connect_begin(struct redlock_node *node) {
@@ -86,21 +87,24 @@ void redlock_connect_begin(struct redlock_node *node) {
         open_first(node);
         return;
     }
-    if (node->lookup == NULL)
+    if (node->lookup == NULL) {
         node->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
-    if (node->lookup == NULL)
+    }
+    if (node->lookup == NULL) {
         redlock_node_lost(node, redlock_node_errno_text("no thread to look the name up: ", error));
-    else if (redlock_lookup_done(node->lookup))
+    } else if (redlock_lookup_done(node->lookup)) {
         resolved(node);
-    else
+    } else {
         node->reactor.watch(node->reactor.ctx, &node->watch, redlock_lookup_fd(node->lookup), REDLOCK_READABLE);
+    }
 }
 
 void redlock_connect_io(struct redlock_node *node, unsigned events) {
-    if (node->phase == REDLOCK_PHASE_OPENING && (events & REDLOCK_WRITABLE) != 0)
+    if (node->phase == REDLOCK_PHASE_OPENING && (events & REDLOCK_WRITABLE) != 0) {
         opened(node);
-    else if (node->phase == REDLOCK_PHASE_RESOLVING && redlock_lookup_done(node->lookup))
+    } else if (node->phase == REDLOCK_PHASE_RESOLVING && redlock_lookup_done(node->lookup)) {
         resolved(node);
+    }
 }
 
 static struct redlock_text *too_late(const struct redlock_node *node) {
@@ -143,10 +147,12 @@ static void ready(struct redlock_node *node) {
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version);
-    if (node->warning[0] != '\0')
+    if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
-    if (redlock_outbox_size(&node->outbox) > 0)
+    }
+    if (redlock_outbox_size(&node->outbox) > 0) {
         node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+    }
     node->listener.settled(node->listener.ctx, node->index, true);
 }
 
@@ -156,12 +162,13 @@ static void check_rivals(struct redlock_node *node) {
     const char *rival = node->info.run_id[0] == '\0' ? NULL
                                                      : node->listener.same_server(node->listener.ctx, node->index,
                                                                                   node->info.run_id, &rival_yields);
-    if (rival == NULL)
+    if (rival == NULL) {
         ready(node);
-    else if (rival_yields)
+    } else if (rival_yields) {
         redlock_node_lost(node, redlock_text_new("%s, which is the same server, gives way first", rival));
-    else
+    } else {
         redlock_node_unusable(node, redlock_node_twice_text(rival));
+    }
 }
 
 void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {

@@ -52,15 +52,18 @@ static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outb
                 const char *const words[4]) {
     char header[REDLOCK_RESP_HEADER_SIZE_MAX];
     size_t count = 0;
-    while (count < 4 && words[count] != NULL)
+    while (count < 4 && words[count] != NULL) {
         count++;
-    if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_array(header, count) - header)))
+    }
+    if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_array(header, count) - header))) {
         return false;
+    }
     for (size_t i = 0; i < count; i++) {
         size_t size = strlen(words[i]);
         if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_header(header, size) - header)) ||
-            !redlock_outbox_append(outbox, words[i], size) || !redlock_outbox_append(outbox, "\r\n", 2))
+            !redlock_outbox_append(outbox, words[i], size) || !redlock_outbox_append(outbox, "\r\n", 2)) {
             return false;
+        }
     }
     assert(handshake->step_count < REDLOCK_HANDSHAKE_STEPS_MAX);
     handshake->steps[handshake->step_count++] = (uint8_t)step;
@@ -79,10 +82,11 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->reason[0] = handshake->warning[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
     handshake->info.uptime_s = -1;
-    if (address->user != NULL)
+    if (address->user != NULL) {
         said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", address->user, password});
-    else if (address->password != NULL)
+    } else if (address->password != NULL) {
         said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", password});
+    }
     if (said && address->db != 0) {
         (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
         said = say(handshake, outbox, STEP_SELECT, (const char *[4]){"SELECT", db});
@@ -99,15 +103,19 @@ static enum redlock_handshake_state introduce(struct redlock_handshake *handshak
     handshake->step = handshake->step_count = 0;
     if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0) {
         (void)snprintf(id, sizeof id, "%lld", (long long)handshake->old_client_id);
-        if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id}))
+        if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id})) {
             return REDLOCK_HANDSHAKE_NO_MEMORY;
+        }
     }
-    if (!say(handshake, outbox, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", handshake->client_name}))
+    if (!say(handshake, outbox, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", handshake->client_name})) {
         return REDLOCK_HANDSHAKE_NO_MEMORY;
-    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++)
+    }
+    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
         if (!say(handshake, outbox, STEP_LOAD,
-                 (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source}))
+                 (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source})) {
             return REDLOCK_HANDSHAKE_NO_MEMORY;
+        }
+    }
     return REDLOCK_HANDSHAKE_WAITING;
 }
 
@@ -120,9 +128,11 @@ static bool is_error(const struct redlock_reply *reply, const char *word) {
 /* Errors that pass by themselves, whatever was asked. */
 static bool passes(const struct redlock_reply *reply) {
     static const char *const words[] = {"LOADING", "BUSY", "TRYAGAIN", "ERR max number of clients"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_error(reply, words[i]))
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (is_error(reply, words[i])) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -131,27 +141,34 @@ static void error_text(const struct redlock_handshake *handshake, const struct r
                        char text[REDLOCK_WIRE_ERROR_SIZE]) {
     const char *password = handshake->address->password;
     text[0] = '\0';
-    if (reply->value.type != REDLOCK_REPLY_ERROR)
+    if (reply->value.type != REDLOCK_REPLY_ERROR) {
         return;
+    }
     (void)redlock_wire_error(&reply->value, text);
-    if (password != NULL && strlen(password) >= 3 && strstr(text, password) != NULL)
+    if (password != NULL && strlen(password) >= 3 && strstr(text, password) != NULL) {
         (void)snprintf(text, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");
+    }
 }
 
 static enum redlock_handshake_state judge(struct redlock_handshake *handshake) {
     const struct redlock_info *info = &handshake->info;
-    if (info->loading)
+    if (info->loading) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is loading its data");
-    if (strcmp(info->mode, "sentinel") == 0)
+    }
+    if (strcmp(info->mode, "sentinel") == 0) {
         return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "a Sentinel is no node: give the address of a primary");
-    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0)
+    }
+    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
         return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
                       "the node is a replica%s%s: Redlock needs independent primaries",
                       info->primary[0] == '\0' ? "" : " of ", info->primary);
-    if (redlock_info_evicts(info))
+    }
+    if (redlock_info_evicts(info)) {
         warn(handshake, "maxmemory-policy %s may evict locks: set noeviction", info->policy);
-    if (strcmp(info->mode, "cluster") == 0)
+    }
+    if (strcmp(info->mode, "cluster") == 0) {
         warn(handshake, "runs in cluster mode: keys of other slots are refused");
+    }
     return REDLOCK_HANDSHAKE_WAITING;
 }
 
@@ -161,12 +178,15 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
         redlock_info_parse(&handshake->info, reply->value.bytes, reply->value.size);
         return judge(handshake);
     }
-    if (is_error(reply, "NOAUTH"))
+    if (is_error(reply, "NOAUTH")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node needs a password: %s", error);
-    if (is_error(reply, "DENIED"))
+    }
+    if (is_error(reply, "DENIED")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node refuses us: %s", error);
-    if (!is_error(reply, "NOPERM") && !is_error(reply, "ERR unknown command"))
+    }
+    if (!is_error(reply, "NOPERM") && !is_error(reply, "ERR unknown command")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "INFO failed: %s", error);
+    }
     /* A replica then shows in READONLY errors, which are no votes; the same server twice does not show. */
     warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
     return REDLOCK_HANDSHAKE_WAITING;
@@ -175,8 +195,9 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
 /* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
 static bool possible(enum step step, const struct redlock_reply *reply) {
     enum redlock_reply_type type = reply->value.type;
-    if (type == REDLOCK_REPLY_ERROR)
+    if (type == REDLOCK_REPLY_ERROR) {
         return true;
+    }
     switch (step) {
     case STEP_INFO:
     case STEP_LOAD:
@@ -197,37 +218,44 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
                                             const struct redlock_reply *reply) {
     char error[REDLOCK_WIRE_ERROR_SIZE];
     bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
-    if (!possible(step, reply))
+    if (!possible(step, reply)) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY,
                       "the node answers the handshake out of protocol; is it a Redis server?");
+    }
     error_text(handshake, reply, error);
-    if (passes(reply) && (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO))
+    if (passes(reply) && (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is not ready: %s", error);
+    }
     switch (step) {
     case STEP_AUTH:
-        if (failed)
+        if (failed) {
             return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed: %s", error);
+        }
         break;
     case STEP_SELECT:
-        if (failed)
+        if (failed) {
             return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "SELECT %u failed: %s",
                           (unsigned)handshake->address->db, error);
+        }
         break;
     case STEP_INFO:
         return on_info(handshake, reply, error);
     case STEP_ID:
-        if (!failed && reply->value.integer > 0)
+        if (!failed && reply->value.integer > 0) {
             handshake->client_id = reply->value.integer;
+        }
         break;
     case STEP_KILL:
         break; /* gone already, or not permitted: nothing better can be done */
     case STEP_NAME:
-        if (failed)
+        if (failed) {
             warn(handshake, "CLIENT SETNAME refused (%s)", error);
+        }
         break;
     case STEP_LOAD:
-        if (failed && !handshake->scripts_refused)
+        if (failed && !handshake->scripts_refused) {
             warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
+        }
         handshake->scripts_refused = handshake->scripts_refused || failed;
         break;
     }
@@ -239,8 +267,9 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
     assert(handshake->step < handshake->step_count);
     enum step step = (enum step)handshake->steps[handshake->step++];
     enum redlock_handshake_state state = on_step(handshake, step, reply);
-    if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count)
+    if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count) {
         return state;
+    }
     return step == STEP_ID ? introduce(handshake, outbox) : REDLOCK_HANDSHAKE_DONE;
 }
 

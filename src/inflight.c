@@ -9,10 +9,12 @@
 static bool grow(struct redlock_inflight *inflight) {
     size_t room = inflight->room == 0 ? ROOM_MIN : inflight->room * 2;
     struct redlock_inflight_entry *entries = malloc(room * sizeof *entries);
-    if (entries == NULL)
+    if (entries == NULL) {
         return false;
-    for (size_t i = 0; i < inflight->count; i++)
+    }
+    for (size_t i = 0; i < inflight->count; i++) {
         entries[i] = *redlock_inflight_at(inflight, i);
+    }
     free(inflight->entries);
     inflight->entries = entries;
     inflight->room = room;
@@ -21,8 +23,9 @@ static bool grow(struct redlock_inflight *inflight) {
 }
 
 bool redlock_inflight_push(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry) {
-    if (inflight->count == inflight->room && !grow(inflight))
+    if (inflight->count == inflight->room && !grow(inflight)) {
         return false;
+    }
     inflight->count++;
     *redlock_inflight_at(inflight, inflight->count - 1) = *entry;
     return true;
@@ -33,8 +36,9 @@ bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_infl
     *entry = *redlock_inflight_at(inflight, 0);
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;
-    if (inflight->expired == 0)
+    if (inflight->expired == 0) {
         return true;
+    }
     inflight->expired--;
     return false;
 }

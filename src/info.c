@@ -14,8 +14,9 @@ static const char *next_line(const char *at, const char *end, struct line *line)
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     const char *rest = stop == NULL ? end : stop + 1;
     stop = stop == NULL ? end : stop;
-    if (stop > at && stop[-1] == '\r')
+    if (stop > at && stop[-1] == '\r') {
         stop--;
+    }
     const char *colon = memchr(at, ':', (size_t)(stop - at));
     line->name = at;
     line->name_size = colon == NULL ? 0 : (size_t)(colon - at);
@@ -29,8 +30,9 @@ static bool named(const struct line *line, const char *name) {
 }
 
 static void take_word(const struct line *line, const char *name, char word[REDLOCK_INFO_WORD_SIZE]) {
-    if (!named(line, name))
+    if (!named(line, name)) {
         return;
+    }
     size_t size = line->value_size < REDLOCK_INFO_WORD_SIZE ? line->value_size : REDLOCK_INFO_WORD_SIZE - 1;
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)line->value[i];
@@ -42,11 +44,13 @@ static void take_word(const struct line *line, const char *name, char word[REDLO
 /* Up to 18 digits; anything else leaves the number as it is. */
 static void take_number(const struct line *line, const char *name, uint64_t *number) {
     uint64_t value = 0;
-    if (!named(line, name) || line->value_size == 0 || line->value_size > 18)
+    if (!named(line, name) || line->value_size == 0 || line->value_size > 18) {
         return;
+    }
     for (size_t i = 0; i < line->value_size; i++) {
-        if (line->value[i] < '0' || line->value[i] > '9')
+        if (line->value[i] < '0' || line->value[i] > '9') {
             return;
+        }
         value = value * 10 + (uint64_t)(line->value[i] - '0');
     }
     *number = value;
@@ -75,14 +79,17 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
         take_number(&line, "loading", &loading);
     }
     info->loading = loading != 0;
-    if (uptime != UINT64_MAX)
+    if (uptime != UINT64_MAX) {
         info->uptime_s = (int64_t)uptime;
-    if (valkey[0] != '\0')
+    }
+    if (valkey[0] != '\0') {
         (void)snprintf(info->version, sizeof info->version, "valkey %.50s", valkey);
-    else if (redis[0] != '\0')
+    } else if (redis[0] != '\0') {
         (void)snprintf(info->version, sizeof info->version, "%.20s %.40s", kind[0] == '\0' ? "redis" : kind, redis);
-    if (host[0] != '\0')
+    }
+    if (host[0] != '\0') {
         (void)snprintf(info->primary, sizeof info->primary, "%s:%s", host, port);
+    }
 }
 
 bool redlock_info_evicts(const struct redlock_info *info) {

@@ -59,8 +59,9 @@ bool redlock_loop_forked(const struct redlock_loop *loop) {
 
 void redlock_loop_vlog(struct redlock_loop *loop, redlock_log_level level, const char *format, va_list arguments) {
     char line[LOG_LINE_SIZE];
-    if (loop->hooks.on_log == NULL || level > loop->hooks.log_level)
+    if (loop->hooks.on_log == NULL || level > loop->hooks.log_level) {
         return;
+    }
     (void)vsnprintf(line, sizeof line, format, arguments);
     loop->hooks.on_log(level, line, loop->hooks.log_data);
 }
@@ -74,8 +75,9 @@ void redlock_loop_log(void *context, redlock_log_level level, const char *format
 
 static void arm(struct redlock_loop *loop, int64_t when_ns) {
     /* A child's copy of the descriptor is the parent's timer. */
-    if (when_ns >= loop->armed_ns || redlock_loop_forked(loop))
+    if (when_ns >= loop->armed_ns || redlock_loop_forked(loop)) {
         return;
+    }
     if (when_ns <= redlock_loop_now_ns(loop)) {
         if (!ev_is_active(&loop->soon)) {
             ev_timer_set(&loop->soon, 0., 0.);
@@ -99,8 +101,9 @@ void redlock_loop_wake_at(void *context, int64_t when_ns) {
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
     int64_t now_ns = redlock_loop_now_ns(loop);
-    for (struct watched *w = loop->watches; w != NULL; w = w->next)
+    for (struct watched *w = loop->watches; w != NULL; w = w->next) {
         w->ran = false;
+    }
     for (struct watched *w = loop->watches; w != NULL;) {
         if (w->ran || w->timer_ns > now_ns) {
             w = w->next;
@@ -115,14 +118,17 @@ static void run_due(struct redlock_loop *loop) {
         loop->wake_ns = REDLOCK_NEVER_NS;
         loop->deleted = &deleted;
         loop->hooks.wake(loop->hooks.ctx);
-        if (deleted)
+        if (deleted) {
             return;
+        }
         loop->deleted = NULL;
     }
     int64_t next_ns = loop->wake_ns;
-    for (struct watched *w = loop->watches; w != NULL; w = w->next)
-        if (w->timer_ns < next_ns)
+    for (struct watched *w = loop->watches; w != NULL; w = w->next) {
+        if (w->timer_ns < next_ns) {
             next_ns = w->timer_ns;
+        }
+    }
     arm(loop, next_ns);
 }
 
@@ -134,8 +140,9 @@ static void on_timer(struct ev_loop *ev, ev_io *io, int events) {
         ev_io_stop(ev, io);
         return;
     }
-    if (read(io->fd, &expirations, sizeof expirations) < 0)
+    if (read(io->fd, &expirations, sizeof expirations) < 0) {
         return; /* EAGAIN: it was set anew meanwhile */
+    }
     loop->armed_ns = REDLOCK_NEVER_NS;
     run_due(loop);
 }
@@ -144,21 +151,24 @@ static void on_soon(struct ev_loop *ev, ev_timer *timer, int events) {
     struct redlock_loop *loop = timer->data;
     (void)ev;
     (void)events;
-    if (!redlock_loop_forked(loop))
+    if (!redlock_loop_forked(loop)) {
         run_due(loop);
+    }
 }
 
 static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int events) {
     struct redlock_loop *loop = prepare->data;
     (void)ev;
     (void)events;
-    if (loop->flush_first == NULL || redlock_loop_forked(loop))
+    if (loop->flush_first == NULL || redlock_loop_forked(loop)) {
         return;
+    }
     while (loop->flush_first != NULL) {
         struct redlock_watch *watch = loop->flush_first;
         loop->flush_first = watch->next_flush;
-        if (loop->flush_first == NULL)
+        if (loop->flush_first == NULL) {
             loop->flush_last = &loop->flush_first;
+        }
         watch->flush_asked = false;
         watch->on_flush(watch);
     }
@@ -178,16 +188,18 @@ static void on_io(struct ev_loop *ev, ev_io *io, int events) {
 static int attach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
     struct watched *watched = calloc(1, sizeof *watched);
-    if (watched == NULL)
+    if (watched == NULL) {
         return REDLOCK_ERR_NO_MEMORY;
+    }
     ev_io_init(&watched->io, on_io, -1, 0);
     watched->io.data = watched;
     watched->loop = loop;
     watched->watch = watch;
     watched->timer_ns = REDLOCK_NEVER_NS;
     watched->next = loop->watches;
-    if (watched->next != NULL)
+    if (watched->next != NULL) {
         watched->next->previous = watched;
+    }
     loop->watches = watched;
     watch->impl = watched;
     watch->flush_asked = false;
@@ -201,18 +213,22 @@ static void detach(void *context, struct redlock_watch *watch) {
     ev_io_stop(loop->ev, &watched->io);
     if (watch->flush_asked) {
         struct redlock_watch **link = &loop->flush_first;
-        while (*link != watch)
+        while (*link != watch) {
             link = &(*link)->next_flush;
+        }
         *link = watch->next_flush;
-        if (*link == NULL)
+        if (*link == NULL) {
             loop->flush_last = link;
+        }
     }
-    if (watched->previous != NULL)
+    if (watched->previous != NULL) {
         watched->previous->next = watched->next;
-    else
+    } else {
         loop->watches = watched->next;
-    if (watched->next != NULL)
+    }
+    if (watched->next != NULL) {
         watched->next->previous = watched->previous;
+    }
     free(watched);
     watch->impl = NULL;
 }
@@ -222,8 +238,9 @@ static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigne
     struct watched *watched = watch->impl;
     int wanted = ((events & REDLOCK_READABLE) != 0 ? EV_READ : 0) | ((events & REDLOCK_WRITABLE) != 0 ? EV_WRITE : 0);
     ev_io_stop(loop->ev, &watched->io);
-    if (fd < 0)
+    if (fd < 0) {
         return;
+    }
     ev_io_set(&watched->io, fd, wanted);
     ev_io_start(loop->ev, &watched->io);
 }
@@ -236,8 +253,9 @@ static void timer_at(void *context, struct redlock_watch *watch, int64_t when_ns
 
 static void flush_soon(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
-    if (watch->flush_asked)
+    if (watch->flush_asked) {
         return;
+    }
     watch->flush_asked = true;
     watch->next_flush = NULL;
     *loop->flush_last = watch;
@@ -260,8 +278,9 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
 
 struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_loop_hooks *hooks) {
     struct redlock_loop *loop = calloc(1, sizeof *loop);
-    if (loop == NULL)
+    if (loop == NULL) {
         return NULL;
+    }
     loop->ev = ev;
     loop->hooks = *hooks;
     loop->flush_last = &loop->flush_first;
@@ -286,11 +305,13 @@ struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_l
 }
 
 void redlock_loop_delete(struct redlock_loop *loop) {
-    if (loop == NULL)
+    if (loop == NULL) {
         return;
+    }
     assert(loop->watches == NULL);
-    if (loop->deleted != NULL)
+    if (loop->deleted != NULL) {
         *loop->deleted = true;
+    }
     ev_io_stop(loop->ev, &loop->timer);
     ev_timer_stop(loop->ev, &loop->soon);
     ev_prepare_stop(loop->ev, &loop->prepare);

@@ -10,8 +10,9 @@ void redlock_mailbox_init(struct redlock_mailbox *mailbox) {
 enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_letter *letter) {
     struct redlock_letter *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
     do {
-        if (head == &mailbox->closed)
+        if (head == &mailbox->closed) {
             return REDLOCK_MAILBOX_CLOSED;
+        }
         letter->next = head == &mailbox->asleep ? NULL : head;
     } while (!atomic_compare_exchange_weak_explicit(&mailbox->head, &head, letter, memory_order_release,
                                                     memory_order_relaxed));
@@ -20,8 +21,9 @@ enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, st
 
 static struct redlock_letter *oldest_first(struct redlock_mailbox *mailbox, struct redlock_letter *head) {
     struct redlock_letter *first = NULL;
-    if (head == &mailbox->asleep || head == &mailbox->closed)
+    if (head == &mailbox->asleep || head == &mailbox->closed) {
         return NULL;
+    }
     while (head) {
         struct redlock_letter *next = head->next;
         head->next = first;
@@ -33,8 +35,9 @@ static struct redlock_letter *oldest_first(struct redlock_mailbox *mailbox, stru
 
 struct redlock_letter *redlock_mailbox_take(struct redlock_mailbox *mailbox) {
     struct redlock_letter *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
-    if (!head || head == &mailbox->closed)
+    if (!head || head == &mailbox->closed) {
         return NULL;
+    }
     return oldest_first(mailbox, atomic_exchange_explicit(&mailbox->head, NULL, memory_order_acquire));
 }
 

@@ -68,8 +68,9 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
 }
 
 void redlock_node_rearm(struct redlock_node *node, int64_t due_ns) {
-    if (due_ns >= node->timer_ns)
+    if (due_ns >= node->timer_ns) {
         return;
+    }
     node->timer_ns = due_ns;
     node->reactor.timer_at(node->reactor.ctx, &node->watch, due_ns);
 }
@@ -95,8 +96,9 @@ static int64_t next_due_ns(const struct redlock_node *node) {
 
 static void close_connection(struct redlock_node *node) {
     node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
-    if (node->fd >= 0)
+    if (node->fd >= 0) {
         redlock_stream_reset(node->fd);
+    }
     node->fd = -1;
     node->blocked = false;
     redlock_outbox_clear(&node->hello);
@@ -120,10 +122,12 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
 
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
     int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
-    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS))
+    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS)) {
         node->failures = 0;
-    if (node->failures < 64)
+    }
+    if (node->failures < 64) {
         node->failures++;
+    }
     int64_t delay_ns = redlock_backoff_ns(&node->jitter, node->failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
     end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
 }
@@ -154,10 +158,11 @@ static void on_timer(struct redlock_watch *watch) {
 
 static void on_io(struct redlock_watch *watch, unsigned events) {
     struct redlock_node *node = (struct redlock_node *)watch;
-    if (node->phase >= REDLOCK_PHASE_GREETING)
+    if (node->phase >= REDLOCK_PHASE_GREETING) {
         redlock_traffic_io(node, events);
-    else
+    } else {
         redlock_connect_io(node, events);
+    }
 }
 
 static void on_flush(struct redlock_watch *watch) {
@@ -175,8 +180,9 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
                                       const struct redlock_node_options *options, const struct redlock_reactor *reactor,
                                       const struct redlock_node_listener *listener) {
     struct redlock_node *node = calloc(1, sizeof *node);
-    if (node == NULL)
+    if (node == NULL) {
         return NULL;
+    }
     node->watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
     node->reactor = *reactor;
     node->listener = *listener;
@@ -202,12 +208,14 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
 }
 
 void redlock_node_delete(struct redlock_node *node, bool forked) {
-    if (node == NULL)
+    if (node == NULL) {
         return;
+    }
     node->reactor.detach(node->reactor.ctx, &node->watch);
     /* A plain close: what was written, releases among it, is still read by the node. */
-    if (node->fd >= 0)
+    if (node->fd >= 0) {
         (void)close(node->fd);
+    }
     redlock_lookup_drop(node->lookup, forked);
     redlock_reader_delete(node->reader);
     redlock_outbox_clear(&node->hello);
@@ -231,12 +239,15 @@ void redlock_node_yield(struct redlock_node *node, const char *rival) {
 struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
     static const struct redlock_text full = {"the bound of 65,536 requests in flight is reached, or memory is out", 0};
     const char *why = redlock_text_string(node->why);
-    if (node->phase == REDLOCK_PHASE_READY)
+    if (node->phase == REDLOCK_PHASE_READY) {
         return redlock_text_constant(&full);
-    if (node->refusal != NULL)
+    }
+    if (node->refusal != NULL) {
         return node->refusal;
-    if (node->phase == REDLOCK_PHASE_WAITING || node->phase == REDLOCK_PHASE_UNUSABLE)
+    }
+    if (node->phase == REDLOCK_PHASE_WAITING || node->phase == REDLOCK_PHASE_UNUSABLE) {
         return node->why;
+    }
     if (node->phase == REDLOCK_PHASE_STALLED) {
         node->refusal = redlock_text_new("%s; no more are sent until it answers", why);
     } else {

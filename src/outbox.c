@@ -12,13 +12,16 @@ static bool make_room(struct redlock_outbox *outbox, size_t size) {
     size_t held = redlock_outbox_size(outbox);
     if (held + size >= outbox->room / 2) {
         size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
-        while (room < 2 * (held + size))
+        while (room < 2 * (held + size)) {
             room *= 2;
+        }
         char *bytes = malloc(room);
-        if (bytes == NULL)
+        if (bytes == NULL) {
             return false;
-        if (held > 0)
+        }
+        if (held > 0) {
             memcpy(bytes, outbox->bytes + outbox->head, held);
+        }
         free(outbox->bytes);
         outbox->bytes = bytes;
         outbox->room = room;
@@ -32,10 +35,12 @@ static bool make_room(struct redlock_outbox *outbox, size_t size) {
 }
 
 bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
-    if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX)
+    if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX) {
         return false;
-    if ((outbox->room - outbox->tail < size || outbox->bytes == NULL) && !make_room(outbox, size))
+    }
+    if ((outbox->room - outbox->tail < size || outbox->bytes == NULL) && !make_room(outbox, size)) {
         return false;
+    }
     memcpy(outbox->bytes + outbox->tail, bytes, size);
     outbox->tail += size;
     return true;
@@ -45,8 +50,9 @@ void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
     assert(size <= redlock_outbox_size(outbox));
     outbox->head += size;
     outbox->written += size;
-    if (outbox->head < outbox->tail)
+    if (outbox->head < outbox->tail) {
         return;
+    }
     outbox->head = outbox->tail = 0;
     if (outbox->room > ROOM_IDLE_MAX) {
         free(outbox->bytes);
@@ -63,8 +69,9 @@ void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, s
 }
 
 void redlock_outbox_clear(struct redlock_outbox *outbox) {
-    if (outbox->bytes != NULL)
+    if (outbox->bytes != NULL) {
         explicit_bzero(outbox->bytes, outbox->room);
+    }
     free(outbox->bytes);
     *outbox = (struct redlock_outbox){0};
 }

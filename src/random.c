@@ -27,8 +27,9 @@ struct redlock_random {
 
 struct redlock_random *redlock_random_new(void) {
     struct redlock_random *random = malloc(sizeof *random);
-    if (random == NULL)
+    if (random == NULL) {
         return NULL;
+    }
     random->pool = mmap(NULL, sizeof *random->pool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (random->pool == MAP_FAILED) {
         free(random);
@@ -40,8 +41,9 @@ struct redlock_random *redlock_random_new(void) {
 }
 
 void redlock_random_delete(struct redlock_random *random) {
-    if (random == NULL)
+    if (random == NULL) {
         return;
+    }
     (void)munmap(random->pool, sizeof *random->pool);
     free(random);
 }
@@ -54,10 +56,12 @@ bool redlock_random_forked(const struct redlock_random *random) {
 static bool fill(unsigned char *bytes, size_t size) {
     while (size > 0) {
         ssize_t got = getrandom(bytes, size, GRND_NONBLOCK);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && errno == EINTR) {
             continue;
-        if (got <= 0)
+        }
+        if (got <= 0) {
             return false;
+        }
         bytes += got;
         size -= (size_t)got;
     }
@@ -66,16 +70,20 @@ static bool fill(unsigned char *bytes, size_t size) {
 
 int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t size) {
     struct pool *pool = random->pool;
-    if (redlock_random_forked(random))
+    if (redlock_random_forked(random)) {
         return REDLOCK_ERR_FORKED;
-    if (size == 0)
+    }
+    if (size == 0) {
         return 0; /* only the fork was asked about */
-    if (size > POOL_SIZE)
+    }
+    if (size > POOL_SIZE) {
         return REDLOCK_ERR_RANDOM;
+    }
     if (pool->left < size) {
         pool->left = 0;
-        if (!fill(pool->bytes, POOL_SIZE))
+        if (!fill(pool->bytes, POOL_SIZE)) {
             return REDLOCK_ERR_RANDOM;
+        }
         pool->left = POOL_SIZE;
     }
     unsigned char *taken = pool->bytes + (POOL_SIZE - pool->left);

@@ -64,14 +64,17 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     struct root *root = context;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     redlock_nodes taken = 0;
-    if (redlock_loop_forked(root->loop))
+    if (redlock_loop_forked(root->loop)) {
         return 0; /* the connections are the parent's */
+    }
     size_t size = redlock_wire_format(message, bytes);
     int64_t now_ns = redlock_loop_now_ns(root->loop);
-    for (unsigned i = 0; i < root->count; i++)
-        if ((nodes & REDLOCK_NODE(i)) != 0 &&
-            redlock_node_send(root->nodes[i], bytes, size, message->operation, message->owner, message->round, now_ns))
+    for (unsigned i = 0; i < root->count; i++) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(root->nodes[i], bytes, size, message->operation,
+                                                                message->owner, message->round, now_ns)) {
             taken |= REDLOCK_NODE(i);
+        }
+    }
     return taken;
 }
 
@@ -108,11 +111,13 @@ static void on_settled(void *context, unsigned index, bool ready) {
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
     struct root *root = context;
     for (unsigned i = 0; i < root->count; i++) {
-        if (i == index || strcmp(redlock_node_run_id(root->nodes[i]), run_id) != 0)
+        if (i == index || strcmp(redlock_node_run_id(root->nodes[i]), run_id) != 0) {
             continue;
+        }
         *yields = i > index;
-        if (*yields)
+        if (*yields) {
             redlock_node_yield(root->nodes[i], redlock_node_name(root->nodes[index]));
+        }
         return redlock_node_name(root->nodes[i]);
     }
     return NULL;
@@ -121,10 +126,12 @@ static const char *on_same_server(void *context, unsigned index, const char *run
 /* Creation and its undoing. */
 
 static void delete_root(struct root *root, bool forked) {
-    if (root->manager != NULL)
+    if (root->manager != NULL) {
         redlock_manager_delete(root->manager);
-    for (unsigned i = 0; i < root->count; i++)
+    }
+    for (unsigned i = 0; i < root->count; i++) {
         redlock_node_delete(root->nodes[i], forked);
+    }
     redlock_loop_delete(root->loop);
     free(root->client_name);
     free(root);
@@ -132,34 +139,44 @@ static void delete_root(struct root *root, bool forked) {
 
 static int check_client_name(const char *name, struct failure *failure) {
     size_t size = strlen(name);
-    if (size == 0 || size > NAME_SIZE_MAX)
+    if (size == 0 || size > NAME_SIZE_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "client_name has %zu bytes; 1 to %d are allowed", size,
                     NAME_SIZE_MAX);
-    for (size_t i = 0; i < size; i++)
-        if (name[i] <= ' ' || name[i] > '~')
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (name[i] <= ' ' || name[i] > '~') {
             return fail(failure, REDLOCK_ERR_INVALID,
                         "client_name has a byte at position %zu that is not printable ASCII, or a space", i + 1);
+        }
+    }
     return REDLOCK_OK;
 }
 
 static int check(const redlock_manager_options *options, struct failure *failure) {
-    if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX)
+    if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
                     options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
-    for (size_t i = 0; i < options->node_count; i++)
-        if (options->nodes[i] == NULL)
+    }
+    for (size_t i = 0; i < options->node_count; i++) {
+        if (options->nodes[i] == NULL) {
             return fail(failure, REDLOCK_ERR_INVALID, "node %zu is NULL", i + 1);
-    if (options->node_timeout_ms < 1 || options->node_timeout_ms > TIMEOUT_MS_MAX)
+        }
+    }
+    if (options->node_timeout_ms < 1 || options->node_timeout_ms > TIMEOUT_MS_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "node_timeout_ms is %lld; 1 to %d are allowed",
                     (long long)options->node_timeout_ms, TIMEOUT_MS_MAX);
-    if (options->connect_timeout_ms < 1 || options->connect_timeout_ms > TIMEOUT_MS_MAX)
+    }
+    if (options->connect_timeout_ms < 1 || options->connect_timeout_ms > TIMEOUT_MS_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "connect_timeout_ms is %lld; 1 to %d are allowed",
                     (long long)options->connect_timeout_ms, TIMEOUT_MS_MAX);
-    if (options->key_prefix != NULL && strlen(options->key_prefix) >= REDLOCK_RESOURCE_SIZE_MAX)
+    }
+    if (options->key_prefix != NULL && strlen(options->key_prefix) >= REDLOCK_RESOURCE_SIZE_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "key_prefix has %zu bytes; at most %d leave room for a resource",
                     strlen(options->key_prefix), REDLOCK_RESOURCE_SIZE_MAX - 1);
-    if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG)
+    }
+    if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG) {
         return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is none", (int)options->log_level);
+    }
     return check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
 }
 
@@ -167,11 +184,13 @@ static int check(const redlock_manager_options *options, struct failure *failure
 static int check_duplicate(const struct root *root, const struct redlock_address *address, struct failure *failure) {
     const char *name = address->name;
     int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
-    for (unsigned i = 0; i < root->count; i++)
-        if (compare(root->names[i], name) == 0)
+    for (unsigned i = 0; i < root->count; i++) {
+        if (compare(root->names[i], name) == 0) {
             return fail(failure, REDLOCK_ERR_INVALID,
                         "nodes %u and %u are both '%s': each node must be a server of its own", i + 1, root->count + 1,
                         name);
+        }
+    }
     return REDLOCK_OK;
 }
 
@@ -186,13 +205,15 @@ static int add_node(struct root *root, const redlock_manager_options *options, s
     char sentence[200];
     redlock_loop_reactor(root->loop, &reactor);
     int code = redlock_address_parse(options->nodes[root->count], &address, sentence, sizeof sentence);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return fail(failure, code, "node %u: %s", root->count + 1, sentence);
+    }
     code = check_duplicate(root, &address, failure);
     if (code == REDLOCK_OK) {
         root->nodes[root->count] = redlock_node_new(root->count, &address, &node_options, &reactor, &listener);
-        if (root->nodes[root->count] == NULL)
+        if (root->nodes[root->count] == NULL) {
             code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", root->count + 1);
+        }
     }
     if (code != REDLOCK_OK) {
         redlock_address_clear(&address);
@@ -211,14 +232,17 @@ static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager
                                        .log_level = options->log_level,
                                        .log_data = options->log_data};
     root->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
-    if (root->client_name != NULL)
+    if (root->client_name != NULL) {
         root->loop = redlock_loop_new(ev, &hooks);
-    else
+    } else {
         errno = ENOMEM;
-    if (root->loop != NULL)
+    }
+    if (root->loop != NULL) {
         return REDLOCK_OK;
-    if (errno == ENOMEM)
+    }
+    if (errno == ENOMEM) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
     return fail(failure, REDLOCK_ERR_SYSTEM, "no timer for a manager: %s", strerror(errno));
 }
 
@@ -236,8 +260,9 @@ static int add_manager(struct root *root, const redlock_manager_options *options
                                             .node_timeout_ms = options->node_timeout_ms,
                                             .log_level = options->log_level};
     root->manager = redlock_manager_new(&env, &config);
-    if (root->manager == NULL)
+    if (root->manager == NULL) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
     redlock_manager_set_root(root->manager, root);
     return REDLOCK_OK;
 }
@@ -253,27 +278,33 @@ void redlock_manager_options_default(redlock_manager_options *options) {
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **manager,
                            char *error, size_t error_size) {
     struct failure failure = {error, error == NULL ? 0 : error_size};
-    if (loop == NULL || options == NULL || manager == NULL)
+    if (loop == NULL || options == NULL || manager == NULL) {
         return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
+    }
     redlock_manager_options known;
     redlock_manager_options_default(&known);
-    if (!redlock_options_read(&known, sizeof known, options, options->size))
+    if (!redlock_options_read(&known, sizeof known, options, options->size)) {
         return fail(&failure, REDLOCK_ERR_INVALID,
                     "options.size is %zu, not 1 to %zu: call redlock_manager_options_default() first, and build "
                     "against the header of this library or an older one",
                     options->size, sizeof known);
+    }
     options = &known;
     int code = check(options, &failure);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
+    }
     struct root *root = calloc(1, sizeof *root);
-    if (root == NULL)
+    if (root == NULL) {
         return fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
     code = add_loop(root, loop, options, &failure);
-    while (code == REDLOCK_OK && root->count < options->node_count)
+    while (code == REDLOCK_OK && root->count < options->node_count) {
         code = add_node(root, options, &failure);
-    if (code == REDLOCK_OK)
+    }
+    if (code == REDLOCK_OK) {
         code = add_manager(root, options, &failure);
+    }
     if (code != REDLOCK_OK) {
         delete_root(root, false);
         return code;
@@ -288,16 +319,19 @@ static void on_drained(redlock_manager *manager, void *context) {
     void *data = root->closed_data;
     (void)manager;
     delete_root(root, false);
-    if (closed != NULL)
+    if (closed != NULL) {
         closed(data);
+    }
 }
 
 int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data) {
     struct root *root = redlock_manager_root(manager);
-    if (redlock_loop_forked(root->loop))
+    if (redlock_loop_forked(root->loop)) {
         return REDLOCK_ERR_FORKED; /* redlock_manager_abandon() is for that */
-    if (root->closing)
+    }
+    if (root->closing) {
         return REDLOCK_ERR_CLOSED;
+    }
     root->closing = true;
     root->closed = cb;
     root->closed_data = data;
@@ -306,8 +340,9 @@ int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, 
 }
 
 void redlock_manager_abandon(redlock_manager *manager) {
-    if (manager == NULL)
+    if (manager == NULL) {
         return;
+    }
     struct root *root = redlock_manager_root(manager);
     delete_root(root, redlock_loop_forked(root->loop));
 }
@@ -319,8 +354,9 @@ size_t redlock_manager_node_count(const redlock_manager *manager) {
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
     const struct root *root = redlock_manager_root(manager);
     redlock_node_info full = {.size = info->size};
-    if (index >= root->count || info->size == 0)
+    if (index >= root->count || info->size == 0) {
         return REDLOCK_ERR_INVALID;
+    }
     redlock_node_info_get(root->nodes[index], &full);
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return REDLOCK_OK;

@@ -17,10 +17,12 @@ struct redlock_holder redlock_holder_of(uint64_t id) {
      */
     static atomic_uint_least64_t last;
     static _Thread_local uint64_t own;
-    if (id)
+    if (id) {
         return (struct redlock_holder){.is_thread = false, .id = id};
-    if (!own)
+    }
+    if (!own) {
         own = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    }
     return (struct redlock_holder){.is_thread = true, .id = own};
 }
 
@@ -31,8 +33,9 @@ static bool same_holder(struct redlock_holder a, struct redlock_holder b) {
 /* FNV-1a: names are short, and whoever chooses them is no adversary of its own client. */
 static uint64_t hash_of(const char *resource) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = resource; *c; c++)
+    for (const char *c = resource; *c; c++) {
         hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
     return hash ^ hash >> 32;
 }
 
@@ -41,15 +44,19 @@ int redlock_reentrant_init(struct redlock_reentrant *table, uint32_t count_max) 
     *table = (struct redlock_reentrant){.count_max = count_max, .bucket_count = REDLOCK_HOLD_BUCKETS_FIRST};
     atomic_init(&table->holds, 0);
     table->buckets = calloc(table->bucket_count, sizeof *table->buckets);
-    if (!table->buckets)
+    if (!table->buckets) {
         return REDLOCK_ERR_NO_MEMORY;
-    if (pthread_condattr_init(&attributes) != 0)
+    }
+    if (pthread_condattr_init(&attributes) != 0) {
         goto free_buckets;
+    }
     if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
-        pthread_cond_init(&table->decided, &attributes) != 0)
+        pthread_cond_init(&table->decided, &attributes) != 0) {
         goto destroy_attributes;
-    if (pthread_mutex_init(&table->mutex, NULL) != 0)
+    }
+    if (pthread_mutex_init(&table->mutex, NULL) != 0) {
         goto destroy_condition;
+    }
     pthread_condattr_destroy(&attributes);
     return REDLOCK_OK;
 destroy_condition:
@@ -79,8 +86,9 @@ void redlock_reentrant_destroy(struct redlock_reentrant *table) {
 }
 
 void redlock_reentrant_abandon(struct redlock_reentrant *table) {
-    if (pthread_mutex_trylock(&table->mutex) != 0)
+    if (pthread_mutex_trylock(&table->mutex) != 0) {
         return;
+    }
     free_holds(table);
     pthread_mutex_unlock(&table->mutex);
 }
@@ -104,16 +112,18 @@ static struct redlock_hold **bucket_of(const struct redlock_reentrant *table, ui
 static struct redlock_hold *find(const struct redlock_reentrant *table, const char *resource, uint64_t hash,
                                  struct redlock_holder owner) {
     struct redlock_hold *hold = *bucket_of(table, hash);
-    while (hold && !(hold->hash == hash && same_holder(hold->owner, owner) && strcmp(hold->resource, resource) == 0))
+    while (hold && !(hold->hash == hash && same_holder(hold->owner, owner) && strcmp(hold->resource, resource) == 0)) {
         hold = hold->next;
+    }
     return hold;
 }
 
 /* Only while it is HELD: once it is given back, its address may already be another lease's. */
 static struct redlock_hold *find_lease(const struct redlock_reentrant *table, const redlock_lease *lease) {
     struct redlock_hold *hold = *bucket_of(table, hash_of(redlock_lease_resource(lease)));
-    while (hold && !(hold->state == REDLOCK_HOLD_HELD && hold->lease == lease))
+    while (hold && !(hold->state == REDLOCK_HOLD_HELD && hold->lease == lease)) {
         hold = hold->next;
+    }
     return hold;
 }
 
@@ -122,8 +132,9 @@ static void grow(struct redlock_reentrant *table) {
     size_t old_count = table->bucket_count;
     struct redlock_hold **old = table->buckets;
     struct redlock_hold **buckets = calloc(old_count * 2, sizeof *buckets);
-    if (!buckets)
+    if (!buckets) {
         return;
+    }
     table->buckets = buckets;
     table->bucket_count = old_count * 2;
     for (size_t i = 0; i < old_count; i++) {
@@ -142,10 +153,12 @@ static struct redlock_hold *add(struct redlock_reentrant *table, const char *res
                                 struct redlock_holder owner) {
     size_t size = strlen(resource) + 1;
     struct redlock_hold *hold = malloc(sizeof *hold + size);
-    if (!hold)
+    if (!hold) {
         return NULL;
-    if (atomic_fetch_add_explicit(&table->holds, 1, memory_order_relaxed) >= table->bucket_count)
+    }
+    if (atomic_fetch_add_explicit(&table->holds, 1, memory_order_relaxed) >= table->bucket_count) {
         grow(table);
+    }
     struct redlock_hold **bucket = bucket_of(table, hash);
     *hold = (struct redlock_hold){.next = *bucket, .state = REDLOCK_HOLD_TAKING, .owner = owner, .hash = hash};
     memcpy(hold->resource, resource, size);
@@ -155,8 +168,9 @@ static struct redlock_hold *add(struct redlock_reentrant *table, const char *res
 
 static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
     struct redlock_hold **link = bucket_of(table, hold->hash);
-    while (*link != hold)
+    while (*link != hold) {
         link = &(*link)->next;
+    }
     *link = hold->next;
     atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
     free(hold);
@@ -178,8 +192,9 @@ static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
         failed = pthread_cond_wait(&table->decided, &table->mutex);
     } else {
         int64_t left_ns = deadline_ns - read_ns(CLOCK_BOOTTIME);
-        if (left_ns <= 0)
+        if (left_ns <= 0) {
             return false;
+        }
         int64_t until_ns = read_ns(CLOCK_MONOTONIC) + left_ns;
         struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
         table->waiting++;
@@ -193,11 +208,11 @@ static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
 
 static enum redlock_enter share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease,
                                 int *code) {
-    if (redlock_lease_validity_ms(hold->lease) == 0)
+    if (redlock_lease_validity_ms(hold->lease) == 0) {
         *code = REDLOCK_ERR_LOST;
-    else if (hold->count >= table->count_max)
+    } else if (hold->count >= table->count_max) {
         *code = REDLOCK_ERR_LIMIT;
-    else {
+    } else {
         hold->count++;
         *lease = hold->lease;
         return REDLOCK_ENTER_SHARED;
@@ -215,10 +230,11 @@ enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, cons
         struct redlock_hold *found = find(table, resource, hash, owner);
         if (!found) {
             *hold = add(table, resource, hash, owner);
-            if (*hold)
+            if (*hold) {
                 entered = REDLOCK_ENTER_TAKE;
-            else
+            } else {
                 *code = REDLOCK_ERR_NO_MEMORY;
+            }
             break;
         }
         if (found->state == REDLOCK_HOLD_HELD) {
@@ -236,8 +252,9 @@ enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, cons
 
 /* Everyone looks again: they wait for different holds, and only few ever do. */
 static void tell_waiting(struct redlock_reentrant *table) {
-    if (table->waiting > 0)
+    if (table->waiting > 0) {
         pthread_cond_broadcast(&table->decided);
+    }
 }
 
 void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
@@ -247,21 +264,24 @@ void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_ho
         hold->state = REDLOCK_HOLD_HELD;
         hold->lease = lease;
         hold->count = 1;
-    } else
+    } else {
         drop(table, hold);
+    }
     tell_waiting(table);
     unlock(table);
 }
 
 static enum redlock_leave leave(struct redlock_hold *hold, struct redlock_holder owner, bool forget) {
-    if (!same_holder(hold->owner, owner) && !(forget && !hold->owner.is_thread))
+    if (!same_holder(hold->owner, owner) && !(forget && !hold->owner.is_thread)) {
         return REDLOCK_LEAVE_REFUSED;
+    }
     if (hold->count == 1) {
         hold->state = REDLOCK_HOLD_GIVING;
         return REDLOCK_LEAVE_LAST;
     }
-    if (!forget)
+    if (!forget) {
         hold->count--;
+    }
     return REDLOCK_LEAVE_RETAINED;
 }
 
@@ -269,12 +289,14 @@ static enum redlock_leave find_and_leave(struct redlock_reentrant *table, redloc
                                          struct redlock_holder owner, bool forget, struct redlock_hold **hold) {
     enum redlock_leave left = REDLOCK_LEAVE_STRANGE;
     /* Who has a reentrant lease has seen its hold being added, so the table cannot look empty to them. */
-    if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
         return left;
+    }
     lock(table);
     *hold = find_lease(table, lease);
-    if (*hold)
+    if (*hold) {
         left = leave(*hold, owner, forget);
+    }
     unlock(table);
     return left;
 }
@@ -292,10 +314,11 @@ enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, red
 void redlock_reentrant_given(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
     lock(table);
     assert(hold->state == REDLOCK_HOLD_GIVING);
-    if (ended)
+    if (ended) {
         drop(table, hold);
-    else
+    } else {
         hold->state = REDLOCK_HOLD_HELD;
+    }
     tell_waiting(table);
     unlock(table);
 }

@@ -32,10 +32,12 @@ static void *object(struct redlock_reader *reader) {
 /* Where the value of this task goes, or NULL for a value that is not kept. */
 static struct redlock_reply_value *place(struct redlock_reader *reader, const redisReadTask *task) {
     struct redlock_reply *reply = &reader->reply;
-    if (task->parent == NULL)
+    if (task->parent == NULL) {
         return &reply->value;
-    if (task->parent->parent != NULL || task->idx >= REDLOCK_REPLY_ELEMENTS_MAX)
+    }
+    if (task->parent->parent != NULL || task->idx >= REDLOCK_REPLY_ELEMENTS_MAX) {
         return NULL;
+    }
     return &reply->elements[task->idx];
 }
 
@@ -62,8 +64,9 @@ static bool keep_string(struct redlock_reader *reader, struct redlock_reply_valu
 static void *on_string(const redisReadTask *task, char *bytes, size_t size) {
     struct redlock_reader *reader = task->privdata;
     struct redlock_reply_value *value = place(reader, task);
-    if (value == NULL)
+    if (value == NULL) {
         return object(reader);
+    }
     switch (task->type) {
     case REDIS_REPLY_STATUS:
         value->type = REDLOCK_REPLY_STATUS;
@@ -88,12 +91,14 @@ static void *on_array(const redisReadTask *task, int count) {
 #endif
     struct redlock_reader *reader = task->privdata;
     struct redlock_reply_value *value = place(reader, task);
-    if (value == NULL)
+    if (value == NULL) {
         return object(reader);
+    }
     bool top = task->parent == NULL && task->type == REDIS_REPLY_ARRAY;
     value->type = top ? REDLOCK_REPLY_ARRAY : REDLOCK_REPLY_OTHER;
-    if (top)
+    if (top) {
         reader->reply.element_count = (size_t)count;
+    }
     return object(reader);
 }
 
@@ -110,15 +115,17 @@ static void *on_integer(const redisReadTask *task, long long integer) {
 static void *on_nil(const redisReadTask *task) {
     struct redlock_reader *reader = task->privdata;
     struct redlock_reply_value *value = place(reader, task);
-    if (value != NULL)
+    if (value != NULL) {
         value->type = REDLOCK_REPLY_NIL;
+    }
     return object(reader);
 }
 
 struct redlock_reader *redlock_reader_new(void) {
     struct redlock_reader *reader = calloc(1, sizeof *reader);
-    if (reader == NULL)
+    if (reader == NULL) {
         return NULL;
+    }
     /* Functions that a later hiredis knows and we do not set (doubles, booleans of RESP3) stay NULL: it then makes a
      * dummy object, and our reply stays NONE, which is OTHER. */
     reader->functions.createString = on_string;
@@ -136,8 +143,9 @@ struct redlock_reader *redlock_reader_new(void) {
 }
 
 void redlock_reader_delete(struct redlock_reader *reader) {
-    if (reader == NULL)
+    if (reader == NULL) {
         return;
+    }
     redisReaderFree(reader->parser);
     free(reader->strings);
     free(reader);
@@ -157,10 +165,11 @@ static void place_string(const struct redlock_reader *reader, struct redlock_rep
 }
 
 static void begin(struct redlock_reader *reader) {
-    if (reader->reply.value.type == REDLOCK_REPLY_ARRAY || reader->reply.value.type == REDLOCK_REPLY_OTHER)
+    if (reader->reply.value.type == REDLOCK_REPLY_ARRAY || reader->reply.value.type == REDLOCK_REPLY_OTHER) {
         memset(&reader->reply, 0, sizeof reader->reply);
-    else
+    } else {
         memset(&reader->reply.value, 0, sizeof reader->reply.value);
+    }
     reader->strings_size = 0;
     reader->taken = false;
 }
@@ -168,25 +177,30 @@ static void begin(struct redlock_reader *reader) {
 static void finish(struct redlock_reader *reader) {
     struct redlock_reply *reply = &reader->reply;
     place_string(reader, &reply->value);
-    if (reply->value.type == REDLOCK_REPLY_ARRAY)
-        for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++)
+    if (reply->value.type == REDLOCK_REPLY_ARRAY) {
+        for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
             place_string(reader, &reply->elements[i]);
-    if (reply->value.type == REDLOCK_REPLY_NONE)
+        }
+    }
+    if (reply->value.type == REDLOCK_REPLY_NONE) {
         reply->value.type = REDLOCK_REPLY_OTHER;
+    }
 }
 
 enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
     redisReader *parser = reader->parser;
     void *got = NULL;
-    if (reader->taken)
+    if (reader->taken) {
         begin(reader);
+    }
     if (redisReaderGetReply(parser, &got) != REDIS_OK) {
         reader->error = parser->errstr;
         return reader->no_memory || parser->err == REDIS_ERR_OOM ? REDLOCK_READ_NO_MEMORY : REDLOCK_READ_PROTOCOL;
     }
     if (got == NULL) {
-        if (reader->fed <= REDLOCK_REPLY_SIZE_MAX)
+        if (reader->fed <= REDLOCK_REPLY_SIZE_MAX) {
             return REDLOCK_READ_MORE;
+        }
         reader->error = "a reply of more than 1 MiB";
         return REDLOCK_READ_PROTOCOL;
     }

@@ -29,13 +29,15 @@ static const char *look_up(const char *host, const char *port, int flags, struct
     struct addrinfo *found = NULL;
     endpoints->count = 0;
     int code = getaddrinfo(host, port, &hints, &found);
-    if (code != 0)
+    if (code != 0) {
         return code == EAI_SYSTEM ? "the system's resolver failed" : gai_strerror(code);
+    }
     for (struct addrinfo *info = found; info != NULL && endpoints->count < REDLOCK_ENDPOINTS_MAX;
          info = info->ai_next) {
         struct redlock_endpoint *endpoint = &endpoints->list[endpoints->count];
-        if (info->ai_addrlen > sizeof endpoint->address)
+        if (info->ai_addrlen > sizeof endpoint->address) {
             continue;
+        }
         memcpy(&endpoint->address, info->ai_addr, info->ai_addrlen);
         endpoint->size = info->ai_addrlen;
         endpoints->count++;
@@ -60,8 +62,9 @@ bool redlock_resolve_literal(const struct redlock_address *address, struct redlo
 }
 
 static void drop_one(struct redlock_lookup *lookup) {
-    if (atomic_fetch_sub(&lookup->references, 1) != 1)
+    if (atomic_fetch_sub(&lookup->references, 1) != 1) {
         return;
+    }
     (void)close(lookup->fd);
     free(lookup->host);
     free(lookup);
@@ -84,8 +87,9 @@ static int start_thread(struct redlock_lookup *lookup) {
     pthread_t thread;
     sigset_t all, old;
     int error = pthread_attr_init(&attributes);
-    if (error != 0)
+    if (error != 0) {
         return error;
+    }
     error = pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (error == 0) {
         (void)sigfillset(&all);
@@ -111,13 +115,15 @@ struct redlock_lookup *redlock_lookup_start(const char *host, uint16_t port, int
     if (lookup->fd >= 0 && lookup->host != NULL) {
         atomic_store(&lookup->references, 2);
         *error = start_thread(lookup);
-        if (*error == 0)
+        if (*error == 0) {
             return lookup;
+        }
     } else if (lookup->fd >= 0) {
         *error = ENOMEM;
     }
-    if (lookup->fd >= 0)
+    if (lookup->fd >= 0) {
         (void)close(lookup->fd);
+    }
     free(lookup->host);
     free(lookup);
     return NULL;
@@ -132,15 +138,18 @@ bool redlock_lookup_done(const struct redlock_lookup *lookup) {
 }
 
 const char *redlock_lookup_result(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints) {
-    if (lookup->error == NULL)
+    if (lookup->error == NULL) {
         *endpoints = lookup->endpoints;
+    }
     return lookup->error;
 }
 
 void redlock_lookup_drop(struct redlock_lookup *lookup, bool forked) {
-    if (lookup == NULL)
+    if (lookup == NULL) {
         return;
-    if (forked)
+    }
+    if (forked) {
         atomic_store(&lookup->references, 1);
+    }
     drop_one(lookup);
 }

@@ -10,8 +10,9 @@ static char *digits(char *at, uint64_t value) {
         reversed[count++] = (char)('0' + value % 10);
         value /= 10;
     } while (value != 0);
-    while (count > 0)
+    while (count > 0) {
         *at++ = reversed[--count];
+    }
     return at;
 }
 

@@ -20,8 +20,9 @@ static void set(int fd, int level, int option, int value) {
 
 int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
+    if (fd < 0) {
         return -errno;
+    }
     if (address->sa_family != AF_UNIX) {
         set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
         set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -50,24 +51,25 @@ static bool is_its_own_peer(int fd) {
 int redlock_stream_connected(int fd) {
     int error = 0;
     socklen_t size = sizeof error;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
         return errno;
+    }
     return error == 0 && is_its_own_peer(fd) ? ECONNREFUSED : error;
 }
 
 ssize_t redlock_stream_write(int fd, const char *bytes, size_t size) {
     ssize_t sent;
-    do
+    do {
         sent = send(fd, bytes, size, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    } while (sent < 0 && errno == EINTR);
     return sent;
 }
 
 ssize_t redlock_stream_read(int fd, char *buffer, size_t size) {
     ssize_t got;
-    do
+    do {
         got = recv(fd, buffer, size, 0);
-    while (got < 0 && errno == EINTR);
+    } while (got < 0 && errno == EINTR);
     return got;
 }
 

@@ -19,12 +19,14 @@ struct redlock_text *redlock_text_new(const char *format, ...) {
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    if (length < 0)
+    if (length < 0) {
         return NULL;
+    }
     size_t size = (size_t)length + 1;
     struct redlock_text *text = malloc(sizeof *text + size);
-    if (text == NULL)
+    if (text == NULL) {
         return NULL;
+    }
     char *string = (char *)(text + 1);
     va_start(arguments, format);
     (void)vsnprintf(string, size, format, arguments);
@@ -35,16 +37,19 @@ struct redlock_text *redlock_text_new(const char *format, ...) {
 }
 
 struct redlock_text *redlock_text_keep(struct redlock_text *text) {
-    if (text != NULL && text->references != 0)
+    if (text != NULL && text->references != 0) {
         text->references++;
+    }
     return text;
 }
 
 void redlock_text_drop(struct redlock_text *text) {
-    if (text == NULL || text->references == 0)
+    if (text == NULL || text->references == 0) {
         return;
-    if (--text->references == 0)
+    }
+    if (--text->references == 0) {
         free(text);
+    }
 }
 
 const char *redlock_text_string(const struct redlock_text *text) {
@@ -57,8 +62,9 @@ void redlock_text_printable(const char *string, char *buffer, size_t size) {
     for (const char *c = string; *c != '\0'; c++) {
         const unsigned char byte = (unsigned char)*c;
         const bool plain = byte >= 0x20 && byte != 0x7f;
-        if (used + (plain ? 1 : 4) >= size)
+        if (used + (plain ? 1 : 4) >= size) {
             break;
+        }
         if (plain) {
             buffer[used++] = *c;
         } else {

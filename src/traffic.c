@@ -22,14 +22,16 @@ static bool queue(struct redlock_node *node, const char *bytes, size_t size,
     struct redlock_inflight_entry full = *entry;
     full.position = redlock_outbox_end(&node->outbox);
     full.size = (uint16_t)size;
-    if (!redlock_outbox_append(&node->outbox, bytes, size))
+    if (!redlock_outbox_append(&node->outbox, bytes, size)) {
         return false;
+    }
     if (!redlock_inflight_push(&node->inflight, &full)) {
         redlock_outbox_withdraw(&node->outbox, full.position, size);
         return false;
     }
-    if (redlock_node_is_up(node))
+    if (redlock_node_is_up(node)) {
         node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+    }
     redlock_node_rearm(node, redlock_after_ms(entry->queued_ns, node->options.node_timeout_ms));
     return true;
 }
@@ -37,8 +39,9 @@ static bool queue(struct redlock_node *node, const char *bytes, size_t size,
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, enum redlock_operation operation,
                        void *owner, uint32_t round, int64_t now_ns) {
     bool first_connect = redlock_node_is_connecting(node) && !node->tried;
-    if ((node->phase != REDLOCK_PHASE_READY && !first_connect) || node->inflight.count >= REDLOCK_INFLIGHT_MAX)
+    if ((node->phase != REDLOCK_PHASE_READY && !first_connect) || node->inflight.count >= REDLOCK_INFLIGHT_MAX) {
         return false;
+    }
     return queue(node, bytes, size,
                  &(struct redlock_inflight_entry){.owner = owner,
                                                   .queued_ns = now_ns,
@@ -55,26 +58,30 @@ static void queue_own(struct redlock_node *node, const char *bytes, size_t size,
 static void answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
                    struct redlock_text *text) {
     struct redlock_answer told = {.vote = vote, .text = text};
-    if (entry->kind == REDLOCK_INFLIGHT_REQUEST)
+    if (entry->kind == REDLOCK_INFLIGHT_REQUEST) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    }
 }
 
 void redlock_traffic_flush(struct redlock_node *node) {
     struct redlock_outbox *box = node->phase == REDLOCK_PHASE_GREETING ? &node->hello : &node->outbox;
     size_t size = redlock_outbox_size(box);
-    if (node->fd < 0 || node->blocked || size == 0)
+    if (node->fd < 0 || node->blocked || size == 0) {
         return;
+    }
     ssize_t sent = redlock_stream_write(node->fd, box->bytes + box->head, size);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         int error = errno;
         /* The node may have answered, and closed, before this: what it said still counts. */
         redlock_traffic_io(node, REDLOCK_READABLE);
-        if (node->fd >= 0)
+        if (node->fd >= 0) {
             redlock_node_lost(node, redlock_node_errno_text("", error));
+        }
         return;
     }
-    if (sent > 0)
+    if (sent > 0) {
         redlock_outbox_wrote(box, (size_t)sent);
+    }
     if ((size_t)(sent > 0 ? sent : 0) < size) {
         node->blocked = true;
         node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_READABLE | REDLOCK_WRITABLE);
@@ -84,11 +91,13 @@ void redlock_traffic_flush(struct redlock_node *node) {
 /* R11: a server that was restarted or flushed gets its scripts again, next to the request that goes by source. */
 static void load_scripts(struct redlock_node *node, int64_t now_ns) {
     char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
-    if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS))
+    if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
         return;
+    }
     node->scripts_ns = now_ns;
-    for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++)
+    for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
         queue_own(node, command, redlock_handshake_load(i, command), now_ns);
+    }
 }
 
 static void out_of_step(struct redlock_node *node) {
@@ -99,15 +108,18 @@ static void out_of_step(struct redlock_node *node) {
 static bool judge_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool wanted,
                         const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    if (entry->kind == REDLOCK_INFLIGHT_OWN)
+    if (entry->kind == REDLOCK_INFLIGHT_OWN) {
         return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
                reply->value.type == REDLOCK_REPLY_ERROR;
+    }
     redlock_wire_answer((enum redlock_operation)entry->operation, reply, &told);
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (told.no_script)
+    if (told.no_script) {
         load_scripts(node, now_ns);
-    if (wanted)
+    }
+    if (wanted) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    }
     redlock_text_drop(told.text);
     return possible;
 }
@@ -126,8 +138,9 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         node->returned = true;
     }
     /* One reply too many shifts all that follow, and a +OK would grant another request: no further one is taken (R20). */
-    if (!judge_reply(node, &entry, wanted, reply, now_ns))
+    if (!judge_reply(node, &entry, wanted, reply, now_ns)) {
         out_of_step(node);
+    }
 }
 
 /* Returns false when the connection is gone. */
@@ -136,10 +149,11 @@ static bool take_replies(struct redlock_node *node, int64_t now_ns) {
     while (node->fd >= 0) {
         switch (redlock_reader_next(node->reader, &reply)) {
         case REDLOCK_READ_REPLY:
-            if (node->phase == REDLOCK_PHASE_GREETING)
+            if (node->phase == REDLOCK_PHASE_GREETING) {
                 redlock_connect_reply(node, reply);
-            else
+            } else {
                 take_reply(node, reply, now_ns);
+            }
             break;
         case REDLOCK_READ_MORE:
             return true;
@@ -165,22 +179,25 @@ static void read_replies(struct redlock_node *node) {
             return;
         }
         if (got < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK)
+            if (errno != EAGAIN && errno != EWOULDBLOCK) {
                 redlock_node_lost(node, redlock_node_errno_text("", errno));
+            }
             return;
         }
         if (!redlock_reader_feed(node->reader, buffer, (size_t)got)) {
             redlock_node_lost(node, redlock_text_new("no memory for a reply"));
             return;
         }
-        if (!take_replies(node, now_ns) || (size_t)got < sizeof buffer)
+        if (!take_replies(node, now_ns) || (size_t)got < sizeof buffer) {
             return;
+        }
     }
 }
 
 void redlock_traffic_io(struct redlock_node *node, unsigned events) {
-    if ((events & REDLOCK_READABLE) != 0)
+    if ((events & REDLOCK_READABLE) != 0) {
         read_replies(node);
+    }
     if (node->returned) {
         node->returned = false;
         if (redlock_node_is_up(node)) {
@@ -188,17 +205,20 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
             node->listener.settled(node->listener.ctx, node->index, true);
         }
     }
-    if (node->fd < 0 || !node->blocked || (events & REDLOCK_WRITABLE) == 0)
+    if (node->fd < 0 || !node->blocked || (events & REDLOCK_WRITABLE) == 0) {
         return;
+    }
     node->blocked = false;
     redlock_traffic_flush(node);
-    if (node->fd >= 0 && !node->blocked)
+    if (node->fd >= 0 && !node->blocked) {
         node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_READABLE);
+    }
 }
 
 int64_t redlock_traffic_next_ns(const struct redlock_node *node) {
-    if (node->inflight.expired == node->inflight.count)
+    if (node->inflight.expired == node->inflight.count) {
         return REDLOCK_NEVER_NS;
+    }
     return redlock_after_ms(redlock_inflight_at(&node->inflight, node->inflight.expired)->queued_ns,
                             node->options.node_timeout_ms);
 }
@@ -213,8 +233,9 @@ static void expire(struct redlock_node *node, int64_t now_ns) {
     uint64_t position = 0, size = 0;
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
-        if (now_ns < redlock_after_ms(entry.queued_ns, node->options.node_timeout_ms))
+        if (now_ns < redlock_after_ms(entry.queued_ns, node->options.node_timeout_ms)) {
             break;
+        }
         if (entry.position < node->outbox.written) {
             inflight->expired++;
             node->timeouts++;
@@ -234,8 +255,9 @@ static void expire(struct redlock_node *node, int64_t now_ns) {
 
 /* A loop that runs late finds timer and answers at once: what has come in by now was in time (R7 is about the node). */
 static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
-    if (node->fd >= 0 && redlock_node_is_up(node) && redlock_traffic_next_ns(node) <= now_ns)
+    if (node->fd >= 0 && redlock_node_is_up(node) && redlock_traffic_next_ns(node) <= now_ns) {
         redlock_traffic_io(node, REDLOCK_READABLE);
+    }
 }
 
 void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
@@ -260,8 +282,9 @@ void redlock_traffic_end(struct redlock_node *node) {
     const char *why = redlock_text_string(node->why);
     struct redlock_text *after = NULL, *before = NULL;
     while (node->inflight.count > 0) {
-        if (!redlock_inflight_pop(&node->inflight, &entry))
+        if (!redlock_inflight_pop(&node->inflight, &entry)) {
             continue;
+        }
         if (entry.position < node->outbox.written) {
             after = after != NULL ? after : redlock_text_new("%s after the request was written", why);
             answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after);

@@ -52,10 +52,12 @@ static char *format_script(char *at, const struct redlock_message *message, enum
     }
     at = literal(at, one_key, sizeof one_key - 1);
     at = redlock_resp_bulk(at, message->key, message->key_size);
-    if (arguments >= 1)
+    if (arguments >= 1) {
         at = redlock_resp_bulk(at, message->token, message->token_size);
-    if (arguments >= 2)
+    }
+    if (arguments >= 2) {
         at = redlock_resp_integer(at, message->ttl_ms);
+    }
     return at;
 }
 
@@ -104,8 +106,9 @@ size_t redlock_wire_error(const struct redlock_reply_value *error, char buffer[R
     static const char arguments[] = ", with args beginning with";
     size_t size = error->size < REDLOCK_WIRE_ERROR_SIZE ? error->size : REDLOCK_WIRE_ERROR_SIZE - 1;
     const char *echoed = error->size == 0 ? NULL : memmem(error->bytes, error->size, arguments, sizeof arguments - 1);
-    if (echoed != NULL && (size_t)(echoed - error->bytes) < size)
+    if (echoed != NULL && (size_t)(echoed - error->bytes) < size) {
         size = (size_t)(echoed - error->bytes);
+    }
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = (unsigned char)error->bytes[i];
         buffer[i] = byte < 0x20 || byte >= 0x7f ? '?' : (char)byte;
@@ -122,8 +125,9 @@ static void answer_error(const struct redlock_reply_value *error, struct redlock
         return;
     }
     char text[REDLOCK_WIRE_ERROR_SIZE];
-    if (redlock_wire_error(error, text) == 0)
+    if (redlock_wire_error(error, text) == 0) {
         (void)snprintf(text, sizeof text, "an error without a text");
+    }
     answer->text = redlock_text_new("%s", text);
 }
 
@@ -157,8 +161,9 @@ static void answer_compared(const struct redlock_reply *reply, struct redlock_an
         return;
     }
     answer->vote = value->integer == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
-    if (value->integer != 1)
+    if (value->integer != 1) {
         answer->text = redlock_text_constant(value->integer == 0 ? &key_missing : &other_token);
+    }
 }
 
 static void answer_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {

@@ -20,10 +20,12 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
                         redlock_work work, void *data, int *work_result, redlock_result **result) {
     struct guard guard = {.client = client};
     int cancel_state, returned;
-    if (result)
+    if (result) {
         *result = NULL;
-    if (!work)
+    }
+    if (!work) {
         return REDLOCK_ERR_INVALID;
+    }
     /* Cancellable during the work alone: in between nothing may end the thread with the lock held. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = redlock_client_acquire(client, resource, options, &guard.lease, result);
@@ -38,8 +40,9 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
         returned = work(guard.lease, data);
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
         pthread_cleanup_pop(0);
-        if (work_result)
+        if (work_result) {
             *work_result = returned;
+        }
         code = redlock_client_release_as(client, guard.lease, guard.owner, result);
     }
     pthread_setcancelstate(cancel_state, NULL);

@@ -27,8 +27,9 @@ int64_t redlock_delay_between_ns(uint32_t *jitter, int64_t min_ms, int64_t max_m
 int64_t redlock_backoff_ns(uint32_t *jitter, unsigned failures, int64_t min_ms, int64_t max_ms) {
     assert(min_ms >= 1 && min_ms <= max_ms);
     int64_t delay_ms = min_ms;
-    for (unsigned i = 1; i < failures && delay_ms < max_ms; i++)
+    for (unsigned i = 1; i < failures && delay_ms < max_ms; i++) {
         delay_ms = delay_ms > max_ms / 2 ? max_ms : delay_ms * 2;
+    }
     int64_t delay_ns = redlock_after_ms(0, delay_ms);
     return between_ns(jitter, delay_ns / 2, delay_ns);
 }

@@ -37,8 +37,9 @@ static void clean_up(struct redlock_lease_core *lease, struct redlock_actions *a
 }
 
 static void tell_extended(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
-    if (!lease->extend_by_caller)
+    if (!lease->extend_by_caller) {
         return;
+    }
     lease->extend_by_caller = false;
     actions->extended = true;
     actions->extended_code = code;
@@ -89,12 +90,14 @@ static void schedule_renewal(struct redlock_lease_core *lease, int64_t when_ns) 
 
 /* The current round is WON, in time. */
 static void hold(struct redlock_lease_core *lease, int64_t now_ns) {
-    if (!lease->was_held)
+    if (!lease->was_held) {
         lease->begun_ns = now_ns;
+    }
     /* R12: no extension shortens a key, so the later deadline stands, whichever request made it. */
     const int64_t round_ns = redlock_deadline_ns(lease->start_ns, lease->round_ttl_ms);
-    if (!lease->was_held || round_ns > lease->deadline_ns)
+    if (!lease->was_held || round_ns > lease->deadline_ns) {
         lease->deadline_ns = round_ns;
+    }
     lease->was_held = true;
     lease->state = REDLOCK_LEASE_HELD;
     schedule_renewal(lease, lease->start_ns + lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3);
@@ -131,14 +134,15 @@ static void decide_acquire(struct redlock_lease_core *lease, int64_t now_ns, str
     const struct redlock_round *votes = &lease->votes;
     enum redlock_outcome outcome = redlock_round_outcome(votes);
     bool wait_over = now_ns >= lease->wait_until_ns;
-    if (outcome == REDLOCK_ROUND_WON)
+    if (outcome == REDLOCK_ROUND_WON) {
         win_attempt(lease, now_ns, actions);
-    else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes))
+    } else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes)) {
         lose_attempt(lease, reason_by_now(votes), now_ns, actions);
-    else if (wait_over && lease->last_code != REDLOCK_OK)
+    } else if (wait_over && lease->last_code != REDLOCK_OK) {
         lose_attempt(lease, lease->last_code, now_ns, actions); /* cut short: the attempt before tells more */
-    else if (wait_over || now_ns >= lease->deadline_ns)
+    } else if (wait_over || now_ns >= lease->deadline_ns) {
         lose_attempt(lease, reason_by_now(votes), now_ns, actions);
+    }
 }
 
 static void start_extend(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
@@ -146,16 +150,18 @@ static void start_extend(struct redlock_lease_core *lease, int64_t now_ns, struc
     start_round(lease, REDLOCK_OP_EXTEND, all_nodes(lease), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
     lease->round_ttl_ms = lease->plan.ttl_ms;
-    if (!lease->was_held)
+    if (!lease->was_held) {
         lease->deadline_ns = candidate_ns;
+    }
 }
 
 static void fail_extend(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
     tell_extended(lease, code, actions);
     lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
     int64_t delay_ms = redlock_validity_ms(lease->deadline_ns, now_ns) / 4;
-    if (delay_ms < RENEWAL_RETRY_MIN_MS)
+    if (delay_ms < RENEWAL_RETRY_MIN_MS) {
         delay_ms = RENEWAL_RETRY_MIN_MS;
+    }
     schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
 }
 
@@ -167,10 +173,11 @@ static bool denied_by_most(const struct redlock_round *votes) {
 /* The deadline has come, of the lease or, where it was never held, of the round. */
 static void pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
-    if (lease->was_held)
+    if (lease->was_held) {
         lose_lease(lease, false, actions);
-    else
+    } else {
         fail_extend(lease, won ? REDLOCK_ERR_TOO_SLOW : REDLOCK_ERR_NO_QUORUM, now_ns, actions);
+    }
 }
 
 /* What the lease's deadline does not stop is in time: it is the later of the old one and, once won, the round's own. */
@@ -185,10 +192,11 @@ static void decide_extend(struct redlock_lease_core *lease, int64_t now_ns, stru
         hold(lease, now_ns);
         break;
     case REDLOCK_ROUND_LOST:
-        if (denied_by_most(&lease->votes))
+        if (denied_by_most(&lease->votes)) {
             lose_lease(lease, true, actions);
-        else
+        } else {
             fail_extend(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
+        }
         break;
     case REDLOCK_ROUND_PENDING:
         break;
@@ -212,8 +220,9 @@ int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t n
 static void on_extend(struct redlock_lease_core *lease, const struct redlock_event *event,
                       struct redlock_actions *actions) {
     int check = redlock_lease_extend_check(lease, event->now_ns);
-    if (check == REDLOCK_ERR_BUSY)
+    if (check == REDLOCK_ERR_BUSY) {
         return;
+    }
     bool too_short = redlock_deadline_ns(0, event->ttl_ms) <= 0;
     if (check == REDLOCK_OK && !too_short) {
         lease->extend_by_caller = true;
@@ -221,8 +230,9 @@ static void on_extend(struct redlock_lease_core *lease, const struct redlock_eve
         start_extend(lease, event->now_ns, actions);
         return;
     }
-    if (check == REDLOCK_ERR_LOST && (lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING))
+    if (check == REDLOCK_ERR_LOST && (lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING)) {
         lose_lease(lease, false, actions);
+    }
     actions->extended = true;
     actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
 }
@@ -230,14 +240,15 @@ static void on_extend(struct redlock_lease_core *lease, const struct redlock_eve
 /* R15: LOST is said only where it is known; where silent nodes leave it open, every vote is waited for. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
-    if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON)
+    if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
         actions->released_code = REDLOCK_OK;
-    else if (denied_by_most(votes))
+    } else if (denied_by_most(votes)) {
         actions->released_code = REDLOCK_ERR_LOST;
-    else if (redlock_round_pending(votes) == 0)
+    } else if (redlock_round_pending(votes) == 0) {
         actions->released_code = REDLOCK_ERR_NO_QUORUM;
-    else
+    } else {
         return;
+    }
     lease->state = REDLOCK_LEASE_ENDED;
     actions->released = true;
 }
@@ -263,8 +274,9 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct 
 }
 
 static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
-    if (lease->state != REDLOCK_LEASE_ACQUIRING && lease->state != REDLOCK_LEASE_WAITING)
+    if (lease->state != REDLOCK_LEASE_ACQUIRING && lease->state != REDLOCK_LEASE_WAITING) {
         return;
+    }
     clean_up(lease, actions);
     end_acquire(lease, code, actions);
 }
@@ -284,22 +296,25 @@ static void on_timer(struct redlock_lease_core *lease, int64_t now_ns, struct re
         decide_acquire(lease, now_ns, actions);
         break;
     case REDLOCK_LEASE_WAITING:
-        if (now_ns >= lease->wait_until_ns)
+        if (now_ns >= lease->wait_until_ns) {
             end_acquire(lease, lease->last_code, actions);
-        else if (due)
+        } else if (due) {
             begin_attempt(lease, now_ns, actions);
+        }
         break;
     case REDLOCK_LEASE_HELD:
-        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END)))
+        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
             lose_lease(lease, false, actions);
-        else if (due && now_ns < renewals_end_ns(lease))
+        } else if (due && now_ns < renewals_end_ns(lease)) {
             start_extend(lease, now_ns, actions);
-        else if (due)
+        } else if (due) {
             lease->next_try_ns = REDLOCK_NEVER_NS;
+        }
         break;
     case REDLOCK_LEASE_EXTENDING:
-        if (ended)
+        if (ended) {
             pass_deadline(lease, now_ns, actions);
+        }
         break;
     default:
         break;
@@ -319,10 +334,11 @@ static void decide(struct redlock_lease_core *lease, int64_t now_ns, struct redl
         decide_release(lease, actions);
         break;
     case REDLOCK_LEASE_HELD:
-        if (now_ns >= lease->deadline_ns)
+        if (now_ns >= lease->deadline_ns) {
             lose_lease(lease, false, actions);
-        else if (denied_by_most(&lease->votes))
+        } else if (denied_by_most(&lease->votes)) {
             lose_lease(lease, true, actions);
+        }
         break;
     default:
         break;
@@ -335,26 +351,30 @@ static void on_votes(struct redlock_lease_core *lease, redlock_nodes nodes, redl
                      (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
     for (unsigned i = 0; i < lease->node_count; i++) {
         bool counted = (nodes & REDLOCK_NODE(i)) != 0 && redlock_round_vote(&lease->votes, i, vote);
-        if (counted && untouched && lease->operation == REDLOCK_OP_ACQUIRE)
+        if (counted && untouched && lease->operation == REDLOCK_OP_ACQUIRE) {
             lease->touched &= ~REDLOCK_NODE(i);
+        }
     }
     decide(lease, now_ns, actions);
 }
 
 static void on_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
                      struct redlock_actions *actions) {
-    if (lease->state != REDLOCK_LEASE_IDLE)
+    if (lease->state != REDLOCK_LEASE_IDLE) {
         return;
+    }
     lease->plan = *event->plan;
     /* With no time to wait, the one attempt is bounded by its votes and its deadline. */
-    if (lease->plan.wait_timeout_ms > 0)
+    if (lease->plan.wait_timeout_ms > 0) {
         lease->wait_until_ns = redlock_after_ms(event->now_ns, lease->plan.wait_timeout_ms);
+    }
     begin_attempt(lease, event->now_ns, actions);
 }
 
 static void on_adopt(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (lease->state != REDLOCK_LEASE_IDLE)
+    if (lease->state != REDLOCK_LEASE_IDLE) {
         return;
+    }
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
     lease->touched = all_nodes(lease);
@@ -380,8 +400,9 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         on_adopt(lease, event);
         break;
     case REDLOCK_EVENT_VOTE:
-        if (event->round == lease->round)
+        if (event->round == lease->round) {
             on_votes(lease, event->nodes, event->vote, event->now_ns, actions);
+        }
         break;
     case REDLOCK_EVENT_REFUSED:
         on_votes(lease, event->nodes, REDLOCK_VOTE_FAILED, event->now_ns, actions);

@@ -12,8 +12,9 @@ redlock_nodes redlock_nodes_all(unsigned n) {
 
 unsigned redlock_nodes_count(redlock_nodes nodes) {
     unsigned count = 0;
-    for (; nodes != 0; nodes &= nodes - 1)
+    for (; nodes != 0; nodes &= nodes - 1) {
         count++;
+    }
     return count;
 }
 
@@ -58,10 +59,12 @@ bool redlock_round_vote(struct redlock_round *round, unsigned node, redlock_vote
 
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round) {
     unsigned granted = redlock_nodes_count(round->granted);
-    if (granted >= round->quorum)
+    if (granted >= round->quorum) {
         return REDLOCK_ROUND_WON;
-    if (granted + redlock_nodes_count(redlock_round_pending(round)) < round->quorum)
+    }
+    if (granted + redlock_nodes_count(redlock_round_pending(round)) < round->quorum) {
         return REDLOCK_ROUND_LOST;
+    }
     return REDLOCK_ROUND_PENDING;
 }
 

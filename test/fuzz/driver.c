@@ -51,8 +51,9 @@ static size_t mutate(uint8_t *data, size_t size) {
 /* A copy of exactly this size, so that a sanitizer sees each byte read past the end. */
 static void run(const uint8_t *data, size_t size) {
     uint8_t *exact = malloc(size + (size == 0));
-    if (exact == NULL)
+    if (exact == NULL) {
         abort();
+    }
     memcpy(exact, data, size);
     (void)LLVMFuzzerTestOneInput(exact, size);
     free(exact);
@@ -84,8 +85,9 @@ int main(int argc, char **argv) {
     }
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         char path[4096];
-        if (entry->d_name[0] == '.')
+        if (entry->d_name[0] == '.') {
             continue;
+        }
         (void)snprintf(path, sizeof path, "%s/%s", argv[1], entry->d_name);
         run_file(path);
         files++;

@@ -13,8 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct redlock_address address;
     char error[256] = "", *uri = malloc(size + 1);
-    if (uri == NULL)
+    if (uri == NULL) {
         return 0;
+    }
     memcpy(uri, data, size);
     uri[size] = '\0';
     int code = redlock_address_parse(uri, &address, error, sizeof error);
@@ -23,8 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(address.host[0] != '\0' && address.name[0] != '\0' && address.db <= 65535);
         assert(address.kind == REDLOCK_ADDRESS_UNIX || address.port != 0);
         assert(strlen(address.host) <= 255);
-        for (const char *c = address.name; *c != '\0'; c++)
+        for (const char *c = address.name; *c != '\0'; c++) {
             assert((unsigned char)*c >= ' ' && *c != 0x7f);
+        }
     } else {
         assert(code == REDLOCK_ERR_NO_MEMORY || code == REDLOCK_ERR_INVALID);
         assert(error[0] != '\0' && address.host == NULL && address.password == NULL);

@@ -10,8 +10,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_word(const char *word, size_t room) {
     size_t size = strnlen(word, room);
     assert(size < room);
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         assert((unsigned char)word[i] >= 0x20 && (unsigned char)word[i] < 0x7f);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -30,8 +30,9 @@ int kit_tear_down(void **state) {
     (void)state;
     int failed = 0;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        if (clients[i] && redlock_client_close(clients[i]) != REDLOCK_OK)
+        if (clients[i] && redlock_client_close(clients[i]) != REDLOCK_OK) {
             failed = -1;
+        }
         clients[i] = NULL;
     }
     return failed;
@@ -46,19 +47,23 @@ redlock_client *kit_client(int64_t node_timeout_ms) {
     options.node_timeout_ms = node_timeout_ms;
     options.connect_timeout_ms = 20000;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        if (clients[i])
+        if (clients[i]) {
             continue;
-        if (redlock_client_open(&options, &clients[i], error, sizeof error) != REDLOCK_OK)
+        }
+        if (redlock_client_open(&options, &clients[i], error, sizeof error) != REDLOCK_OK) {
             support_fatal("no client: %s", error);
+        }
         return clients[i];
     }
     support_fatal("too many clients");
 }
 
 void kit_close(redlock_client *client) {
-    for (size_t i = 0; i < CLIENTS_MAX; i++)
-        if (clients[i] == client)
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        if (clients[i] == client) {
             clients[i] = NULL;
+        }
+    }
     kit_must(redlock_client_close(client) == REDLOCK_OK);
 }
 
@@ -79,8 +84,9 @@ redlock_lease *kit_acquire(redlock_client *client, const char *resource, int64_t
     int code = redlock_client_acquire(client, resource, &options, &lease, &result);
     if (code != REDLOCK_OK) {
         char message[1024] = "";
-        if (result)
+        if (result) {
             (void)redlock_result_message(result, message, sizeof message);
+        }
         support_fatal("%s was not acquired: %s: %s", resource, redlock_error_name(code), message);
     }
     kit_must(lease && redlock_result_lease(result) == lease);
@@ -92,14 +98,16 @@ void kit_refused(redlock_client *client, const char *resource, int code) {
     redlock_client_acquire_options options = kit_options(60000, 0);
     redlock_lease *lease = NULL;
     int got = redlock_client_acquire(client, resource, &options, &lease, NULL);
-    if (got != code || lease)
+    if (got != code || lease) {
         support_fatal("%s: %s instead of %s", resource, redlock_error_name(got), redlock_error_name(code));
+    }
 }
 
 void kit_release(redlock_client *client, redlock_lease *lease) {
     int code = redlock_client_release(client, lease, NULL);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         support_fatal("release: %s", redlock_error_name(code));
+    }
 }
 
 void kit_expect_no_keys(void) {

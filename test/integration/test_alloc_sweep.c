@@ -35,15 +35,17 @@ static struct sweep {
 
 static size_t slot_of(uintptr_t address) {
     size_t slot = (address >> 4) * 2654435761U & (LIVE_SLOTS - 1);
-    while (sweep.slots[slot] && sweep.slots[slot] != address)
+    while (sweep.slots[slot] && sweep.slots[slot] != address) {
         slot = (slot + 1) & (LIVE_SLOTS - 1);
+    }
     return slot;
 }
 
 static void *remember(void *memory) {
     if (memory && sweep.armed) {
-        if (++sweep.live > LIVE_SLOTS / 2)
+        if (++sweep.live > LIVE_SLOTS / 2) {
             abort();
+        }
         sweep.slots[slot_of((uintptr_t)memory)] = (uintptr_t)memory;
     }
     return memory;
@@ -51,8 +53,9 @@ static void *remember(void *memory) {
 
 static void forget(uintptr_t address) {
     size_t slot = slot_of(address);
-    if (!address || !sweep.slots[slot])
+    if (!address || !sweep.slots[slot]) {
         return;
+    }
     sweep.live--;
     sweep.slots[slot] = 0;
     /* Close the gap: what follows may have been pushed past it. */
@@ -64,8 +67,9 @@ static void forget(uintptr_t address) {
 }
 
 static bool fails_now(void) {
-    if (!sweep.armed)
+    if (!sweep.armed) {
         return false;
+    }
     long number = ++sweep.count;
     bool fails = number >= sweep.first && number - sweep.first < sweep.fails;
     sweep.failed += fails;
@@ -81,8 +85,9 @@ void *__wrap_calloc(size_t count, size_t size) {
 }
 
 void *__wrap_realloc(void *old, size_t size) {
-    if (fails_now())
+    if (fails_now()) {
         return NULL;
+    }
     uintptr_t address = (uintptr_t)old;
     void *memory = __real_realloc(old, size);
     if (memory) {
@@ -124,11 +129,13 @@ static void on_done(const redlock_result *result, void *data) {
     cycle->completed++;
     cycle->last_code = redlock_result_code(result);
     cycle->lease = redlock_result_lease(result);
-    if (redlock_result_message(result, message, sizeof message) == 0)
+    if (redlock_result_message(result, message, sizeof message) == 0) {
         cycle->wrong++;
+    }
     redlock_result *copy = redlock_result_copy(result);
-    if (copy && redlock_result_code(copy) != cycle->last_code)
+    if (copy && redlock_result_code(copy) != cycle->last_code) {
         cycle->wrong++;
+    }
     redlock_result_free(copy);
 }
 
@@ -159,8 +166,9 @@ static bool settle(struct cycle *cycle, int code) {
 static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
     redlock_acquire_options options = world_acquire_options(60000, 0);
     if (!settle(cycle, redlock_acquire(manager, "first", &options, NULL, on_done, cycle)) ||
-        cycle->last_code != REDLOCK_OK)
+        cycle->last_code != REDLOCK_OK) {
         return;
+    }
     redlock_lease *lease = cycle->lease, *adopted = NULL;
     settle(cycle, redlock_extend(lease, 50000, on_done, cycle));
     if (redlock_adopt(manager, "first", redlock_lease_token(lease), NULL, &adopted) == REDLOCK_OK) {
@@ -172,8 +180,9 @@ static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
     if (redlock_acquire(manager, "first", &options, &request, on_done, cycle) == REDLOCK_OK) {
         cycle->accepted++;
         drive_for(world_loop, 5);
-        if (cycle->completed < cycle->accepted)
+        if (cycle->completed < cycle->accepted) {
             redlock_request_cancel(request);
+        }
         assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
     }
     cycle->accepted++;
@@ -202,8 +211,9 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     settle(cycle, redlock_inspect(manager, "first", on_done, cycle));
     redlock_acquire_options held = world_acquire_options(60000, 0);
     settle(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle)); /* released by close */
-    if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK)
+    if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK) {
         cycle->accepted++;
+    }
     assert_int_equal(redlock_manager_close(manager, on_closed, cycle), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_closed, cycle, DRIVE_TIMEOUT_MS));
     assert_int_equal(cycle->closed, 1);
@@ -212,8 +222,9 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
 /* Returns whether an allocation failed in it. */
 static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
     struct cycle cycle = {0};
-    for (size_t i = 0; i < world_servers.count; i++)
+    for (size_t i = 0; i < world_servers.count; i++) {
         server_ask(&world_servers.at[i], "FLUSHALL");
+    }
     size_t live_before = sweep.live;
     sweep.first = first;
     sweep.fails = fails;
@@ -221,11 +232,13 @@ static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
     sweep.armed = true;
     use_a_manager(&cycle, node_timeout_ms);
     sweep.armed = false;
-    if (sweep.live != live_before || cycle.completed != cycle.accepted || cycle.wrong)
+    if (sweep.live != live_before || cycle.completed != cycle.accepted || cycle.wrong) {
         fail_msg("failing %ld from %ld on: %zu allocations left, %d of %d completed, %d wrong", fails, first,
                  sweep.live - live_before, cycle.completed, cycle.accepted, cycle.wrong);
-    if (sweep.failed == 0)
+    }
+    if (sweep.failed == 0) {
         assert_int_equal(cycle.accepted, REQUESTS); /* without a failure nothing was refused */
+    }
     return sweep.failed > 0;
 }
 
@@ -234,17 +247,19 @@ static void each_allocation_fails_in_turn(void **state) {
     long allocations = 1;
     run_cycle(1, 0, PATIENT_MS); /* the loop's own first allocations, and proof that all is well without failures */
     assert_true(sweep.count > 20);
-    while (run_cycle(allocations, 1, PATIENT_MS))
+    while (run_cycle(allocations, 1, PATIENT_MS)) {
         allocations++;
+    }
     assert_true(allocations > 20);
     print_message("%ld allocations failed in turn\n", allocations - 1);
 }
 
 static void memory_runs_out_for_a_while_or_for_good(void **state) {
     (void)state;
-    for (long fails = 3; fails <= 300000; fails *= 100)
+    for (long fails = 3; fails <= 300000; fails *= 100) {
         for (long first = 1; run_cycle(first, fails, 150); first += 1 + first / 8) {
         }
+    }
 }
 
 int main(void) {

@@ -36,8 +36,9 @@ static void the_password_of_the_uri_is_used(void **state) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     strcpy(token, redlock_lease_token(lease));
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         assert_string_equal(node_info(manager, i).name, world_servers.at[i].name);
+    }
     assert_true(world_log.lines > 0); /* at the level DEBUG */
     assert_names_no_secret(world_log.text);
     assert_null(strstr(world_log.text, token));
@@ -69,14 +70,16 @@ static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
         assert_names_no_secret(outcome->message);
         assert_names_no_secret(world_log.text);
         /* Once the operator has set it right, the node votes without a restart of ours. */
-        for (size_t i = 0; i < 3; i++)
+        for (size_t i = 0; i < 3; i++) {
             server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", with_password ? WRONG : "");
+        }
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
         redlock_lease *lease = world_acquire(manager, "door", 60000);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         world_close(manager);
-        for (size_t i = 0; i < 3; i++)
+        for (size_t i = 0; i < 3; i++) {
             server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", PASSWORD);
+        }
     }
 }
 
@@ -176,16 +179,18 @@ static void a_full_server_fails_with_its_own_words(void **state) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "before", 60000);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "1"), "OK");
+    }
     assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
     assert_non_null(strstr(outcome->message, "OOM"));
     assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK); /* needs no memory */
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "0");
+    }
     lease = world_acquire(manager, "door", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -97,14 +97,16 @@ static void without_a_quorum_the_error_names_the_nodes(void **state) {
     redlock_result *result = NULL;
     char message[2048];
     (void)state;
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_kill(&kit_servers.at[i]);
+    }
     kit_until(redlock_client_acquire(client, "r", &options, &lease, &result) != REDLOCK_OK ||
               (redlock_result_free(result), redlock_client_release(client, lease, NULL), false));
     assert_int_equal(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
     (void)redlock_result_message(result, message, sizeof message);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         assert_non_null(strstr(message, kit_servers.at[i].name));
+    }
     redlock_result_free(result);
     assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_ERR_NO_QUORUM);
     redlock_result_free(result);
@@ -115,8 +117,9 @@ static void what_was_deleted_is_lost(void **state) {
     (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    }
     assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
@@ -124,8 +127,9 @@ static void what_was_deleted_is_lost(void **state) {
 
     lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    }
     assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
 }
 
@@ -256,17 +260,20 @@ static void *exclude(void *data) {
 
 static void run_crowd(void *(*body)(void *), struct crowd *crowd) {
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++)
+    for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, body, crowd), 0);
-    for (size_t i = 0; i < THREADS; i++)
+    }
+    for (size_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
 }
 
 static void sixteen_threads_of_four_clients_exclude_each_other(void **state) {
     struct crowd crowd = {.cycles = 25};
     (void)state;
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         crowd.clients[i] = kit_client(NODE_TIMEOUT_MS);
+    }
     run_crowd(exclude, &crowd);
     assert_int_equal(atomic_load(&crowd.counter), THREADS * crowd.cycles);
     kit_expect_no_keys();
@@ -276,8 +283,9 @@ static void *cycle(void *data) {
     struct crowd *crowd = data;
     char resource[32];
     (void)snprintf(resource, sizeof resource, "r%u", atomic_fetch_add(&crowd->next_name, 1));
-    for (unsigned i = 0; i < crowd->cycles; i++)
+    for (unsigned i = 0; i < crowd->cycles; i++) {
         kit_release(crowd->clients[0], kit_acquire(crowd->clients[0], resource, 0));
+    }
     return NULL;
 }
 

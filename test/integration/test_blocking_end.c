@@ -37,12 +37,14 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 static bool fails(void) {
     long left = atomic_load(&allocations_left);
-    while (left > 0)
+    while (left > 0) {
         if (atomic_compare_exchange_weak(&allocations_left, &left, left - 1)) {
-            if (left == 1)
+            if (left == 1) {
                 atomic_store(&allocation_failed, true);
+            }
             return left == 1;
         }
+    }
     return false;
 }
 
@@ -66,8 +68,9 @@ static size_t entries(const char *directory) {
     DIR *opened = opendir(directory);
     size_t count = 0;
     kit_must(opened != NULL);
-    while (readdir(opened))
+    while (readdir(opened)) {
         count++;
+    }
     (void)closedir(opened);
     return count;
 }
@@ -118,12 +121,14 @@ static void open_waits_for_the_nodes(void **state) {
 
 static void nodes_that_are_down_are_no_error(void **state) {
     (void)state;
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_kill(&kit_servers.at[i]);
+    }
     redlock_client *client = kit_client(500);
     kit_refused(client, "r", REDLOCK_ERR_NO_QUORUM);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_restart(&kit_servers.at[i]);
+    }
     kit_release(client, kit_acquire(client, "r", PATIENT_MS));
 }
 
@@ -185,15 +190,17 @@ static int live(void) {
     redlock_result_free(result);
     if (code == REDLOCK_OK) {
         code = redlock_client_acquire(client, "r", &acquire, &again, NULL);
-        if (code == REDLOCK_OK)
+        if (code == REDLOCK_OK) {
             code = redlock_client_release(client, again, NULL);
+        }
         int extended = redlock_client_extend(client, lease, 30000, &result);
         redlock_result_free(result);
         int released = redlock_client_release(client, lease, &result);
         redlock_result_free(result);
         code = code != REDLOCK_OK ? code : extended != REDLOCK_OK ? extended : released;
-    } else
+    } else {
         kit_must(lease == NULL);
+    }
     if (code == REDLOCK_OK) {
         code = redlock_client_inspect(client, "r", &result);
         redlock_result_free(result);

@@ -12,8 +12,9 @@ static void expect_child(pid_t child) {
     int status = 0;
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
         support_fatal("the child ended with status %d", status);
+    }
 }
 
 /* In a child, which must not run the parent's exit handlers. */
@@ -73,8 +74,9 @@ static void open_ones_own(const char *held) {
     options.node_count = kit_servers.count;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.connect_timeout_ms = 20000;
-    if (!CHILD_MAY_HAVE_THREADS)
+    if (!CHILD_MAY_HAVE_THREADS) {
         return;
+    }
     child_must(redlock_client_open(&options, &client, error, sizeof error) == REDLOCK_OK);
     child_must(redlock_client_acquire(client, held, &acquire, &lease, NULL) == REDLOCK_ERR_CONTENDED);
     child_must(redlock_client_acquire(client, "child's", &acquire, &lease, NULL) == REDLOCK_OK);
@@ -134,8 +136,9 @@ static void forks_under_load_harm_neither_side(void **state) {
     pthread_t threads[4];
     (void)state;
     redlock_lease *lease = kit_acquire(busy.client, "r", 0);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, cycle, &busy), 0);
+    }
     for (int i = 0; i < 100; i++) {
         unsigned seen = atomic_load(&busy.cycles);
         kit_until(atomic_load(&busy.cycles) > seen + 20);
@@ -143,23 +146,26 @@ static void forks_under_load_harm_neither_side(void **state) {
         if (child == 0) {
             alarm(60);
             every_call_is_refused(busy.client, lease);
-            if (i % 20 == 0)
+            if (i % 20 == 0) {
                 open_ones_own("r");
+            }
             _exit(0);
         }
         expect_child(child);
     }
     atomic_store(&busy.stop, true);
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
+    }
     assert_true(redlock_lease_validity_ms(lease) > 0);
     kit_release(busy.client, lease);
     kit_expect_no_keys();
 }
 
 int main(void) {
-    if (!CHILD_MAY_HAVE_THREADS)
+    if (!CHILD_MAY_HAVE_THREADS) {
         print_message("under TSan the child opens no client of its own\n");
+    }
     const struct CMUnitTest tests[] = {
         kit_test(a_child_is_refused_and_opens_its_own),
         kit_test(forks_under_load_harm_neither_side),

@@ -103,8 +103,9 @@ struct member {
 
 static void *acquire_as_member(void *data) {
     struct member *member = data;
-    if (member->barrier)
+    if (member->barrier) {
         (void)pthread_barrier_wait(member->barrier);
+    }
     int64_t begun_ms = support_now_ms();
     member->code = acquire(member->client, "r", 77, member->wait_timeout_ms, &member->lease);
     member->took_ms = support_now_ms() - begun_ms;
@@ -153,8 +154,9 @@ static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
             assert_int_equal(members[i].code, REDLOCK_OK);
             assert_ptr_equal(members[i].lease, members[0].lease);
         }
-        for (size_t i = 0; i < MEMBERS; i++)
+        for (size_t i = 0; i < MEMBERS; i++) {
             assert_int_equal(redlock_client_release_as(client, members[i].lease, 77, NULL), REDLOCK_OK);
+        }
         (void)pthread_barrier_destroy(&barrier);
     }
     assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
@@ -192,8 +194,9 @@ static void a_lost_lease_is_released_as_often_and_taken_anew(void **state) {
     assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
+    }
     assert_int_equal(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_ERR_LOST);
     redlock_lease *none = lease;
     assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
@@ -210,13 +213,15 @@ static void a_failed_last_release_ends_the_hold(void **state) {
     redlock_lease *lease = NULL;
     (void)state;
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&kit_servers.at[i]);
+    }
     assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_NO_QUORUM);
     assert_null(lease);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&kit_servers.at[i]);
+    }
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
     kit_release(client, lease);
 }
@@ -249,17 +254,21 @@ static void *nest(void *data) {
     for (int i = 0; i < 25; i++) {
         redlock_lease *leases[3];
         int depth = 1 + i % 3;
-        for (int k = 0; k < depth; k++)
+        for (int k = 0; k < depth; k++) {
             kit_must(acquire(family->client, "r", own + 1, REDLOCK_WAIT_FOREVER, &leases[k]) == REDLOCK_OK);
+        }
         atomic_fetch_add(&family->holders[own], 1);
-        for (unsigned other = 0; other < OWNERS; other++)
+        for (unsigned other = 0; other < OWNERS; other++) {
             kit_must(other == own || atomic_load(&family->holders[other]) == 0);
-        for (int k = 1; k < depth; k++)
+        }
+        for (int k = 1; k < depth; k++) {
             kit_must(leases[k] == leases[0]);
+        }
         kit_must(redlock_lease_validity_ms(leases[0]) > 0);
         atomic_fetch_sub(&family->holders[own], 1);
-        for (int k = 0; k < depth; k++)
+        for (int k = 0; k < depth; k++) {
             kit_must(redlock_client_release_as(family->client, leases[k], own + 1, NULL) == REDLOCK_OK);
+        }
     }
     return NULL;
 }
@@ -268,10 +277,12 @@ static void owners_exclude_each_other_and_their_threads_do_not(void **state) {
     struct family family = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t threads[THREADS];
     (void)state;
-    for (size_t i = 0; i < THREADS; i++)
+    for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, nest, &family), 0);
-    for (size_t i = 0; i < THREADS; i++)
+    }
+    for (size_t i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
+    }
     kit_expect_no_keys();
 }
 

@@ -144,8 +144,9 @@ static void *acquire_then_work(void *data) {
     redlock_lease *lease = NULL;
     job->code = redlock_client_acquire(job->client, "r", &job->options, &lease, NULL);
     atomic_store(&job->begun, true);
-    if (lease)
+    if (lease) {
         job->code = redlock_client_release(job->client, lease, NULL);
+    }
     pthread_testcancel();
     return job;
 }
@@ -181,8 +182,9 @@ static void count_loss(redlock_lease *lease, const char *reason, void *data) {
 static int work_until_lost(redlock_lease *lease, void *data) {
     struct job *job = data;
     kit_must(redlock_lease_validity_ms(lease) > 0);
-    for (size_t i = 0; i < kit_servers.count; i++)
+    for (size_t i = 0; i < kit_servers.count; i++) {
         server_pause(&kit_servers.at[i]);
+    }
     kit_until(redlock_lease_validity_ms(lease) == 0);
     job->lost_seen = true;
     kit_until(atomic_load(&job->lost) > 0);
@@ -198,8 +200,9 @@ static void work_learns_of_loss_when_all_nodes_hang(void **state) {
     job.options.lock.lost_data = &job;
     assert_int_equal(redlock_client_with(job.client, "r", &job.options, work_until_lost, &job, &returned, NULL),
                      REDLOCK_ERR_LOST);
-    for (size_t i = 0; i < kit_servers.count; i++)
+    for (size_t i = 0; i < kit_servers.count; i++) {
         server_resume(&kit_servers.at[i]);
+    }
     assert_int_equal(returned, 1);
     assert_true(job.lost_seen);
     assert_int_equal(atomic_load(&job.lost), 1);
@@ -208,8 +211,9 @@ static void work_learns_of_loss_when_all_nodes_hang(void **state) {
 static int delete_keys(redlock_lease *lease, void *data) {
     (void)data;
     kit_until(servers_with_key(&kit_servers, redlock_lease_resource(lease)) == 5);
-    for (size_t i = 0; i < kit_servers.count; i++)
+    for (size_t i = 0; i < kit_servers.count; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", redlock_lease_resource(lease));
+    }
     return 7;
 }
 

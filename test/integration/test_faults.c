@@ -22,8 +22,9 @@ static void three_of_five_killed_says_so(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    for (size_t dead = 0; dead < 3; dead++)
+    for (size_t dead = 0; dead < 3; dead++) {
         server_kill(&world_servers.at[dead]);
+    }
     redlock_acquire_options options = world_acquire_options(20000, 0);
     assert_int_equal(drive_acquire(world_loop, manager, "job", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_null(outcome->lease);
@@ -35,10 +36,12 @@ static void three_of_five_killed_says_so(void **state) {
     }
     assert_non_null(strstr(outcome->message, "job"));
     assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
-    for (size_t dead = 0; dead < 3; dead++)
+    for (size_t dead = 0; dead < 3; dead++) {
         server_restart(&world_servers.at[dead]);
-    for (size_t dead = 0; dead < 3; dead++)
+    }
+    for (size_t dead = 0; dead < 3; dead++) {
         assert_true(drive_reconnected(world_loop, manager, dead, 2));
+    }
     redlock_lease *lease = world_acquire(manager, "job", 20000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
@@ -70,8 +73,9 @@ static void scripts_flushed_on_every_node(void **state) {
     struct outcome *outcome = world_outcome();
     for (int extend = 0; extend < 2; extend++) {
         redlock_lease *lease = world_acquire(manager, "flushed", 60000);
-        for (size_t i = 0; i < 5; i++)
+        for (size_t i = 0; i < 5; i++) {
             assert_string_equal(server_ask(&world_servers.at[i], "SCRIPT", "FLUSH"), "OK");
+        }
         if (extend) {
             assert_int_equal(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
             assert_true(redlock_lease_validity_ms(lease) > 60000);
@@ -79,8 +83,9 @@ static void scripts_flushed_on_every_node(void **state) {
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key("flushed", DRIVE_TIMEOUT_MS));
     }
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SCRIPT", "FLUSH");
+    }
     assert_int_equal(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
@@ -108,18 +113,21 @@ static void three_of_five_paused_leave_no_key_once_they_resume(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
+    }
     redlock_acquire_options options = world_acquire_options(600000, 0);
     assert_int_equal(drive_acquire(world_loop, manager, "late", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_UNKNOWN), 3);
     assert_non_null(strstr(outcome->message, world_servers.at[0].name));
     assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
+    }
     /* The SET that waited in the paused server's socket is executed now, and so is the release behind it (R9). */
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         assert_true(world_calls(&world_servers.at[i], "set") >= 1);
+    }
     assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     redlock_lease *lease = world_acquire(manager, "late", 20000);
@@ -138,8 +146,9 @@ static void a_cancelled_try_on_paused_nodes_leaves_no_key(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
+    }
     redlock_acquire_options options = world_acquire_options(600000, REDLOCK_WAIT_FOREVER);
     redlock_request *request;
     assert_int_equal(redlock_acquire(manager, "cancelled", &options, &request, outcome_collect, outcome), REDLOCK_OK);
@@ -147,11 +156,13 @@ static void a_cancelled_try_on_paused_nodes_leaves_no_key(void **state) {
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
     assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         assert_true(world_calls(&world_servers.at[i], "set") >= 1);
+    }
     assert_true(world_wait_without_key("cancelled", DRIVE_TIMEOUT_MS));
 }
 
@@ -161,8 +172,9 @@ static redlock_manager *behind_proxies(struct proxy **proxies, const char *resou
     for (size_t i = 0; i < 3; i++) {
         proxies[i] = world_proxy(world_servers.at[i].port);
         uris[i] = proxy_uri(proxies[i]);
-        if (i > 0)
+        if (i > 0) {
             assert_string_equal(server_ask(&world_servers.at[i], "SET", resource, "foreign"), "OK");
+        }
     }
     return world_manager(uris, 3, node_timeout_ms);
 }
@@ -172,14 +184,16 @@ static void a_connection_cut_after_the_set_owes_a_release(void **state) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "cut", PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES, true);
+    }
     redlock_acquire_options options = world_acquire_options(600000, 0);
     assert_int_equal(redlock_acquire(manager, "cut", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
     proxy_cut_now(proxies[0], PROXY_RST);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES, false);
+    }
     assert_true(outcome_wait(world_loop, outcome));
     assert_int_equal(outcome->code, REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("cut", 2, DRIVE_TIMEOUT_MS));
@@ -231,14 +245,16 @@ static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
     redlock_acquire_options options = world_acquire_options(600000, 0);
     proxy_freeze_now(proxies[0]);
     proxy_forget_bytes(proxies[0]);
-    for (size_t i = 1; i < 3; i++)
+    for (size_t i = 1; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES,
                    true); /* undecided until the SET is on its way and nothing can follow it */
+    }
     assert_int_equal(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));
     proxy_deafen_now(proxies[0]);
-    for (size_t i = 1; i < 3; i++)
+    for (size_t i = 1; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES, false);
+    }
     assert_true(outcome_wait(world_loop, first));
     assert_int_not_equal(first->code, REDLOCK_OK);
     int64_t deadline_ms = support_now_ms() + 2 * DRIVE_TIMEOUT_MS;
@@ -246,8 +262,9 @@ static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
         drive_acquire(world_loop, manager, "stale", &options, outcome);
         assert_int_not_equal(outcome->code, REDLOCK_OK);
         drive_for(world_loop, 30);
-        if (support_now_ms() > deadline_ms)
+        if (support_now_ms() > deadline_ms) {
             fail_msg("the silent connection was never replaced: %s", node_info(manager, 0).error);
+        }
     }
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     proxy_thaw(proxies[0]);
@@ -264,8 +281,9 @@ static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **sta
     (void)state;
     redlock_manager *manager = world_manager_all(100);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 1; i < 4; i++)
+    for (size_t i = 1; i < 4; i++) {
         server_ask(&world_servers.at[i], "SET", "orphan", "foreign");
+    }
     server_pause(&world_servers.at[0]);
     redlock_acquire_options options = world_acquire_options(600000, 0);
     int64_t deadline_ms = support_now_ms() + DRIVE_TIMEOUT_MS;

@@ -83,8 +83,9 @@ static redlock_manager *among(size_t hostile, const struct fake_script *script, 
                               int64_t timeout_ms) {
     const char *uris[5];
     for (size_t i = 0; i < 5; i++) {
-        if (i < hostile)
+        if (i < hostile) {
             fakes[i] = fake_server_start(script);
+        }
         uris[i] = i < hostile ? fake_server_uri(fakes[i]) : world_servers.uris[i - hostile];
     }
     redlock_manager_options options;
@@ -101,12 +102,16 @@ static bool both_have_answered(void *data) {
 }
 
 static void no_vote_of_a_hostile_node_counts(const struct outcome *outcome, size_t hostile, const char *name) {
-    for (size_t i = 0; i < hostile; i++)
-        if (outcome_vote(outcome, i) == REDLOCK_VOTE_GRANTED)
+    for (size_t i = 0; i < hostile; i++) {
+        if (outcome_vote(outcome, i) == REDLOCK_VOTE_GRANTED) {
             fail_msg("%s: counted as GRANTED", name);
-    for (const char *c = outcome->message; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+        }
+    }
+    for (const char *c = outcome->message; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
             fail_msg("%s: a control character in the message: %s", name, outcome->message);
+        }
+    }
 }
 
 /* Two hostile nodes of five change nothing. */
@@ -115,23 +120,28 @@ static void try_two(const struct hostile_case *hostile, const struct fake_script
     struct outcome outcome = {0};
     redlock_manager *manager = among(2, script, fakes, is_silent(hostile) ? 1000 : PATIENT_MS);
     for (int i = 0; i < 2; i++) {
-        if (drive_acquire(world_loop, manager, "prey", NULL, &outcome) != REDLOCK_OK)
+        if (drive_acquire(world_loop, manager, "prey", NULL, &outcome) != REDLOCK_OK) {
             fail_msg("%s: acquire: %s", hostile->name, outcome.message);
+        }
         redlock_lease *lease = outcome.lease;
         no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
-        if (drive_extend(world_loop, lease, 20000, &outcome) != REDLOCK_OK)
+        if (drive_extend(world_loop, lease, 20000, &outcome) != REDLOCK_OK) {
             fail_msg("%s: extend: %s", hostile->name, outcome.message);
+        }
         no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
-        if (drive_release(world_loop, lease, &outcome) != REDLOCK_OK)
+        if (drive_release(world_loop, lease, &outcome) != REDLOCK_OK) {
             fail_msg("%s: release: %s", hostile->name, outcome.message);
+        }
         no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
     }
     assert_true(drive_until(world_loop, both_have_answered, fakes, DRIVE_TIMEOUT_MS));
     drive_for(world_loop, 5);
-    if (!is_silent(hostile) && drive_inspect(world_loop, manager, "prey", &outcome) != REDLOCK_OK)
+    if (!is_silent(hostile) && drive_inspect(world_loop, manager, "prey", &outcome) != REDLOCK_OK) {
         fail_msg("%s: inspect: %s", hostile->name, outcome.message);
-    if (!is_silent(hostile))
+    }
+    if (!is_silent(hostile)) {
         no_vote_of_a_hostile_node_counts(&outcome, 2, hostile->name);
+    }
     world_close(manager);
     outcome_clear(&outcome);
     for (size_t i = 0; i < 2; i++) {
@@ -146,14 +156,16 @@ static void try_three(const struct hostile_case *hostile, const struct fake_scri
     struct outcome outcome = {0};
     redlock_manager *manager = among(3, script, fakes, HOSTILE_TIMEOUT_MS);
     int code = drive_acquire(world_loop, manager, "prey", NULL, &outcome);
-    if (code != REDLOCK_ERR_NO_QUORUM && code != REDLOCK_ERR_CONTENDED)
+    if (code != REDLOCK_ERR_NO_QUORUM && code != REDLOCK_ERR_CONTENDED) {
         fail_msg("%s: acquire: %s", hostile->name, outcome.message);
+    }
     no_vote_of_a_hostile_node_counts(&outcome, 3, hostile->name);
     assert_true(world_wait_without_key("prey", DRIVE_TIMEOUT_MS));
     world_close(manager);
     outcome_clear(&outcome);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         fake_server_stop(fakes[i]);
+    }
 }
 
 static void hostile_nodes(bool behave_in_handshake) {
@@ -205,8 +217,9 @@ static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
     walk->way = way;
     walk->proxy = world_proxy(world_servers.at[0].port);
     walk->uris[0] = proxy_uri(walk->proxy);
-    for (size_t i = 1; i < 3; i++)
+    for (size_t i = 1; i < 3; i++) {
         walk->uris[i] = world_servers.uris[i];
+    }
     redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
     walk->handshake = proxy_bytes(walk->proxy, way);
     struct outcome *outcome = world_outcome();
@@ -225,13 +238,16 @@ static void cut_at(struct cut_walk *walk, long long bytes) {
     proxy_cut_after(walk->proxy, walk->way, bytes, bytes % 2 ? PROXY_RST : PROXY_FIN);
     redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
     redlock_acquire_options options = world_acquire_options(600000, 0);
-    if (drive_acquire(world_loop, manager, "cut", &options, &outcome) != REDLOCK_OK)
+    if (drive_acquire(world_loop, manager, "cut", &options, &outcome) != REDLOCK_OK) {
         fail_msg("cut at byte %lld: acquire: %s", bytes, outcome.message);
-    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK)
+    }
+    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK) {
         fail_msg("cut at byte %lld: release: %s", bytes, outcome.message);
+    }
     proxy_cut_after(walk->proxy, walk->way, -1, PROXY_FIN);
-    if (!world_wait_without_key("cut", DRIVE_TIMEOUT_MS))
+    if (!world_wait_without_key("cut", DRIVE_TIMEOUT_MS)) {
         fail_msg("cut at byte %lld: the key stays", bytes);
+    }
     world_close(manager);
     outcome_clear(&outcome);
 }
@@ -241,10 +257,12 @@ static void walk_cuts(enum proxy_way way) {
     begin_walk(&walk, way);
     /* Every byte of the lock's own requests, and a good sample of the handshake's, INFO being long. */
     long long step = walk.handshake / 60 + 1;
-    for (long long bytes = 0; bytes < walk.handshake - 20; bytes += step)
+    for (long long bytes = 0; bytes < walk.handshake - 20; bytes += step) {
         cut_at(&walk, bytes);
-    for (long long bytes = walk.handshake - 20; bytes <= walk.whole + 20; bytes++)
+    }
+    for (long long bytes = walk.handshake - 20; bytes <= walk.whole + 20; bytes++) {
         cut_at(&walk, bytes);
+    }
 }
 
 static void the_connection_ends_at_any_byte_of_the_replies(void **state) {

@@ -14,8 +14,9 @@ static void the_key_holds_the_token_as_a_plain_string(void **state) {
     assert_true(world_wait_with_key("plain", 3, DRIVE_TIMEOUT_MS));
     const char *token = redlock_lease_token(lease);
     assert_int_equal(strlen(token), 32);
-    for (const char *c = token; *c; c++)
+    for (const char *c = token; *c; c++) {
         assert_true(isxdigit((unsigned char)*c));
+    }
     assert_string_equal(redlock_lease_resource(lease), "plain");
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "plain"), token);
@@ -32,16 +33,18 @@ static void another_clients_lock_excludes_ours(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 2; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "theirs", "x", "NX", "PX", "60000"), "OK");
+    }
     assert_int_equal(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("theirs", 2, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 2; i++) /* their way of release */
+    for (size_t i = 0; i < 2; i++) { /* their way of release */
         assert_string_equal(server_ask(&world_servers.at[i], "EVAL",
                                        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) "
                                        "else return 0 end",
                                        "1", "theirs", "x"),
                             "1");
+    }
     redlock_lease *lease = world_acquire(manager, "theirs", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
@@ -54,8 +57,9 @@ static void each_attempt_and_lease_has_a_token_of_its_own(void **state) {
     for (int i = 0; i < 50; i++) {
         redlock_lease *lease = world_acquire(manager, "again", 60000);
         strcpy(tokens[i], redlock_lease_token(lease));
-        for (int k = 0; k < i; k++)
+        for (int k = 0; k < i; k++) {
             assert_string_not_equal(tokens[i], tokens[k]);
+        }
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
 }
@@ -85,8 +89,9 @@ static void odd_names_are_keys_like_any_other(void **state) {
         assert_int_equal(server_key_count(&world_servers.at[0]), 1);
         assert_int_equal(drive_acquire(world_loop, manager, names[i], NULL, outcome), REDLOCK_ERR_CONTENDED);
         assert_string_equal(redlock_result_resource(outcome->copy), names[i]);
-        for (const char *c = outcome->message; *c; c++)
+        for (const char *c = outcome->message; *c; c++) {
             assert_true((unsigned char)*c >= 0x20); /* one line */
+        }
         assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -148,8 +153,9 @@ static void invalid_requests_make_no_callback(void **state) {
         world_acquire_options(10, -2),
         world_acquire_options(10, -100),
     };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(redlock_acquire(manager, "x", &bad[i], NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    }
     redlock_acquire_options options = world_acquire_options(10000, 1000);
     options.retry_delay_min_ms = 10;
     options.retry_delay_max_ms = 5;
@@ -183,12 +189,14 @@ static void create_fails(redlock_manager_options *options, const char *says) {
     redlock_manager *manager = NULL;
     char error[256] = "";
     int code = redlock_manager_create(world_loop, options, &manager, error, sizeof error);
-    if (code == REDLOCK_OK)
+    if (code == REDLOCK_OK) {
         redlock_manager_close(manager, NULL, NULL);
+    }
     assert_int_equal(code, REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 10);
-    if (says && !strstr(error, says))
+    if (says && !strstr(error, says)) {
         fail_msg("the error should say \"%s\": %s", says, error);
+    }
     assert_null(strstr(error, "secret"));
     assert_int_equal(redlock_manager_create(world_loop, options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
 }
@@ -242,8 +250,9 @@ static void invalid_managers_are_refused_with_a_sentence(void **state) {
 static void over_unix_sockets(void **state) {
     (void)state;
     const char *uris[3];
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         uris[i] = world_servers.at[i].socket_uri;
+    }
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "socket", 60000);
@@ -259,8 +268,9 @@ static void a_database_of_the_uri_is_selected(void **state) {
     char texts[3][160];
     const char *uris[3] = {texts[0], texts[1], texts[2]};
     snprintf(texts[0], sizeof texts[0], "%s?db=5", world_servers.at[0].socket_uri);
-    for (size_t i = 1; i < 3; i++)
+    for (size_t i = 1; i < 3; i++) {
         snprintf(texts[i], sizeof texts[i], "redis://127.0.0.1:%d/5", world_servers.at[i].port);
+    }
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "five", 60000);
@@ -269,8 +279,9 @@ static void a_database_of_the_uri_is_selected(void **state) {
         struct raw raw;
         assert_true(raw_open_tcp(&raw, "127.0.0.1", world_servers.at[i].port));
         assert_string_equal(raw_ask(&raw, "SELECT", "5"), "OK");
-        for (int tries = 0; tries < 1000 && strcmp(raw_ask(&raw, "EXISTS", "five"), "1") != 0; tries++)
+        for (int tries = 0; tries < 1000 && strcmp(raw_ask(&raw, "EXISTS", "five"), "1") != 0; tries++) {
             drive_for(world_loop, 5);
+        }
         assert_string_equal(raw_ask(&raw, "GET", "five"), redlock_lease_token(lease));
         raw_close(&raw);
     }
@@ -291,14 +302,16 @@ static void other_forms_of_addresses(void **state) {
     if (if_inet6 && strstr(if_inet6, "00000000000000000000000000000001 ")) {
         struct server *server = servers_add(&six, &(struct server_options){.ipv6 = true});
         has_six = raw_open_tcp(&probe, "::1", server->port);
-        if (has_six)
+        if (has_six) {
             raw_close(&probe);
+        }
     }
     free(if_inet6);
-    if (has_six)
+    if (has_six) {
         snprintf(texts[2], sizeof texts[2], "redis://[::1]:%d", six.at[0].port);
-    else
+    } else {
         print_message("no IPv6 loopback here: the IPv6 address is not tested\n");
+    }
     const char *uris[3] = {texts[0], texts[1], has_six ? texts[2] : world_servers.uris[2]};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));

@@ -22,10 +22,12 @@ static void validity_follows_the_formula(void **state) {
     /* ttl - elapsed - (ttl / 100 + 2) */
     assert_in_range(validity_ms, 100000 - 1002 - (after_ms - before_ms) - 1, 100000 - 1002);
     int64_t pttl_ms = INT64_MAX;
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         if (server_has_key(&world_servers.at[i], "formula") &&
-            server_pttl_ms(&world_servers.at[i], "formula") < pttl_ms)
+            server_pttl_ms(&world_servers.at[i], "formula") < pttl_ms) {
             pttl_ms = server_pttl_ms(&world_servers.at[i], "formula");
+        }
+    }
     assert_true(redlock_lease_validity_ms(lease) < pttl_ms);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
@@ -64,8 +66,9 @@ static void a_failed_extend_keeps_the_deadline(void **state) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "torn", 60000);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
+    }
     static const int64_t ttls_ms[] = {120000, 20000};
     for (size_t i = 0; i < 2; i++) {
         int64_t before_ms = support_now_ms(), validity_ms = redlock_lease_validity_ms(lease);
@@ -73,8 +76,9 @@ static void a_failed_extend_keeps_the_deadline(void **state) {
         int64_t left_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - before_ms;
         assert_in_range(left_ms, validity_ms - passed_ms - 2, validity_ms);
     }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     assert_int_equal(drive_extend(world_loop, lease, 200000, outcome), REDLOCK_OK);
     assert_true(redlock_lease_validity_ms(lease) > 120000);
@@ -110,12 +114,15 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
         assert_int_equal(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
         redlock_lease *lease = outcome->lease;
         /* Somebody makes the keys immortal: our own clock still ends the lease. */
-        for (size_t i = 0; i < 5; i++)
+        for (size_t i = 0; i < 5; i++) {
             server_ask(&world_servers.at[i], "PERSIST", "overdue");
-        if (turns)
+        }
+        if (turns) {
             assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
-        while (!has_expired(lease))
+        }
+        while (!has_expired(lease)) {
             support_pause_ms(5);
+        }
         support_pause_ms(5); /* the validity is rounded down; and no timer has told the library yet: we were stopped */
         assert_int_equal(loss->runs, turns);
         assert_int_equal(redlock_extend(lease, 60000, outcome_collect, outcome), REDLOCK_ERR_LOST);
@@ -136,8 +143,9 @@ static redlock_lease *acquire_renewed(redlock_manager *manager, const char *reso
     options.auto_extend_max_ms = cap_ms;
     options.on_lost = loss_collect;
     options.lost_data = loss;
-    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK)
+    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
         fail_msg("%s", outcome->message);
+    }
     return outcome->lease;
 }
 
@@ -166,22 +174,25 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "hung", 1000, 0, loss);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
+    }
     /* The deadline as the lease tells it, by CLOCK_BOOTTIME; the validity is rounded down. A renewal that was under way
      * at the pause may move it: the last counts. */
     int64_t deadline_ns = 0;
     while (loss->runs == 0) {
         int64_t now_ns = support_now_ns(), validity_ms = redlock_lease_validity_ms(lease);
-        if (validity_ms > 0)
+        if (validity_ms > 0) {
             deadline_ns = now_ns + (validity_ms + 1) * 1000000;
+        }
         ev_run(world_loop, EVRUN_ONCE); /* nothing wakes it but the library's own timers: no node answers */
         assert_true(support_now_ns() < now_ns + INT64_C(20000000000));
     }
     assert_int_equal(loss->validity_ms, 0);
     assert_true(strlen(loss->reason) > 10);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     drive_for(world_loop, 50);
     assert_int_equal(loss->runs, 1);
@@ -210,8 +221,9 @@ static void lost_early_when_most_nodes_deny_it(void **state) {
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "stolen", 3000, 0, loss);
     assert_true(world_wait_with_key("stolen", 5, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_ask(&world_servers.at[i], "SET", "stolen", "thief");
+    }
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     assert_int_equal(loss->runs, 1);
@@ -226,14 +238,16 @@ static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "pause", 8000, 0, loss);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
+    }
     drive_for(world_loop, 3500); /* past a renewal at a third */
     assert_true(redlock_lease_validity_ms(lease) > 0);
     uint64_t failed = world_statistics(manager).extends_failed;
     assert_true(failed >= 1);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
+    }
     drive_for(world_loop, 5000); /* past the first deadline */
     assert_int_equal(loss->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
@@ -256,8 +270,9 @@ static void inspect_tells_who_holds_what(void **state) {
     for (size_t i = 0; i < 5; i++) {
         redlock_vote vote = {.size = sizeof vote};
         assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
-        if (vote.kind != REDLOCK_VOTE_GRANTED)
+        if (vote.kind != REDLOCK_VOTE_GRANTED) {
             continue; /* not waited for */
+        }
         if (i >= 2) {
             assert_string_equal(vote.holder, redlock_lease_token(lease));
             assert_in_range(vote.holder_ttl_ms, 1, 60000);

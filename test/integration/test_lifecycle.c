@@ -27,8 +27,9 @@ static void close_with_requests_in_flight(void **state) {
         resource[8] = (char)('0' + i % 10);
         outcomes[i] = world_outcome();
         assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
-        if (i == 19)
+        if (i == 19) {
             ev_run(world_loop, EVRUN_NOWAIT); /* twenty are on their way, twenty are not written yet */
+        }
     }
     world_disown(manager);
     assert_int_equal(redlock_manager_close(manager, count_closed, &closed), REDLOCK_OK);
@@ -44,8 +45,9 @@ static void close_with_requests_in_flight(void **state) {
     assert_int_equal(refused->runs, 0);
     for (int i = 0; i < 40; i++) {
         assert_int_equal(outcomes[i]->runs, 1);
-        if (i >= 20 || outcomes[i]->code != REDLOCK_OK)
+        if (i >= 20 || outcomes[i]->code != REDLOCK_OK) {
             assert_int_equal(outcomes[i]->code, REDLOCK_ERR_CLOSED);
+        }
     }
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
@@ -72,8 +74,9 @@ static void close_while_every_node_hangs(void **state) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = world_acquire(manager, "held", 600000);
     struct outcome *extended = world_outcome(), *acquired = world_outcome();
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
+    }
     assert_int_equal(redlock_extend(lease, 600000, outcome_collect, extended), REDLOCK_OK);
     assert_int_equal(redlock_acquire(manager, "other", NULL, NULL, outcome_collect, acquired), REDLOCK_OK);
     drive_for(world_loop, 20);
@@ -82,8 +85,9 @@ static void close_while_every_node_hangs(void **state) {
     assert_int_equal(acquired->runs, 1);
     assert_int_not_equal(extended->code, REDLOCK_OK);
     assert_int_equal(acquired->code, REDLOCK_ERR_CLOSED);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
+    }
     /* What was written before the end is executed now, in its order: the releases come last. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
@@ -130,8 +134,9 @@ static void on_nested(const redlock_result *result, void *data) {
     struct outcome *second = nest->second;
     nest->runs++;
     nest->code = redlock_result_code(result);
-    if (nest->code != REDLOCK_OK)
+    if (nest->code != REDLOCK_OK) {
         return;
+    }
     int code = REDLOCK_OK, second_runs = second->runs, closed = nest->closed;
     switch (nest->what) {
     case INSIDE_RELEASE:
@@ -156,10 +161,12 @@ static void on_nested(const redlock_result *result, void *data) {
         code = redlock_extend(redlock_result_lease(result), 30000, outcome_collect, second);
         break;
     }
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         nest->code = code;
-    if (second->runs != second_runs || nest->closed != closed)
+    }
+    if (second->runs != second_runs || nest->closed != closed) {
         nest->inside_ran++; /* R14: never inside the call */
+    }
 }
 
 static bool nest_done(void *data) {
@@ -175,15 +182,17 @@ static void everything_may_be_called_inside_a_callback(void **state) {
         nest = (struct nest){.manager = manager, .what = (enum inside)what, .second = world_outcome()};
         redlock_acquire_options wait = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
         if (what == INSIDE_CANCEL) {
-            for (size_t i = 0; i < 5; i++)
+            for (size_t i = 0; i < 5; i++) {
                 server_ask(&world_servers.at[i], "SET", "never", "foreign");
+            }
             assert_int_equal(redlock_acquire(manager, "never", &wait, &nest.other, outcome_collect, nest.second),
                              REDLOCK_OK);
         }
         assert_int_equal(redlock_acquire(manager, "outer", NULL, NULL, on_nested, &nest), REDLOCK_OK);
         assert_int_equal(nest.runs, 0);
-        if (what == INSIDE_CLOSE)
+        if (what == INSIDE_CLOSE) {
             world_disown(manager);
+        }
         assert_true(drive_until(world_loop, nest_done, &nest, DRIVE_TIMEOUT_MS));
         assert_int_equal(nest.runs, 1);
         assert_int_equal(nest.code, REDLOCK_OK);
@@ -195,8 +204,9 @@ static void everything_may_be_called_inside_a_callback(void **state) {
         }
         if (what == INSIDE_FORGET) {
             assert_int_equal(servers_with_key(&world_servers, "outer") >= 3, 1);
-            for (size_t i = 0; i < 5; i++)
+            for (size_t i = 0; i < 5; i++) {
                 server_ask(&world_servers.at[i], "DEL", "outer");
+            }
         }
         assert_int_equal(servers_with_key(&world_servers, "outer"), 0);
         assert_int_equal(servers_with_key(&world_servers, "nested"), 0);
@@ -227,19 +237,25 @@ static void a_lost_lease_may_be_released_in_on_lost(void **state) {
 /* In the child: 0 if all is as it should be, else the number of what is not. */
 static int in_the_child(redlock_manager *parents, redlock_lease *lease, int report) {
     struct outcome outcome = {0};
-    if (redlock_acquire(parents, "x", NULL, NULL, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+    if (redlock_acquire(parents, "x", NULL, NULL, outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
         return 1;
-    if (redlock_extend(lease, 1000, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+    }
+    if (redlock_extend(lease, 1000, outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
         return 2;
-    if (redlock_release(lease, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+    }
+    if (redlock_release(lease, outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
         return 3;
-    if (redlock_inspect(parents, "x", outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+    }
+    if (redlock_inspect(parents, "x", outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
         return 4;
-    if (redlock_manager_connect(parents, 0, outcome_collect, &outcome) != REDLOCK_ERR_FORKED)
+    }
+    if (redlock_manager_connect(parents, 0, outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
         return 5;
+    }
     redlock_lease *adopted;
-    if (redlock_adopt(parents, "x", "token", NULL, &adopted) != REDLOCK_ERR_FORKED)
+    if (redlock_adopt(parents, "x", "token", NULL, &adopted) != REDLOCK_ERR_FORKED) {
         return 6;
+    }
     redlock_manager_abandon(parents);
     ev_loop_fork(world_loop);
     redlock_manager_options options;
@@ -248,17 +264,22 @@ static int in_the_child(redlock_manager *parents, redlock_lease *lease, int repo
     options.node_count = world_servers.count;
     options.node_timeout_ms = PATIENT_MS;
     redlock_manager *own;
-    if (redlock_manager_create(world_loop, &options, &own, NULL, 0) != REDLOCK_OK)
+    if (redlock_manager_create(world_loop, &options, &own, NULL, 0) != REDLOCK_OK) {
         return 7;
-    if (drive_acquire(world_loop, own, "child", NULL, &outcome) != REDLOCK_OK)
+    }
+    if (drive_acquire(world_loop, own, "child", NULL, &outcome) != REDLOCK_OK) {
         return 8;
+    }
     const char *token = redlock_lease_token(outcome.lease);
-    if (write(report, token, strlen(token) + 1) != (ssize_t)strlen(token) + 1)
+    if (write(report, token, strlen(token) + 1) != (ssize_t)strlen(token) + 1) {
         return 9;
-    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK)
+    }
+    if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK) {
         return 10;
-    if (!drive_close(world_loop, own))
+    }
+    if (!drive_close(world_loop, own)) {
         return 11;
+    }
     outcome_clear(&outcome);
     return 0;
 }
@@ -273,8 +294,9 @@ static void a_child_process_has_tokens_of_its_own(void **state) {
     assert_int_equal(pipe(report), 0);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0)
+    if (child == 0) {
         _exit(in_the_child(manager, lease, report[1]));
+    }
     close(report[1]);
     redlock_lease *parents = world_acquire(manager, "parent-2", 60000);
     int status = 0;
@@ -304,8 +326,9 @@ static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state)
     assert_int_equal(sigaction(SIGPIPE, &before, &original), 0);
     /* A write to a unix socket whose other end is gone raises SIGPIPE at once. */
     const char *uris[5];
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         uris[i] = world_servers.at[i].socket_uri;
+    }
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);

@@ -20,19 +20,22 @@ static const char *moved_to; /* where moves.test is */
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found) {
     char target[64] = "";
     pthread_mutex_lock(&mutex);
-    if (!(hints->ai_flags & AI_NUMERICHOST))
+    if (!(hints->ai_flags & AI_NUMERICHOST)) {
         lookups++;
+    }
     if (strcmp(host, "hangs.test") == 0 && !(hints->ai_flags & AI_NUMERICHOST)) {
         hanging++;
         pthread_cond_broadcast(&changed);
-        while (may_hang)
+        while (may_hang) {
             pthread_cond_wait(&changed, &mutex);
+        }
         hanging--;
         pthread_cond_broadcast(&changed);
         strcpy(target, "127.0.0.1");
     }
-    if (strcmp(host, "moves.test") == 0 && !(hints->ai_flags & AI_NUMERICHOST))
+    if (strcmp(host, "moves.test") == 0 && !(hints->ai_flags & AI_NUMERICHOST)) {
         strcpy(target, moved_to);
+    }
     pthread_mutex_unlock(&mutex);
     return __real_getaddrinfo(*target ? target : host, port, hints, found);
 }
@@ -41,8 +44,9 @@ static void let_go(void) {
     pthread_mutex_lock(&mutex);
     may_hang = false;
     pthread_cond_broadcast(&changed);
-    while (hanging > 0)
+    while (hanging > 0) {
         pthread_cond_wait(&changed, &mutex);
+    }
     pthread_mutex_unlock(&mutex);
 }
 

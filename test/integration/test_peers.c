@@ -17,11 +17,12 @@ static void redsync_all_masks_of_foreign_keys_on_four_nodes(void **state) {
         char key[32];
         unsigned foreign = 0;
         snprintf(key, sizeof key, "mask-%u", mask);
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 4; i++) {
             if (mask & (1U << i)) {
                 set_foreign(&world_servers.at[i], key);
                 foreign++;
             }
+        }
         redlock_acquire_options options = world_acquire_options(20000, 0);
         int code = drive_acquire(world_loop, manager, key, &options, outcome);
         if (foreign <= 1) {
@@ -34,8 +35,9 @@ static void redsync_all_masks_of_foreign_keys_on_four_nodes(void **state) {
             assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 2);
         }
         assert_true(world_wait_with_key(key, foreign, DRIVE_TIMEOUT_MS));
-        for (unsigned i = 0; i < 4; i++)
+        for (unsigned i = 0; i < 4; i++) {
             assert_string_equal(server_ask(&world_servers.at[i], "GET", key), mask & (1U << i) ? "foreign" : "(nil)");
+        }
     }
 }
 
@@ -84,10 +86,11 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
         long long sets_before = world_calls(&world_servers.at[2], "set");
         uint64_t attempts_before = world_statistics(manager).attempts;
         assert_int_equal(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
-        if (waits)
+        if (waits) {
             assert_in_range(outcome->attempts, 2, 5); /* 0, 100, 200, 300, 400 ms, or fewer where we are slow */
-        else
+        } else {
             assert_int_equal(outcome->attempts, 1);
+        }
         assert_int_equal(world_statistics(manager).attempts - attempts_before, outcome->attempts);
         assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_DENIED);
         assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_DENIED);
@@ -118,11 +121,13 @@ static void locker_acquired(const redlock_result *result, void *data) {
         --*locker->unfinished;
         return;
     }
-    if (++*locker->holders > *locker->most_holders)
+    if (++*locker->holders > *locker->most_holders) {
         *locker->most_holders = *locker->holders;
+    }
     --*locker->holders; /* a rival may be granted as soon as the release is on its way */
-    if (redlock_release(redlock_result_lease(result), locker_released, locker) != REDLOCK_OK)
+    if (redlock_release(redlock_result_lease(result), locker_released, locker) != REDLOCK_OK) {
         locker->failures++;
+    }
 }
 
 static void locker_ask(struct locker *locker) {
@@ -134,12 +139,14 @@ static void locker_ask(struct locker *locker) {
 
 static void locker_released(const redlock_result *result, void *data) {
     struct locker *locker = data;
-    if (redlock_result_code(result) != REDLOCK_OK)
+    if (redlock_result_code(result) != REDLOCK_OK) {
         locker->failures++;
-    if (--locker->left > 0)
+    }
+    if (--locker->left > 0) {
         locker_ask(locker);
-    else
+    } else {
         --*locker->unfinished;
+    }
 }
 
 static bool is_zero(void *data) {
@@ -162,8 +169,9 @@ static void rueidis_ten_lockers_take_one_name_a_hundred_times_each(void **state)
         lockers[i].options.retry_delay_min_ms = 0;
         lockers[i].options.retry_delay_max_ms = 5;
     }
-    for (size_t i = 0; i < 10; i++)
+    for (size_t i = 0; i < 10; i++) {
         locker_ask(&lockers[i]);
+    }
     assert_true(drive_until(world_loop, is_zero, &unfinished, 60000));
     for (size_t i = 0; i < 10; i++) {
         assert_int_equal(lockers[i].failures, 0);
@@ -180,8 +188,9 @@ struct cancelled_waiters {
 static void on_cancelled(const redlock_result *result, void *data) {
     struct cancelled_waiters *waiters = data;
     waiters->completed++;
-    if (redlock_result_code(result) != REDLOCK_ERR_CANCELLED)
+    if (redlock_result_code(result) != REDLOCK_ERR_CANCELLED) {
         waiters->wrong++;
+    }
 }
 
 static bool hundred_completed(void *data) {
@@ -193,19 +202,23 @@ static void rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters(void **state
     static struct cancelled_waiters waiters;
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         set_foreign(&world_servers.at[i], "wanted");
+    }
     for (int round = 0; round < 100; round++) {
         redlock_request *requests[100];
         waiters = (struct cancelled_waiters){0};
-        for (size_t i = 0; i < 100; i++)
+        for (size_t i = 0; i < 100; i++) {
             assert_int_equal(redlock_acquire(manager, "wanted", &options, &requests[i], on_cancelled, &waiters),
                              REDLOCK_OK);
-        for (int turns = round % 4; turns > 0; turns--)
+        }
+        for (int turns = round % 4; turns > 0; turns--) {
             ev_run(world_loop, EVRUN_NOWAIT); /* cancelled before the write, in flight, and between attempts */
+        }
         assert_int_equal(waiters.completed, 0);
-        for (size_t i = 0; i < 100; i++)
+        for (size_t i = 0; i < 100; i++) {
             redlock_request_cancel(requests[i]);
+        }
         assert_int_equal(waiters.completed, 0);
         assert_true(drive_until(world_loop, hundred_completed, &waiters, DRIVE_TIMEOUT_MS));
         assert_int_equal(waiters.completed, 100);
@@ -213,15 +226,17 @@ static void rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters(void **state
     }
     assert_int_equal(world_statistics(manager).cancelled, 10000);
     assert_int_equal(world_statistics(manager).requests_pending, 0);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "wanted"), "foreign");
+    }
 }
 
 /* The first `up` of `count` nodes are there, the others refuse connections. */
 static int acquire_with(size_t up, size_t count, const char *resource, struct outcome *outcome) {
     const char *uris[8];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         uris[i] = i < up ? world_servers.uris[i] : world_closed_uri();
+    }
     redlock_manager *manager = world_manager(uris, count, PATIENT_MS);
     redlock_acquire_options options = world_acquire_options(20000, 0);
     int code = drive_acquire(world_loop, manager, resource, &options, outcome);
@@ -247,9 +262,11 @@ static void redlock_net_needs_a_quorum_of_the_configured_nodes(void **state) {
 
 static bool all_ran(void *data) {
     struct outcome **racers = data;
-    for (; *racers; racers++)
-        if ((*racers)->runs == 0)
+    for (; *racers; racers++) {
+        if ((*racers)->runs == 0) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -312,8 +329,9 @@ static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void 
         assert_int_equal(redlock_lease_validity_ms(lease), 0);
         /* Not before the lease's own end, at ttl - drift: there the loser clears its keys away. */
         assert_true(outcome->at_ms - before_ms >= 1000 - 12 - 1);
-        if (outcome->at_ms - before_ms < best_ms)
+        if (outcome->at_ms - before_ms < best_ms) {
             best_ms = outcome->at_ms - before_ms;
+        }
         redlock_lease *won = outcome->lease;
         assert_int_equal(drive_release(world_loop, won, released), REDLOCK_OK);
         assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
@@ -338,27 +356,33 @@ static void pottery_of_simultaneous_single_tries_at_most_one_wins(void **state) 
             assert_int_equal(redlock_acquire(managers[i], resource, &options, NULL, outcome_collect, tries[i]),
                              REDLOCK_OK);
         }
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             assert_true(outcome_wait(world_loop, tries[i]));
+        }
         int winners = 0;
         for (size_t i = 0; i < count; i++) {
             assert_true(tries[i]->code == REDLOCK_OK || tries[i]->code == REDLOCK_ERR_CONTENDED);
             winners += tries[i]->code == REDLOCK_OK;
         }
         assert_true(winners <= 1);
-        if (count == 1)
+        if (count == 1) {
             assert_int_equal(winners, 1);
-        for (size_t i = 0; i < count; i++)
-            if (tries[i]->code == REDLOCK_OK)
+        }
+        for (size_t i = 0; i < count; i++) {
+            if (tries[i]->code == REDLOCK_OK) {
                 assert_int_equal(redlock_release(tries[i]->lease, NULL, NULL), REDLOCK_OK);
+            }
+        }
         assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS));
     }
 }
 
 static const char *first_refusal(const struct outcome *outcome) {
-    for (size_t i = 0; i < redlock_result_vote_count(outcome->copy); i++)
-        if (outcome_vote(outcome, i) == REDLOCK_VOTE_DENIED)
+    for (size_t i = 0; i < redlock_result_vote_count(outcome->copy); i++) {
+        if (outcome_vote(outcome, i) == REDLOCK_VOTE_DENIED) {
             return outcome_vote_error(outcome, i);
+        }
+    }
     return "(none denied)";
 }
 
@@ -371,11 +395,13 @@ static void redsync_and_rslock_tell_missing_from_foreign(void **state) {
         for (int foreign = 0; foreign < 2; foreign++) {
             redlock_lease *lease = world_acquire(manager, "gone", 60000);
             assert_true(world_wait_with_key("gone", 3, DRIVE_TIMEOUT_MS));
-            for (size_t i = 0; i < 3; i++)
-                if (foreign)
+            for (size_t i = 0; i < 3; i++) {
+                if (foreign) {
                     set_foreign(&world_servers.at[i], "gone");
-                else
+                } else {
                     assert_string_equal(server_ask(&world_servers.at[i], "DEL", "gone"), "1");
+                }
+            }
             assert_int_equal(extend ? drive_extend(world_loop, lease, 60000, outcome)
                                     : drive_release(world_loop, lease, outcome),
                              REDLOCK_ERR_LOST);

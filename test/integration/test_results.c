@@ -11,13 +11,15 @@ static void assert_sentence(const struct outcome *outcome, const char *about) {
     const char *text = outcome->message;
     size_t size = strlen(text);
     if (size < 20 || !isalpha((unsigned char)text[0]) || text[size - 1] != '.' || strchr(text, '\n') ||
-        (about && !strstr(text, about)))
+        (about && !strstr(text, about))) {
         fail_msg("not a sentence about %s: %s", about ? about : "it", text);
+    }
 }
 
 static void says(const struct outcome *outcome, const char *part) {
-    if (!strstr(outcome->message, part))
+    if (!strstr(outcome->message, part)) {
         fail_msg("should say \"%s\": %s", part, outcome->message);
+    }
 }
 
 static void each_result_has_a_sentence(void **state) {
@@ -36,18 +38,22 @@ static void each_result_has_a_sentence(void **state) {
     assert_int_equal(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
     assert_sentence(outcome, "'blink'");
     says(outcome, "longer ttl");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
+    }
     assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_sentence(outcome, "'tale'");
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         says(outcome, world_servers.at[i].name);
+    }
     says(outcome, "400 ms"); /* what was waited for */
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "DEL", "tale");
+    }
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_sentence(outcome, "'tale'");
     says(outcome, "missing");
@@ -70,8 +76,9 @@ static void each_result_has_a_sentence(void **state) {
 static void connect_tells_which_nodes_are_ready(void **state) {
     (void)state;
     const char *uris[5];
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         uris[i] = i == 1 ? world_closed_uri() : world_servers.uris[i];
+    }
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     assert_int_equal(drive_connect(world_loop, manager, outcome), REDLOCK_OK);
@@ -79,8 +86,9 @@ static void connect_tells_which_nodes_are_ready(void **state) {
     assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
     assert_non_null(strstr(outcome_vote_error(outcome, 1), "refused"));
     assert_string_equal(redlock_result_resource(outcome->copy), "");
-    for (size_t i = 2; i < 4; i++)
+    for (size_t i = 2; i < 4; i++) {
         uris[i] = world_closed_uri();
+    }
     redlock_manager *fewer = world_manager(uris, 5, PATIENT_MS);
     assert_int_equal(drive_connect(world_loop, fewer, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_sentence(outcome, strrchr(uris[1], '/') + 1);
@@ -115,28 +123,32 @@ static void older_structs_are_filled_as_far_as_they_go(void **state) {
     old.statistics.size = offsetof(redlock_statistics, acquired);
     assert_int_equal(redlock_manager_statistics(manager, &old.statistics), REDLOCK_OK);
     assert_int_equal(old.statistics.acquires, 1);
-    for (size_t i = offsetof(redlock_statistics, acquired); i < sizeof old; i++)
+    for (size_t i = offsetof(redlock_statistics, acquired); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
+    }
     memset(&old, 0xa5, sizeof old);
     old.info.size = offsetof(redlock_node_info, version);
     assert_int_equal(redlock_manager_node(manager, 0, &old.info), REDLOCK_OK);
     assert_string_equal(old.info.name, world_servers.at[0].name);
-    for (size_t i = offsetof(redlock_node_info, version); i < sizeof old; i++)
+    for (size_t i = offsetof(redlock_node_info, version); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
+    }
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     memset(&old, 0xa5, sizeof old);
     old.vote.size = offsetof(redlock_vote, error);
     assert_int_equal(redlock_result_vote(outcome->copy, 0, &old.vote), REDLOCK_OK);
-    for (size_t i = offsetof(redlock_vote, error); i < sizeof old; i++)
+    for (size_t i = offsetof(redlock_vote, error); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
+    }
     redlock_vote none = {.size = 0}, all = {.size = sizeof all};
     assert_int_equal(redlock_result_vote(outcome->copy, 0, &none), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_result_vote(outcome->copy, 5, &all), REDLOCK_ERR_INVALID);
     /* An acquire option struct from before wait_timeout_ms was known: one try. */
     redlock_acquire_options options = world_acquire_options(60000, 30000);
     options.size = offsetof(redlock_acquire_options, wait_timeout_ms);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SET", "old", "foreign");
+    }
     assert_int_equal(drive_acquire(world_loop, manager, "old", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_int_equal(outcome->attempts, 1);
 }
@@ -160,10 +172,11 @@ static void the_votes_of_a_result_are_the_nodes(void **state) {
         granted += vote.kind == REDLOCK_VOTE_GRANTED;
         assert_true(vote.kind == (i == 3 ? REDLOCK_VOTE_DENIED : REDLOCK_VOTE_GRANTED) ||
                     vote.kind == REDLOCK_VOTE_PENDING);
-        if (vote.kind == REDLOCK_VOTE_PENDING)
+        if (vote.kind == REDLOCK_VOTE_PENDING) {
             assert_int_equal(vote.latency_us, -1);
-        else
+        } else {
             assert_in_range(vote.latency_us, 0, passed_us);
+        }
     }
     assert_true(granted >= 3);
     assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
@@ -189,8 +202,9 @@ static void statistics_add_up(void **state) {
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
     assert_true(world_wait_without_key("sum", DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SET", "sum", "foreign");
+    }
     for (int i = 0; i < 3; i++) { /* contended, with retries */
         assert_int_equal(drive_acquire(world_loop, manager, "sum", &waiting, outcome), REDLOCK_ERR_CONTENDED);
         attempts += outcome->attempts;
@@ -207,20 +221,23 @@ static void statistics_add_up(void **state) {
     attempts++;
     assert_int_equal(drive_acquire(world_loop, manager, "blink", &(redlock_acquire_options){0}, outcome),
                      REDLOCK_ERR_INVALID); /* not accepted: not counted */
-    while (redlock_lease_validity_ms(lost) > 0)
+    while (redlock_lease_validity_ms(lost) > 0) {
         drive_for(world_loop, 10);
+    }
     drive_for(world_loop, 10);
     assert_int_equal(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
     uint64_t dropped = world_statistics(manager).releases_dropped; /* what a slow node owes of 300 ms may be over */
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
+    }
     for (int i = 0; i < 2; i++) { /* no quorum */
         assert_int_equal(drive_acquire(world_loop, manager, "none", &once, outcome), REDLOCK_ERR_NO_QUORUM);
         attempts++;
     }
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
     redlock_statistics sum = world_statistics(manager);
     assert_int_equal(sum.acquires, 7 + 3 + 2 + 1 + 2);
@@ -262,8 +279,9 @@ static void no_token_reaches_a_log_or_a_message(void **state) {
         assert_null(strstr(world_log.text, tokens[i]));
         assert_non_null(strstr(world_log.text, world_servers.at[i].name));
     }
-    for (const char *c = world_log.text; *c; c++)
+    for (const char *c = world_log.text; *c; c++) {
         assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
+    }
 }
 
 int main(void) {

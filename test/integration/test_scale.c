@@ -25,10 +25,11 @@ static void on_acquired(const redlock_result *result, void *data) {
 
 static void on_released(const redlock_result *result, void *data) {
     struct crowd *crowd = data;
-    if (redlock_result_code(result) == REDLOCK_OK)
+    if (redlock_result_code(result) == REDLOCK_OK) {
         crowd->released++;
-    else
+    } else {
         crowd->release_failed++;
+    }
 }
 
 static bool all_asked(void *data) {
@@ -61,8 +62,9 @@ static void ten_thousand_at_once(void **state) {
     assert_int_equal(crowd->first_error, 0);
     assert_int_equal(crowd->acquired, LOCKS);
     assert_int_equal(world_statistics(manager).leases_held, LOCKS);
-    for (int i = 0; i < LOCKS; i++)
+    for (int i = 0; i < LOCKS; i++) {
         assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+    }
     assert_true(drive_until(world_loop, all_ended, crowd, 60000));
     assert_int_equal(crowd->released, LOCKS);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -99,8 +101,9 @@ static void ten_thousand_with_two_nodes_hung(void **state) {
     ask_for_all(manager, crowd);
     assert_true(drive_until(world_loop, all_asked, crowd, 60000));
     assert_int_equal(crowd->first_error, 0);
-    for (int i = 0; i < LOCKS; i++)
+    for (int i = 0; i < LOCKS; i++) {
         assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+    }
     assert_true(drive_until(world_loop, all_ended, crowd, 60000));
     assert_int_equal(crowd->released, LOCKS);
     server_resume(&world_servers.at[1]);

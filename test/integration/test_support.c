@@ -85,8 +85,9 @@ static void the_proxy_holds_swallows_and_cuts(void **state) {
     assert_string_equal(raw_ask(&raw, "SET", "k", "v"), "OK");
     proxy_hold(proxy, PROXY_REPLIES, true);
     assert_true(raw_send(&raw, "SET", "held", "v"));
-    for (int i = 0; i < 1000 && !server_has_key(&servers.at[0], "held"); i++)
+    for (int i = 0; i < 1000 && !server_has_key(&servers.at[0], "held"); i++) {
         support_pause_ms(5);
+    }
     assert_true(server_has_key(&servers.at[0], "held"));
     proxy_hold(proxy, PROXY_REPLIES, false);
     assert_string_equal(raw_read(&raw), "OK");
@@ -97,8 +98,9 @@ static void the_proxy_holds_swallows_and_cuts(void **state) {
     support_pause_ms(20);
     assert_false(server_has_key(&servers.at[0], "late"));
     proxy_hold(proxy, PROXY_REQUESTS, false);
-    for (int i = 0; i < 1000 && !server_has_key(&servers.at[0], "late"); i++)
+    for (int i = 0; i < 1000 && !server_has_key(&servers.at[0], "late"); i++) {
         support_pause_ms(5);
+    }
     assert_true(server_has_key(&servers.at[0], "late"));
 
     proxy_cut_after(proxy, PROXY_REPLIES, 5 + 3, PROXY_RST);

@@ -4,8 +4,9 @@
 #include "world.h"
 
 static void foreign_everywhere(const char *key) {
-    for (size_t i = 0; i < world_servers.count; i++)
+    for (size_t i = 0; i < world_servers.count; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "SET", key, "foreign"), "OK");
+    }
 }
 
 static void waits_until_the_holder_releases(void **state) {
@@ -44,15 +45,17 @@ static void a_wait_ends_at_its_deadline_when_every_node_hangs(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(60000);
     struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
+    }
     redlock_acquire_options options = world_acquire_options(600000, 500);
     int64_t before_ms = support_now_ms();
     int code = drive_acquire(world_loop, manager, "hung", &options, outcome);
     assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
     assert_in_range(outcome->at_ms - before_ms, 499, 500 + 2000);
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
+    }
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -60,14 +63,16 @@ static void waits_for_nodes_that_are_down(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_kill(&world_servers.at[i]);
+    }
     redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
     assert_int_equal(redlock_acquire(manager, "outage", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
     drive_for(world_loop, 300);
     assert_int_equal(waiter->runs, 0);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         server_restart(&world_servers.at[i]);
+    }
     assert_true(outcome_wait(world_loop, waiter));
     assert_int_equal(waiter->code, REDLOCK_OK);
     assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
@@ -104,8 +109,9 @@ static void a_late_loop_does_not_make_answers_late(void **state) {
         ev_run(world_loop, EVRUN_NOWAIT);
         support_pause_ms(900);
         assert_true(outcome_wait(world_loop, outcome));
-        if (outcome->code != REDLOCK_OK)
+        if (outcome->code != REDLOCK_OK) {
             fail_msg("%s", outcome->message);
+        }
         redlock_lease *lease = outcome->lease;
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         outcome_clear(outcome);
@@ -120,16 +126,19 @@ struct crowd {
 
 static void on_served(const redlock_result *result, void *data) {
     struct crowd *crowd = data;
-    if (redlock_result_code(result) == REDLOCK_OK)
+    if (redlock_result_code(result) == REDLOCK_OK) {
         crowd->served++;
+    }
 }
 
 static void on_entered(const redlock_result *result, void *data) {
     struct crowd *crowd = data;
-    if (redlock_result_code(result) != REDLOCK_OK)
+    if (redlock_result_code(result) != REDLOCK_OK) {
         return;
-    if (++crowd->holders > crowd->most_holders)
+    }
+    if (++crowd->holders > crowd->most_holders) {
         crowd->most_holders = crowd->holders;
+    }
     assert_true(redlock_lease_validity_ms(redlock_result_lease(result)) > 0);
     crowd->holders--;
     redlock_release(redlock_result_lease(result), on_served, crowd);

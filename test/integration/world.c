@@ -25,8 +25,9 @@ static char closed_uris[WORLD_SMALL][48];
 static size_t manager_count, outcome_count, loss_count, proxy_count, fake_count, closed_count;
 
 static size_t next(size_t *count, size_t max, const char *what) {
-    if (*count == max)
+    if (*count == max) {
         support_fatal("a test wants more than %zu %s", max, what);
+    }
     return (*count)++;
 }
 
@@ -64,20 +65,28 @@ int world_setup(void **state) {
 int world_teardown(void **state) {
     (void)state;
     int result = 0;
-    for (size_t i = 0; i < world_servers.count; i++)
-        if (world_servers.at[i].paused)
+    for (size_t i = 0; i < world_servers.count; i++) {
+        if (world_servers.at[i].paused) {
             server_resume(&world_servers.at[i]);
-    for (size_t i = 0; i < manager_count; i++)
-        if (managers[i] && !drive_close(world_loop, managers[i]))
+        }
+    }
+    for (size_t i = 0; i < manager_count; i++) {
+        if (managers[i] && !drive_close(world_loop, managers[i])) {
             result = -1;
-    for (size_t i = 0; i < proxy_count; i++)
+        }
+    }
+    for (size_t i = 0; i < proxy_count; i++) {
         proxy_stop(proxies[i]);
-    for (size_t i = 0; i < fake_count; i++)
+    }
+    for (size_t i = 0; i < fake_count; i++) {
         fake_server_stop(fakes[i]);
-    for (size_t i = 0; i < closed_count; i++)
+    }
+    for (size_t i = 0; i < closed_count; i++) {
         close(closed_fds[i]);
-    for (size_t i = 0; i < outcome_count; i++)
+    }
+    for (size_t i = 0; i < outcome_count; i++) {
         outcome_clear(&outcomes[i]);
+    }
     memset(losses, 0, sizeof losses);
     manager_count = outcome_count = loss_count = proxy_count = fake_count = closed_count = 0;
     ev_loop_destroy(world_loop);
@@ -88,17 +97,20 @@ int world_teardown(void **state) {
 redlock_manager *world_manager_at_once(redlock_manager_options *options) {
     char error[256] = "";
     size_t index = 0;
-    while (index < manager_count && managers[index])
+    while (index < manager_count && managers[index]) {
         index++;
-    if (index == manager_count)
+    }
+    if (index == manager_count) {
         index = next(&manager_count, WORLD_MANAGERS, "managers");
+    }
     if (!options->on_log) {
         options->on_log = log_collect;
         options->log_data = &world_log;
         options->log_level = REDLOCK_LOG_DEBUG;
     }
-    if (redlock_manager_create(world_loop, options, &managers[index], error, sizeof error) != REDLOCK_OK)
+    if (redlock_manager_create(world_loop, options, &managers[index], error, sizeof error) != REDLOCK_OK) {
         fail_msg("redlock_manager_create: %s", error);
+    }
     return managers[index];
 }
 
@@ -125,9 +137,11 @@ redlock_manager *world_manager_all(int64_t node_timeout_ms) {
 }
 
 void world_disown(redlock_manager *manager) {
-    for (size_t i = 0; i < manager_count; i++)
-        if (managers[i] == manager)
+    for (size_t i = 0; i < manager_count; i++) {
+        if (managers[i] == manager) {
             managers[i] = NULL;
+        }
+    }
 }
 
 void world_close(redlock_manager *manager) {
@@ -160,8 +174,9 @@ const char *world_closed_uri(void) {
     /* Bound but not listening: connecting is refused, and nobody else gets the port. */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
         support_fatal("cannot bind on 127.0.0.1");
+    }
     closed_fds[index] = fd;
     snprintf(closed_uris[index], sizeof closed_uris[index], "redis://127.0.0.1:%d", ntohs(address.sin_port));
     return closed_uris[index];
@@ -178,8 +193,9 @@ redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeo
 redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(ttl_ms, 0);
-    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK)
+    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
         fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
     return outcome->lease;
 }
 

@@ -9,10 +9,12 @@
 #define SLACK_NS (5 * SIM_MS)
 
 void sim_violation(struct sim_world *world, const char *checker, const char *format, ...) {
-    if (world->checker != NULL)
+    if (world->checker != NULL) {
         return; /* the first one counts */
-    if (world->only_checker != NULL && strcmp(world->only_checker, checker) != 0)
+    }
+    if (world->only_checker != NULL && strcmp(world->only_checker, checker) != 0) {
         return;
+    }
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(world->violation, sizeof world->violation, format, arguments);
@@ -39,11 +41,12 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
     const struct sim_client *client = &world->clients[lease->client];
     int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
     unsigned count = backing(world, lease, until);
-    if (count <= world->profile.nodes / 2)
+    if (count <= world->profile.nodes / 2) {
         sim_violation(world, "backing",
                       "client %u holds '%s' (%.8s) for %lld ms more, but only %u of %u nodes will have its key so long",
                       lease->client, sim_resource_name(lease->resource), lease->token, (long long)validity_ms, count,
                       world->profile.nodes);
+    }
 }
 
 static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease) {
@@ -51,10 +54,12 @@ static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease)
     /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time; and that
      * one, too, may leave less than 1 ms. */
     int64_t local_ns = sim_client_now(client);
-    if (lease->ends_ns == 0 || lease->ends_ns > local_ns + 2 * SIM_MS)
+    if (lease->ends_ns == 0 || lease->ends_ns > local_ns + 2 * SIM_MS) {
         lease->ends_ns = local_ns + 2 * SIM_MS;
-    if (local_ns < lease->ends_ns)
+    }
+    if (local_ns < lease->ends_ns) {
         return;
+    }
     if (!lease->expired) {
         lease->expired = true;
         lease->expired_ns = world->now_ns;
@@ -63,9 +68,10 @@ static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease)
     }
     int64_t running =
         world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
-    if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS)
+    if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS) {
         sim_violation(world, "loss", "client %u was not told that '%s' (%.8s) is lost since %.3f ms", lease->client,
                       sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
+    }
 }
 
 void sim_check(struct sim_world *world) {
@@ -73,8 +79,9 @@ void sim_check(struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.clients * SIM_SLOTS_MAX; i++) {
         const struct sim_client *client = &world->clients[i / SIM_SLOTS_MAX];
         struct sim_lease *lease = client->slots[i % SIM_SLOTS_MAX].lease;
-        if (client->manager == NULL || lease == NULL || !lease->held)
+        if (client->manager == NULL || lease == NULL || !lease->held) {
             continue;
+        }
         if (client->ahead_until_ns > world->now_ns) {
             lease->ends_ns = 0; /* it may be extended in that future moment */
             continue;
@@ -84,17 +91,20 @@ void sim_check(struct sim_world *world) {
             check_told_of_loss(world, lease);
             continue;
         }
-        if (lease->lost || lease->expired)
+        if (lease->lost || lease->expired) {
             sim_violation(world, "resurrection", "client %u: '%s' (%.8s) is valid again after its end", lease->client,
                           sim_resource_name(lease->resource), lease->token);
+        }
         lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-        if (lease->shared)
+        if (lease->shared) {
             continue;
+        }
         check_backing(world, lease, validity_ms);
         const struct sim_lease **holder = &holders[lease->resource];
-        if (*holder != NULL)
+        if (*holder != NULL) {
             sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
                           (*holder)->token, lease->client, lease->token, sim_resource_name(lease->resource));
+        }
         *holder = lease;
     }
 }
@@ -116,14 +126,16 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
     unsigned quorum = world->profile.nodes / 2 + 1;
     int code = redlock_result_code(result);
     bool needs_quorum = code == REDLOCK_OK && (call->kind != SIM_CALL_CONNECT || world->profile.calm);
-    if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum)
+    if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum) {
         sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
+    }
     /* R15: too few votes to know; a release is LOST where so many denied that no quorum can have been ours. */
     bool known = call->kind == SIM_CALL_RELEASE ? answered - granted > world->profile.nodes - quorum
                                                 : call->kind == SIM_CALL_INSPECT && answered >= quorum;
-    if (code == REDLOCK_ERR_NO_QUORUM && known)
+    if (code == REDLOCK_ERR_NO_QUORUM && known) {
         sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered, %u granted", answered,
                       world->profile.nodes, granted);
+    }
 }
 
 static bool expected(const struct sim_call *call, int code) {
@@ -152,15 +164,18 @@ static bool expected(const struct sim_call *call, int code) {
 static void check_message(struct sim_world *world, const redlock_result *result) {
     char message[1024];
     size_t size = 1 + sim_random_below(&world->random, sizeof message);
-    if (!sim_random_percent(&world->random, 3))
+    if (!sim_random_percent(&world->random, 3)) {
         return;
+    }
     memset(message, 'x', sizeof message);
     size_t length = redlock_result_message(result, message, size);
-    if (strnlen(message, size) != (length < size ? length : size - 1))
+    if (strnlen(message, size) != (length < size ? length : size - 1)) {
         sim_violation(world, "result", "a message of %zu bytes in %zu: '%.*s'", length, size, (int)size, message);
+    }
     redlock_result *copy = redlock_result_copy(result);
-    if (copy == NULL || redlock_result_code(copy) != redlock_result_code(result))
+    if (copy == NULL || redlock_result_code(copy) != redlock_result_code(result)) {
         sim_violation(world, "result", "a copy differs");
+    }
     redlock_result_free(copy);
 }
 
@@ -168,14 +183,18 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     struct sim_client *client = call->client;
     struct sim_world *world = client->world;
     int code = redlock_result_code(result);
-    if (call->done)
+    if (call->done) {
         sim_violation(world, "once", "a request of client %u completed twice", client->index);
-    if (client->in_api)
+    }
+    if (client->in_api) {
         sim_violation(world, "reentrant", "a callback ran inside a call");
-    if (!expected(call, code))
+    }
+    if (!expected(call, code)) {
         sim_violation(world, "result", "a request of client %u ended with %s", client->index, redlock_error_name(code));
-    if (call->cancelled && code == REDLOCK_OK)
+    }
+    if (call->cancelled && code == REDLOCK_OK) {
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
+    }
     check_votes(call, result);
     check_message(world, result);
     int64_t took =
@@ -185,21 +204,24 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     redlock_result_vote(result, 0, &first);
     bool needed = world->profile.one_hung && first.kind == REDLOCK_VOTE_GRANTED;
     bool quick = !needed && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
-    if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * world->profile.delay_max_ns + SIM_MS)
+    if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * world->profile.delay_max_ns + SIM_MS) {
         sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",
                       client->index, (double)took / 1e6);
-    if (call->within_ns != SIM_NEVER && took > call->within_ns + call->within_ns / 50 + SLACK_NS)
+    }
+    if (call->within_ns != SIM_NEVER && took > call->within_ns + call->within_ns / 50 + SLACK_NS) {
         sim_violation(world, "deadline", "a request of client %u took %.3f ms, pauses aside; %.3f were allowed",
                       client->index, (double)took / 1e6, (double)call->within_ns / 1e6);
+    }
 }
 
 /* Where nothing fails, a lease that renews itself is not lost. */
 void sim_check_lost(const struct sim_lease *lease) {
     struct sim_world *world = lease->owner->world;
     bool patient = lease->ttl_ms * SIM_MS > 40 * world->profile.delay_max_ns + 40 * SIM_MS;
-    if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient)
+    if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient) {
         sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
                       sim_resource_name(lease->resource), lease->token);
+    }
 }
 
 /* Nobody asks for anything, nobody holds anything, every release is paid: the gauges must say so. */
@@ -207,37 +229,46 @@ void sim_check_idle(struct sim_client *client) {
     struct sim_world *world = client->world;
     redlock_statistics now = {.size = sizeof now};
     redlock_manager_statistics(client->manager, &now);
-    if (now.requests_pending != 0 || now.leases_held != 0 || now.releases_owed != 0)
+    if (now.requests_pending != 0 || now.leases_held != 0 || now.releases_owed != 0) {
         sim_violation(world, "gauges", "idle client %u has %llu requests, %llu leases, %llu owed releases",
                       client->index, (unsigned long long)now.requests_pending, (unsigned long long)now.leases_held,
                       (unsigned long long)now.releases_owed);
-    if (now.acquires != now.acquired + now.contended + now.no_quorum + now.too_slow + now.cancelled)
+    }
+    if (now.acquires != now.acquired + now.contended + now.no_quorum + now.too_slow + now.cancelled) {
         sim_violation(world, "gauges", "the ends of client %u's acquires do not add up", client->index);
+    }
 }
 
 /* close() waits a bounded time for its releases; and every request has been answered by then. */
 void sim_check_closed(const struct sim_client *client) {
     struct sim_world *world = client->world;
-    for (unsigned i = 0; i < world->call_count; i++)
-        if (world->calls[i].client == client && !world->calls[i].done)
+    for (unsigned i = 0; i < world->call_count; i++) {
+        if (world->calls[i].client == client && !world->calls[i].done) {
             sim_violation(world, "once", "client %u was closed before a request of it completed", client->index);
+        }
+    }
     int64_t took =
         client->step_ns - client->closed_ns - (sim_client_paused(client, client->step_ns) - client->closed_paused_ns);
     int64_t allowed = 2 * world->profile.node_timeout_ms * SIM_MS;
-    if (took > allowed + allowed / 50 + SLACK_NS)
+    if (took > allowed + allowed / 50 + SLACK_NS) {
         sim_violation(world, "deadline", "close of client %u took %.3f ms", client->index, (double)took / 1e6);
+    }
 }
 
 void sim_check_end(struct sim_world *world) {
     for (unsigned i = 0; i < world->call_count; i++) {
         const struct sim_call *call = &world->calls[i];
-        if (!call->done)
+        if (!call->done) {
             sim_violation(world, "once", "a request of client %u never completed", call->client->index);
+        }
     }
-    for (unsigned i = 0; i < world->profile.clients; i++)
-        if (world->clients[i].manager != NULL)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        if (world->clients[i].manager != NULL) {
             sim_violation(world, "close", "client %u never came to its end", i);
-    if (world->probed < world->profile.resources)
+        }
+    }
+    if (world->probed < world->profile.resources) {
         sim_violation(world, "progress", "only %u of %u resources could be acquired after all faults healed",
                       world->probed, world->profile.resources);
+    }
 }

@@ -8,8 +8,9 @@
 static void maybe_leap(struct sim_client *client, const char *where) {
     struct sim_world *world = client->world;
     if (!client->stepping || client->probing || world->phase != SIM_ACTIVE ||
-        !sim_random_permille(&world->random, world->profile.leap_permille))
+        !sim_random_permille(&world->random, world->profile.leap_permille)) {
         return;
+    }
     int64_t longest = sim_random_percent(&world->random, 50) ? 5 : world->profile.ttl_max_ms;
     int64_t leap = sim_random_between(&world->random, 1, longest * SIM_MS);
     client->step_ns += leap;
@@ -30,8 +31,9 @@ static int env_random(void *ctx, void *buffer, size_t size) {
     unsigned char *bytes = buffer;
     const struct sim_world *world = client->world;
     if (size > 0 && world->phase == SIM_ACTIVE &&
-        sim_random_permille(&client->world->random, world->profile.no_random_permille))
+        sim_random_permille(&client->world->random, world->profile.no_random_permille)) {
         return REDLOCK_ERR_RANDOM;
+    }
     for (size_t i = 0; i < size; i++) {
         if (i % 16 == 0) {
             bytes[i] = (unsigned char)(0xc0 | client->index);
@@ -49,16 +51,20 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     client->wake_serial++;
-    if (when_ns == INT64_MAX)
+    if (when_ns == INT64_MAX) {
         return;
+    }
     int64_t now = sim_clock_local(&client->clock, client->step_ns);
     int64_t at = client->step_ns;
-    if (when_ns > now + 4000000 * SIM_MS)
+    if (when_ns > now + 4000000 * SIM_MS) {
         return; /* beyond any schedule */
-    if (when_ns > now)
+    }
+    if (when_ns > now) {
         at = sim_clock_true(&client->clock, when_ns);
-    if (sim_random_percent(&world->random, 30))
+    }
+    if (sim_random_percent(&world->random, 30)) {
         at += sim_random_between(&world->random, 0, 2 * SIM_MS);
+    }
     sim_push(world, at,
              (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
 }
@@ -83,11 +89,13 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)message->operation, message->owner, message->round))
+            !sim_link_send(client, i, bytes, (uint8_t)message->operation, message->owner, message->round)) {
             continue;
+        }
         taken |= REDLOCK_NODE(i);
-        if (at_once)
+        if (at_once) {
             sim_link_flush(client, i, client->step_ns);
+        }
     }
     SIM_TRACE(world, "client %u: %s%s '%.*s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               operation_name(message->operation), message->by_source ? " (by source)" : "", (int)message->key_size,
@@ -113,22 +121,27 @@ void sim_client_enter(struct sim_client *client) {
 void sim_client_leave(struct sim_client *client) {
     struct sim_world *world = client->world;
     maybe_leap(client, "before it writes");
-    for (unsigned i = 0; i < world->profile.nodes; i++)
-        if (client->links[i].flush_asked && client->manager != NULL)
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        if (client->links[i].flush_asked && client->manager != NULL) {
             sim_link_flush(client, i, client->step_ns);
+        }
+    }
     client->stepping = false;
-    if (client->step_ns > client->busy_until_ns)
+    if (client->step_ns > client->busy_until_ns) {
         client->busy_until_ns = client->step_ns;
+    }
     client->ahead_until_ns = client->step_ns;
-    if (client->step_ns > world->now_ns)
+    if (client->step_ns > world->now_ns) {
         sim_push(world, client->step_ns, (struct sim_event){.kind = SIM_CHECK, .client = (uint8_t)client->index});
+    }
 }
 
 void sim_client_pause(struct sim_client *client, int64_t for_ns) {
     struct sim_world *world = client->world;
     int64_t from = client->stepping ? client->step_ns : world->now_ns;
-    if (client->busy_until_ns > from)
+    if (client->busy_until_ns > from) {
         from = client->busy_until_ns;
+    }
     client->busy_until_ns = from + for_ns;
     client->paused_ns += for_ns;
     SIM_TRACE(world, "client %u: does not run for %.3f ms", client->index, (double)for_ns / 1e6);
@@ -140,8 +153,9 @@ int64_t sim_client_paused(const struct sim_client *client, int64_t at) {
 
 void sim_client_wake(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager == NULL || event->entry != client->wake_serial)
+    if (client->manager == NULL || event->entry != client->wake_serial) {
         return;
+    }
     sim_client_enter(client);
     redlock_manager_wake(client->manager);
     sim_client_leave(client);
@@ -190,14 +204,16 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                             .node_timeout_ms = world->profile.node_timeout_ms,
                                             .log_level = REDLOCK_LOG_ERROR};
     client->manager = redlock_manager_new(&env, &config);
-    for (unsigned i = 0; i < world->profile.nodes; i++)
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
         sim_link_open(world, index, i);
+    }
     return client->manager != NULL;
 }
 
 void sim_client_close(struct sim_client *client) {
-    if (client->manager != NULL)
+    if (client->manager != NULL) {
         redlock_manager_delete(client->manager);
+    }
     client->manager = NULL;
     redlock_text_drop(client->text);
     client->text = NULL;

@@ -17,10 +17,12 @@ static inline int64_t sim_clock_local(const struct sim_clock *clock, int64_t tru
 /* The first true time at which the clock shows local_ns or more. */
 static inline int64_t sim_clock_true(const struct sim_clock *clock, int64_t local_ns) {
     int64_t true_ns = (int64_t)((double)(local_ns - clock->offset_ns) / (1.0 + (double)clock->ppm / 1e6));
-    while (sim_clock_local(clock, true_ns) < local_ns)
+    while (sim_clock_local(clock, true_ns) < local_ns) {
         true_ns += 1 + (local_ns - sim_clock_local(clock, true_ns)) / 2;
-    while (true_ns > 0 && sim_clock_local(clock, true_ns - 1) >= local_ns)
+    }
+    while (true_ns > 0 && sim_clock_local(clock, true_ns - 1) >= local_ns) {
         true_ns--;
+    }
     return true_ns;
 }
 

@@ -7,29 +7,36 @@
 static long number(const char **at, const char *end) {
     long value = 0;
     const char *p = *at;
-    if (p == end || *p < '0' || *p > '9')
+    if (p == end || *p < '0' || *p > '9') {
         return -1;
-    for (; p < end && *p >= '0' && *p <= '9' && value < 1000000; p++)
+    }
+    for (; p < end && *p >= '0' && *p <= '9' && value < 1000000; p++) {
         value = value * 10 + (*p - '0');
-    if (end - p < 2 || p[0] != '\r' || p[1] != '\n')
+    }
+    if (end - p < 2 || p[0] != '\r' || p[1] != '\n') {
         return -1;
+    }
     *at = p + 2;
     return value;
 }
 
 size_t sim_command_parse(const char *bytes, size_t size, struct sim_argument arguments[SIM_ARGUMENTS_MAX]) {
     const char *at = bytes, *end = bytes + size;
-    if (at == end || *at++ != '*')
+    if (at == end || *at++ != '*') {
         return 0;
+    }
     long count = number(&at, end);
-    if (count < 1 || count > SIM_ARGUMENTS_MAX)
+    if (count < 1 || count > SIM_ARGUMENTS_MAX) {
         return 0;
+    }
     for (long i = 0; i < count; i++) {
-        if (at == end || *at++ != '$')
+        if (at == end || *at++ != '$') {
             return 0;
+        }
         long length = number(&at, end);
-        if (length < 0 || end - at < length + 2 || at[length] != '\r' || at[length + 1] != '\n')
+        if (length < 0 || end - at < length + 2 || at[length] != '\r' || at[length + 1] != '\n') {
             return 0;
+        }
         arguments[i].bytes = at;
         arguments[i].size = (size_t)length;
         at += length + 2;

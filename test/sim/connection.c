@@ -37,15 +37,18 @@ void sim_link_break(struct sim_world *world, unsigned client, unsigned node) {
 static void reconnect_later(struct sim_world *world, unsigned client, unsigned node) {
     struct sim_link *link = &world->clients[client].links[node];
     int64_t backoff_ms = 10;
-    for (unsigned i = 0; i < link->failures && backoff_ms < 2000; i++)
+    for (unsigned i = 0; i < link->failures && backoff_ms < 2000; i++) {
         backoff_ms *= 2;
-    if (backoff_ms > 2000)
+    }
+    if (backoff_ms > 2000) {
         backoff_ms = 2000;
+    }
     sim_push(
         world, world->now_ns + sim_random_between(&world->random, backoff_ms / 2, backoff_ms) * SIM_MS,
         (struct sim_event){.kind = SIM_RECONNECT, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
-    if (link->failures < 20)
+    if (link->failures < 20) {
         link->failures++;
+    }
 }
 
 /* What was not written is FAILED, what was is UNKNOWN (R4). */
@@ -55,8 +58,9 @@ static void end_entries(struct sim_client *client, unsigned node) {
     link->head = link->unwritten = link->tail;
     for (uint32_t i = head; i != tail; i++) {
         struct sim_entry entry = link->entries[i % SIM_INFLIGHT_MAX];
-        if (entry.answered || entry.owner == NULL || client->manager == NULL)
+        if (entry.answered || entry.owner == NULL || client->manager == NULL) {
             continue;
+        }
         struct redlock_answer answer = {.vote = entry.written ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED,
                                         .text = client->text};
         redlock_manager_answer(client->manager, entry.owner, entry.round, node, &answer);
@@ -80,8 +84,9 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
     link->blocked_ns = 0;
     sim_client_enter(client);
     end_entries(client, node);
-    if (client->manager != NULL)
+    if (client->manager != NULL) {
         redlock_manager_node_settled(client->manager, node, false);
+    }
     sim_client_leave(client);
     reconnect_later(world, client->index, node);
 }
@@ -90,8 +95,9 @@ void sim_link_broken(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     bool stall_limit = event->entry == 1;
-    if (client->manager == NULL || event->gen != link->gen || (stall_limit && link->state != SIM_LINK_STALLED))
+    if (client->manager == NULL || event->gen != link->gen || (stall_limit && link->state != SIM_LINK_STALLED)) {
         return;
+    }
     SIM_TRACE(world, "client %u: connection to node %u is lost%s", event->client, event->node,
               stall_limit ? " (stalled too long)" : "");
     end_connection(world, client, event->node);
@@ -101,10 +107,12 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     const struct sim_node *node = &world->nodes[event->node];
-    if (client->manager == NULL || event->gen != link->gen)
+    if (client->manager == NULL || event->gen != link->gen) {
         return;
-    if (link->settled)
+    }
+    if (link->settled) {
         link->gen++; /* requests that wait for the first connection keep their number */
+    }
     bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
     if (!node->down && !cut && node->hung_until_ns <= world->now_ns + CONNECT_TIMEOUT_NS) {
         sim_push(
@@ -112,30 +120,35 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
             (struct sim_event){.kind = SIM_HANDSHAKE, .client = event->client, .node = event->node, .gen = link->gen});
         return;
     }
-    if (link->settled)
+    if (link->settled) {
         reconnect_later(world, event->client, event->node);
-    else
+    } else {
         end_connection(world, client, event->node);
+    }
 }
 
 void sim_link_handshake(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     struct sim_node *node = &world->nodes[event->node];
-    if (client->manager == NULL || event->gen != link->gen)
+    if (client->manager == NULL || event->gen != link->gen) {
         return;
+    }
     if (node->down || event->gen < node->killed_gen[event->client] || node->fake.mode == FAKE_READONLY) {
-        if (link->settled)
+        if (link->settled) {
             reconnect_later(world, event->client, event->node);
-        else
+        } else {
             sim_link_break(world, event->client, event->node);
+        }
         return;
     }
     /* The old connection is killed first: what is still on its way on it is never read (R9). */
-    if (world->profile.may_kill && node->killed_gen[event->client] < event->gen)
+    if (world->profile.may_kill && node->killed_gen[event->client] < event->gen) {
         node->killed_gen[event->client] = event->gen;
-    if (node->fake.mode != FAKE_LOADING)
+    }
+    if (node->fake.mode != FAKE_LOADING) {
         fake_node_load_scripts(&node->fake);
+    }
     sim_push(world, world->now_ns + sim_delay_ns(world),
              (struct sim_event){.kind = SIM_READY, .client = event->client, .node = event->node, .gen = event->gen});
 }
@@ -143,8 +156,9 @@ void sim_link_handshake(struct sim_world *world, const struct sim_event *event) 
 void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen)
+    if (client->manager == NULL || event->gen != link->gen) {
         return;
+    }
     link->state = SIM_LINK_READY;
     link->timeouts = link->failures = 0;
     link->settled = true;

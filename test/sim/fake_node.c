@@ -62,18 +62,21 @@ static const char *write_refusal(const struct fake_node *node, bool grows) {
 
 static bool refused(const struct fake_node *node, bool grows, struct fake_reply *reply) {
     const char *refusal = write_refusal(node, grows);
-    if (refusal != NULL)
+    if (refusal != NULL) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, refusal);
+    }
     return refusal != NULL;
 }
 
 struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size) {
     for (unsigned i = 0; i < node->key_count; i++) {
         struct fake_key *key = &node->keys[i];
-        if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0)
+        if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0) {
             continue;
-        if (key->expires_ms == FAKE_NO_TTL || node->now_ms <= key->expires_ms)
+        }
+        if (key->expires_ms == FAKE_NO_TTL || node->now_ms <= key->expires_ms) {
             return key;
+        }
         key->used = false;
         return NULL;
     }
@@ -86,13 +89,17 @@ static struct fake_key *find(struct fake_node *node, const struct sim_argument *
 
 static struct fake_key *add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value) {
     struct fake_key *key = find(node, name);
-    for (unsigned i = 0; key == NULL && i < FAKE_KEYS_MAX; i++)
-        if (!node->keys[i].used)
+    for (unsigned i = 0; key == NULL && i < FAKE_KEYS_MAX; i++) {
+        if (!node->keys[i].used) {
             key = &node->keys[i];
-    if (key == NULL || name->size > FAKE_NAME_MAX || value->size > FAKE_VALUE_MAX)
+        }
+    }
+    if (key == NULL || name->size > FAKE_NAME_MAX || value->size > FAKE_VALUE_MAX) {
         return NULL;
-    if (key >= node->keys + node->key_count)
+    }
+    if (key >= node->keys + node->key_count) {
         node->key_count = (unsigned)(key - node->keys) + 1;
+    }
     key->used = true;
     key->list = false;
     key->name_size = (uint8_t)name->size;
@@ -107,15 +114,18 @@ static struct fake_key *add(struct fake_node *node, const struct sim_argument *n
 static bool integer(const struct sim_argument *argument, int64_t *value) {
     bool negative = argument->size > 0 && argument->bytes[0] == '-';
     *value = 0;
-    if (argument->size == (negative ? 1U : 0U) || argument->size > 18)
+    if (argument->size == (negative ? 1U : 0U) || argument->size > 18) {
         return false;
+    }
     for (size_t i = negative ? 1 : 0; i < argument->size; i++) {
-        if (argument->bytes[i] < '0' || argument->bytes[i] > '9')
+        if (argument->bytes[i] < '0' || argument->bytes[i] > '9') {
             return false;
+        }
         *value = *value * 10 + (argument->bytes[i] - '0');
     }
-    if (negative)
+    if (negative) {
         *value = -*value;
+    }
     return true;
 }
 
@@ -124,8 +134,9 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
     bool only_new = false;
     int64_t ttl_ms = 0;
     bool has_ttl = false;
-    if (refused(node, true, reply))
+    if (refused(node, true, reply)) {
         return; /* before its arguments are looked at */
+    }
     for (size_t i = 3; i < count; i++) {
         if (is(&a[i], "NX")) {
             only_new = true;
@@ -153,8 +164,9 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node has no room");
         return;
     }
-    if (has_ttl)
+    if (has_ttl) {
         key->expires_ms = node->now_ms + ttl_ms;
+    }
     reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
 }
 
@@ -165,22 +177,25 @@ static void delete_key(struct fake_node *node, struct fake_key *key) {
 
 static void expire(struct fake_node *node, struct fake_key *key, int64_t ttl_ms) {
     node->wrote = true;
-    if (ttl_ms <= 0)
+    if (ttl_ms <= 0) {
         key->used = false;
-    else
+    } else {
         key->expires_ms = node->now_ms + ttl_ms;
+    }
 }
 
 static int64_t ttl(const struct fake_node *node, const struct fake_key *key) {
-    if (key == NULL)
+    if (key == NULL) {
         return -2;
+    }
     return key->expires_ms == FAKE_NO_TTL ? -1 : key->expires_ms - node->now_ms;
 }
 
 static void run_inspect(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply) {
     const struct fake_key *key = find(node, name);
-    if (key != NULL)
+    if (key != NULL) {
         reply_value(reply, key);
+    }
     reply->type = REDLOCK_REPLY_ARRAY;
     reply->integer = ttl(node, key);
 }
@@ -199,10 +214,11 @@ static void run_compared(struct fake_node *node, bool extend, bool may_shorten, 
     } else if (extend && !may_shorten && ttl(node, key) >= ttl_ms) {
         reply_integer(reply, 1); /* it lives so long: nothing is written, and nothing refused */
     } else if (!refused(node, false, reply)) {
-        if (extend)
+        if (extend) {
             expire(node, key, ttl_ms);
-        else
+        } else {
             delete_key(node, key);
+        }
         reply_integer(reply, 1);
     }
 }
@@ -230,11 +246,13 @@ static void run_script(struct fake_node *node, unsigned id, const struct sim_arg
         break;
     default: { /* the planted release, which does not compare */
         struct fake_key *key = find(node, &a[0]);
-        if (refused(node, false, reply))
+        if (refused(node, false, reply)) {
             break;
+        }
         reply_integer(reply, key != NULL);
-        if (key != NULL)
+        if (key != NULL) {
             delete_key(node, key);
+        }
     }
     }
 }
@@ -249,10 +267,12 @@ static void command_eval(struct fake_node *node, const struct sim_argument *a, s
     for (unsigned id = 0; id < SCRIPTS; id++) {
         const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
         if (by_sha ? !is(&a[1], script->sha1)
-                   : a[1].size != script->source_size || memcmp(a[1].bytes, script->source, a[1].size) != 0)
+                   : a[1].size != script->source_size || memcmp(a[1].bytes, script->source, a[1].size) != 0) {
             continue;
-        if (by_sha && (node->scripts & 1U << id) == 0)
+        }
+        if (by_sha && (node->scripts & 1U << id) == 0) {
             break;
+        }
         node->scripts |= 1U << id;
         run_script(node, id, a + 3, count - 3, reply);
         return;
@@ -270,8 +290,9 @@ static void command_script(struct fake_node *node, const struct sim_argument *a,
     }
     for (unsigned id = 0; count == 3 && is(&a[1], "LOAD") && id < SCRIPTS; id++) {
         const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
-        if (a[2].size != script->source_size || memcmp(a[2].bytes, script->source, a[2].size) != 0)
+        if (a[2].size != script->source_size || memcmp(a[2].bytes, script->source, a[2].size) != 0) {
             continue;
+        }
         node->scripts |= 1U << id;
         reply_bytes(reply, REDLOCK_REPLY_STRING, script->sha1);
         return;
@@ -281,8 +302,9 @@ static void command_script(struct fake_node *node, const struct sim_argument *a,
 
 static void command_push(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     struct fake_key *key = find(node, &a[1]);
-    if (refused(node, true, reply))
+    if (refused(node, true, reply)) {
         return;
+    }
     if (key != NULL && !key->list) {
         reply_wrong_type(reply);
         return;
@@ -300,28 +322,33 @@ static bool key_command(struct fake_node *node, const struct sim_argument *a, si
     struct fake_key *key;
     if (count == 2 && is(&a[0], "GET")) {
         key = find(node, &a[1]);
-        if (key == NULL)
+        if (key == NULL) {
             reply->type = REDLOCK_REPLY_NIL;
-        else if (key->list)
+        } else if (key->list) {
             reply_wrong_type(reply);
-        else
+        } else {
             reply_value(reply, key);
+        }
     } else if (count == 2 && is(&a[0], "PTTL")) {
         reply_integer(reply, ttl(node, find(node, &a[1])));
     } else if (count == 2 && is(&a[0], "DEL")) {
-        if (refused(node, false, reply))
+        if (refused(node, false, reply)) {
             return true;
+        }
         key = find(node, &a[1]);
         reply_integer(reply, key != NULL);
-        if (key != NULL)
+        if (key != NULL) {
             delete_key(node, key);
+        }
     } else if (count == 3 && is(&a[0], "PEXPIRE") && integer(&a[2], &number)) {
-        if (refused(node, false, reply))
+        if (refused(node, false, reply)) {
             return true;
+        }
         key = find(node, &a[1]);
         reply_integer(reply, key != NULL);
-        if (key != NULL)
+        if (key != NULL) {
             expire(node, key, number);
+        }
     } else {
         return false;
     }
@@ -336,29 +363,30 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
     reply->bytes = NULL;
     reply->size = 0;
     node->wrote = false;
-    if (count == 0)
+    if (count == 0) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR Protocol error");
-    else if (node->mode == FAKE_LOADING)
+    } else if (node->mode == FAKE_LOADING) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "LOADING Redis is loading the dataset in memory");
-    else if (is(&a[0], "SET") && count >= 3)
+    } else if (is(&a[0], "SET") && count >= 3) {
         command_set(node, a, count, reply);
-    else if (is(&a[0], "EVALSHA") || is(&a[0], "EVAL"))
+    } else if (is(&a[0], "EVALSHA") || is(&a[0], "EVAL")) {
         command_eval(node, a, count, reply);
-    else if (is(&a[0], "SCRIPT"))
+    } else if (is(&a[0], "SCRIPT")) {
         command_script(node, a, count, reply);
-    else if (is(&a[0], "PING") && count == 1 && node->mode != FAKE_MISCONF)
+    } else if (is(&a[0], "PING") && count == 1 && node->mode != FAKE_MISCONF) {
         reply_bytes(reply, REDLOCK_REPLY_STATUS, "PONG");
-    else if (is(&a[0], "PING") && count == 1)
+    } else if (is(&a[0], "PING") && count == 1) {
         (void)refused(node, false, reply);
-    else if (is(&a[0], "RPUSH") && count == 3)
+    } else if (is(&a[0], "RPUSH") && count == 3) {
         command_push(node, a, reply);
-    else if (is(&a[0], "FLUSHALL") && !refused(node, false, reply)) {
+    } else if (is(&a[0], "FLUSHALL") && !refused(node, false, reply)) {
         node->key_count = 0;
         memset(node->keys, 0, sizeof node->keys);
         node->wrote = true;
         reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
-    } else if (reply->type == REDLOCK_REPLY_NONE && !key_command(node, a, count, reply))
+    } else if (reply->type == REDLOCK_REPLY_NONE && !key_command(node, a, count, reply)) {
         reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR unknown command");
+    }
 }
 
 void fake_node_load_scripts(struct fake_node *node) {

@@ -20,25 +20,31 @@ static int64_t later(int64_t a, int64_t b) {
 
 static void crash(struct sim_world *world, unsigned index, bool forget) {
     struct sim_node *node = &world->nodes[index];
-    if (node->down)
+    if (node->down) {
         return;
+    }
     node->down = true;
     int64_t until = world->now_ns + draw_duration(world);
     bool control = world->control == SIM_CONTROL_MEMORYLESS;
-    if (forget && control)
+    if (forget && control) {
         until = world->now_ns + SIM_MS;
+    }
     /* R18 and docs/safety.md: a node that forgot may come back when all it had granted would have ended. Until then
      * what it had counts as there, for nobody else can be granted it. */
-    for (unsigned i = 0; i < node->fake.key_count && forget && !control; i++)
-        if (node->fake.keys[i].used)
+    for (unsigned i = 0; i < node->fake.key_count && forget && !control; i++) {
+        if (node->fake.keys[i].used) {
             until = later(until, node->fake.keys[i].gone_ns);
-    if (forget && control)
+        }
+    }
+    if (forget && control) {
         node->fake.key_count = 0;
+    }
     bool silent = sim_random_percent(&world->random, 30); /* no RST: the host is gone, not the process */
     for (unsigned i = 0; i < world->profile.clients; i++) {
         node->killed_gen[i] = world->clients[i].links[index].gen + 1;
-        if (!silent)
+        if (!silent) {
             sim_link_break_at(world, i, index, world->now_ns + sim_delay_ns(world));
+        }
     }
     SIM_TRACE(world, "node %u crashes %s memory%s for %.3f ms", index, forget ? "without" : "with",
               silent ? ", silently," : "", (double)(until - world->now_ns) / 1e6);
@@ -79,10 +85,12 @@ static void change_mode(struct sim_world *world, unsigned index) {
 /* ways: 1 towards the node, 2 towards the client, 3 both */
 static void cut(struct sim_world *world, unsigned client, unsigned node, unsigned ways, int64_t for_ns) {
     struct sim_link *link = &world->clients[client].links[node];
-    if (ways & 1)
+    if (ways & 1) {
         link->up_cut_ns = later(link->up_cut_ns, world->now_ns + for_ns);
-    if (ways & 2)
+    }
+    if (ways & 2) {
         link->down_cut_ns = later(link->down_cut_ns, world->now_ns + for_ns);
+    }
     SIM_TRACE(world, "nothing passes %s client %u and node %u for %.3f ms",
               ways == 1   ? "from"
               : ways == 2 ? "back between"
@@ -118,8 +126,9 @@ static void pause_client(struct sim_world *world, unsigned index) {
     struct sim_client *client = &world->clients[index];
     int64_t for_ns = draw_duration(world);
     const struct sim_lease *lease = client->slots[sim_random_below(&world->random, world->profile.slots)].lease;
-    if (lease != NULL && client->ahead_until_ns <= world->now_ns && sim_random_percent(&world->random, 60))
+    if (lease != NULL && client->ahead_until_ns <= world->now_ns && sim_random_percent(&world->random, 60)) {
         for_ns = sim_lease_validity_ms(world, lease) * SIM_MS + sim_random_between(&world->random, 0, 8 * SIM_MS);
+    }
     sim_client_pause(client, for_ns);
 }
 
@@ -144,8 +153,9 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         cut(world, client, node, 1 + sim_random_below(&world->random, 3), for_ns);
         break;
     case SIM_FAULT_ISOLATE:
-        for (unsigned i = 0; i < world->profile.nodes; i++)
+        for (unsigned i = 0; i < world->profile.nodes; i++) {
             cut(world, client, i, 3, for_ns);
+        }
         break;
     case SIM_FAULT_PAUSE:
         pause_client(world, client);
@@ -172,11 +182,13 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
 }
 
 void sim_fault_event(struct sim_world *world) {
-    if (world->phase != SIM_ACTIVE)
+    if (world->phase != SIM_ACTIVE) {
         return;
+    }
     unsigned pick = sim_random_below(&world->random, SIM_FAULTS);
-    while ((world->profile.faults & 1u << pick) == 0)
+    while ((world->profile.faults & 1u << pick) == 0) {
         pick = (pick + 1) % SIM_FAULTS;
+    }
     happen(world, (enum sim_fault)pick);
     sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 2 * world->profile.fault_gap_ns),
              (struct sim_event){.kind = SIM_FAULT});
@@ -188,15 +200,17 @@ int64_t sim_faults_heal(struct sim_world *world) {
         struct sim_node *node = &world->nodes[i];
         node->fake.mode = FAKE_NORMAL;
         healed = later(healed, later(node->hung_until_ns, node->strange_until_ns));
-        if (node->down)
+        if (node->down) {
             healed = later(healed, node->down_until_ns);
+        }
         for (unsigned k = 0; k < world->profile.clients; k++) {
             const struct sim_link *link = &world->clients[k].links[i];
             healed = later(healed, later(later(link->up_cut_ns, link->down_cut_ns), later(link->up_ns, link->down_ns)));
             healed = later(healed, later(link->blocked_ns, node->late_ns[k]));
         }
     }
-    for (unsigned k = 0; k < world->profile.clients; k++)
+    for (unsigned k = 0; k < world->profile.clients; k++) {
         healed = later(healed, world->clients[k].busy_until_ns);
+    }
     return healed;
 }

@@ -12,8 +12,9 @@ static int64_t finish_users(struct sim_world *world) {
     int64_t next_ns = SIM_NEVER;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->manager == NULL || client->closing)
+        if (client->manager == NULL || client->closing) {
             continue;
+        }
         if (client->busy_until_ns > world->now_ns) {
             next_ns = client->busy_until_ns < next_ns ? client->busy_until_ns : next_ns;
             continue;
@@ -45,17 +46,21 @@ void sim_heal_event(struct sim_world *world) {
 }
 
 void sim_forget_token(struct sim_world *world, const char *token) {
-    if (world->forgotten_count < SIM_FORGOTTEN_MAX)
+    if (world->forgotten_count < SIM_FORGOTTEN_MAX) {
         memcpy(world->forgotten[world->forgotten_count++], token, SIM_TOKEN_SIZE);
+    }
 }
 
 static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
     unsigned client = (unsigned)(key->value[1] - '0');
-    if (world->clients[client].closing)
+    if (world->clients[client].closing) {
         return true; /* close() gives releases one node timeout; a crash none */
-    for (unsigned i = 0; i < world->forgotten_count; i++)
-        if (memcmp(world->forgotten[i], key->value, SIM_TOKEN_SIZE) == 0)
+    }
+    for (unsigned i = 0; i < world->forgotten_count; i++) {
+        if (memcmp(world->forgotten[i], key->value, SIM_TOKEN_SIZE) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -67,30 +72,37 @@ void sim_leftover_event(struct sim_world *world) {
         const struct fake_node *node = &world->nodes[i].fake;
         for (unsigned k = 0; k < node->key_count; k++) {
             const struct fake_key *key = &node->keys[k];
-            if (!key->used || key->gone_ns <= world->now_ns)
+            if (!key->used || key->gone_ns <= world->now_ns) {
                 continue;
-            if (key->gone_ns > free_ns)
+            }
+            if (key->gone_ns > free_ns) {
                 free_ns = key->gone_ns;
+            }
             /* What a node applied late outlives the time that its release is tried for: docs/safety.md. */
             bool given_up = key->given_up_ns <= world->now_ns;
-            if (checked && !given_up && !may_stay(world, key))
+            if (checked && !given_up && !may_stay(world, key)) {
                 sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i, key->name_size,
                               key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
+            }
         }
     }
-    for (unsigned i = 0; i < world->profile.clients; i++)
-        if (world->clients[i].manager != NULL && !world->clients[i].closing)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        if (world->clients[i].manager != NULL && !world->clients[i].closing) {
             sim_check_idle(&world->clients[i]);
+        }
+    }
     world->phase = SIM_PROBING;
     sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
 }
 
 void sim_probe_event(struct sim_world *world) {
     unsigned first = 0;
-    while (first < world->profile.clients && (world->clients[first].manager == NULL || world->clients[first].closing))
+    while (first < world->profile.clients && (world->clients[first].manager == NULL || world->clients[first].closing)) {
         first++;
-    if (first == world->profile.clients)
+    }
+    if (first == world->profile.clients) {
         return;
+    }
     if (world->probed < world->profile.resources) {
         struct sim_client *client = &world->clients[first];
         sim_client_enter(client);
@@ -101,8 +113,9 @@ void sim_probe_event(struct sim_world *world) {
     world->phase = SIM_CLOSING;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->manager == NULL || client->closing)
+        if (client->manager == NULL || client->closing) {
             continue;
+        }
         sim_client_enter(client);
         sim_user_close(client);
         sim_client_leave(client);

@@ -23,8 +23,9 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
     struct sim_world *world = client->world;
     struct sim_link *link = &client->links[node];
     if (link->state == SIM_LINK_DOWN || link->state == SIM_LINK_STALLED ||
-        link->tail - link->head >= SIM_INFLIGHT_MAX - 1)
+        link->tail - link->head >= SIM_INFLIGHT_MAX - 1) {
         return false;
+    }
     uint32_t number = link->tail;
     struct sim_entry *entry = append(link);
     entry->owner = owner;
@@ -46,19 +47,23 @@ void sim_link_flush(struct sim_client *client, unsigned node, int64_t at) {
     struct sim_link *link = &client->links[node];
     struct sim_world *world = client->world;
     link->flush_asked = false;
-    if ((link->state != SIM_LINK_READY && link->state != SIM_LINK_STALLED) || link->blocked_ns > at)
+    if ((link->state != SIM_LINK_READY && link->state != SIM_LINK_STALLED) || link->blocked_ns > at) {
         return;
-    if (link->unwritten == link->tail)
+    }
+    if (link->unwritten == link->tail) {
         return;
+    }
     /* One write: all of it arrives together. */
     int64_t arrival = at + sim_delay_ns(world);
-    if (arrival < link->up_ns)
+    if (arrival < link->up_ns) {
         arrival = link->up_ns;
+    }
     link->up_ns = arrival;
     for (; link->unwritten != link->tail; link->unwritten++) {
         struct sim_entry *entry = entry_at(link, link->unwritten);
-        if (entry->bytes == NULL)
+        if (entry->bytes == NULL) {
             continue; /* withdrawn */
+        }
         entry->written = true;
         sim_push(world, arrival,
                  (struct sim_event){.kind = SIM_ARRIVE,
@@ -72,18 +77,21 @@ void sim_link_flush(struct sim_client *client, unsigned node, int64_t at) {
 
 void sim_link_unblock(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager != NULL)
+    if (client->manager != NULL) {
         sim_link_flush(client, event->node, world->now_ns);
+    }
 }
 
 static void note_expiry(struct sim_node *node, const struct sim_bytes *bytes) {
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         struct fake_key *key = &node->fake.keys[i];
-        if (!key->used)
+        if (!key->used) {
             continue;
+        }
         int64_t gone_ns = sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
-        if (gone_ns != key->gone_ns)
+        if (gone_ns != key->gone_ns) {
             key->given_up_ns = bytes->sent_ns + bytes->ttl_ms * SIM_MS * 98 / 100;
+        }
         key->gone_ns = gone_ns;
     }
 }
@@ -94,11 +102,13 @@ static bool lost_on_the_way(struct sim_world *world, const struct sim_event *eve
     uint32_t *killed = &node->killed_gen[event->client];
     const struct sim_client *client = &world->clients[event->client];
     bool dying = event->gen != client->links[event->node].gen || client->manager == NULL;
-    if (node->down)
+    if (node->down) {
         return true;
+    }
     if (event->gen < *killed) {
-        if (!dying) /* RST: the node does not know this connection */
+        if (!dying) { /* RST: the node does not know this connection */
             sim_link_break_at(world, event->client, event->node, world->now_ns + sim_delay_ns(world));
+        }
         return true;
     }
     if (dying && sim_random_percent(&world->random, 30)) {
@@ -130,13 +140,15 @@ static void trace_request(struct sim_world *world, const struct sim_event *event
     for (uint32_t i = 0; i < bytes->size && at < sizeof words - 1; i++) {
         char c = bytes->bytes[i];
         if (c == '\n' && i + 1 < bytes->size && (bytes->bytes[i + 1] == '$' || bytes->bytes[i + 1] == '*')) {
-            while (i + 1 < bytes->size && bytes->bytes[i + 1] != '\n')
+            while (i + 1 < bytes->size && bytes->bytes[i + 1] != '\n') {
                 i++;
+            }
             i++;
             c = ' ';
         }
-        if (c >= ' ' && !(c == ' ' && at == 0))
+        if (c >= ' ' && !(c == ' ' && at == 0)) {
             words[at++] = c;
+        }
     }
     words[at] = '\0';
     const char *from = strncmp(words, "*", 1) == 0 ? strchr(words, ' ') : words;
@@ -148,21 +160,26 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     struct sim_node *node = &world->nodes[event->node];
-    if (lost_on_the_way(world, event))
+    if (lost_on_the_way(world, event)) {
         return;
+    }
     const struct sim_bytes *bytes = event->data;
     struct fake_reply *reply = sim_arena(world, sizeof *reply);
     node->fake.now_ms = sim_clock_local(&node->clock, world->now_ns) / SIM_MS;
     fake_node_command(&node->fake, bytes->bytes, bytes->size, reply);
-    if (node->fake.wrote)
+    if (node->fake.wrote) {
         note_expiry(node, bytes);
-    if (node->strange_until_ns > world->now_ns)
+    }
+    if (node->strange_until_ns > world->now_ns) {
         *reply = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
+    }
     bool dying = event->gen != link->gen || client->manager == NULL;
-    if (world->tracing)
+    if (world->tracing) {
         trace_request(world, event, bytes, reply, dying);
-    if (dying)
+    }
+    if (dying) {
         return;
+    }
     int64_t arrival = world->now_ns + sim_delay_ns(world);
     link->down_ns = arrival > link->down_ns ? arrival : link->down_ns;
     sim_push(world, link->down_ns,
@@ -186,8 +203,9 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
 
 static void drop_withdrawn(struct sim_link *link) {
     while (link->head != link->tail && entry_at(link, link->head)->bytes == NULL) {
-        if (link->unwritten == link->head)
+        if (link->unwritten == link->head) {
             link->unwritten++;
+        }
         link->head++;
     }
 }
@@ -195,8 +213,9 @@ static void drop_withdrawn(struct sim_link *link) {
 void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen)
+    if (client->manager == NULL || event->gen != link->gen) {
         return;
+    }
     if (link->down_cut_ns > world->now_ns) {
         sim_put_off(world, *event, link->down_cut_ns);
         return;
@@ -210,16 +229,20 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
         link->state = SIM_LINK_READY;
         SIM_TRACE(world, "client %u: node %u answers again", event->client, event->node);
     }
-    if (entry.answered && !was_stalled)
+    if (entry.answered && !was_stalled) {
         return; /* too late: UNKNOWN was said at its timeout */
+    }
     sim_client_enter(client);
-    if (!entry.answered && entry.owner != NULL)
+    if (!entry.answered && entry.owner != NULL) {
         answer(client, event->node, &entry, event->data);
+    }
     const struct fake_reply *reply = event->data;
-    if (reply->type == REDLOCK_REPLY_OTHER)
+    if (reply->type == REDLOCK_REPLY_OTHER) {
         sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
-    if (was_stalled && client->manager != NULL)
+    }
+    if (was_stalled && client->manager != NULL) {
         redlock_manager_node_settled(client->manager, event->node, true);
+    }
     sim_client_leave(client);
 }
 
@@ -246,11 +269,13 @@ static void stall(struct sim_client *client, unsigned node) {
 void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen || event->entry - link->head >= link->tail - link->head)
+    if (client->manager == NULL || event->gen != link->gen || event->entry - link->head >= link->tail - link->head) {
         return;
+    }
     struct sim_entry *entry = entry_at(link, event->entry);
-    if (entry->answered)
+    if (entry->answered) {
         return;
+    }
     entry->answered = true;
     void *owner = entry->owner;
     uint32_t round = entry->round;
@@ -264,13 +289,15 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
         stalls = ++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY;
     }
     SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, withdrawn ? "FAILED" : "UNKNOWN");
-    if (stalls)
+    if (stalls) {
         stall(client, event->node);
+    }
     struct redlock_answer timeout = {.vote = withdrawn ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN,
                                      .text = client->text};
     sim_client_enter(client);
     redlock_manager_answer(client->manager, owner, round, event->node, &timeout);
-    if (stalls && client->manager != NULL)
+    if (stalls && client->manager != NULL) {
         redlock_manager_node_settled(client->manager, event->node, false);
+    }
     sim_client_leave(client);
 }

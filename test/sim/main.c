@@ -49,8 +49,9 @@ static void usage(FILE *out) {
           "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
           "--checker silences all others.\nBugs:",
           out);
-    for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++)
+    for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++) {
         fprintf(out, " %s", bug_names[i]);
+    }
     fputc('\n', out);
 }
 
@@ -66,12 +67,13 @@ static bool read_bug(const char *name) {
 
 static bool read_control(struct options *options, const char *name) {
     options->control_name = name;
-    if (strcmp(name, "skew") == 0)
+    if (strcmp(name, "skew") == 0) {
         options->control = SIM_CONTROL_SKEW;
-    else if (strcmp(name, "memoryless") == 0)
+    } else if (strcmp(name, "memoryless") == 0) {
         options->control = SIM_CONTROL_MEMORYLESS;
-    else
+    } else {
         return false;
+    }
     return true;
 }
 
@@ -89,40 +91,44 @@ static bool read_valued(struct options *options, const char *name, const char *v
         options->bug_name = value;
         return read_bug(value);
     }
-    if (strcmp(name, "--control") == 0)
+    if (strcmp(name, "--control") == 0) {
         return read_control(options, value);
+    }
     if (strcmp(name, "--checker") == 0) {
         options->checker = value;
         return true;
     }
-    if (!read_number(value, &number))
+    if (!read_number(value, &number)) {
         return false;
-    if (strcmp(name, "--schedules") == 0)
+    }
+    if (strcmp(name, "--schedules") == 0) {
         options->schedules = number;
-    else if (strcmp(name, "--seed") == 0)
+    } else if (strcmp(name, "--seed") == 0) {
         options->seed = number;
-    else if (strcmp(name, "--jobs") == 0 && number >= 1 && number <= 64)
+    } else if (strcmp(name, "--jobs") == 0 && number >= 1 && number <= 64) {
         options->jobs = (unsigned)number;
-    else if (strcmp(name, "--seconds") == 0 && number <= 1000000)
+    } else if (strcmp(name, "--seconds") == 0 && number <= 1000000) {
         options->seconds = (int64_t)number;
-    else
+    } else {
         return false;
+    }
     return true;
 }
 
 static bool read_options(int argc, char **argv, struct options *options) {
     *options = (struct options){.seed = 1, .schedules = 1000, .jobs = 1, .bug_name = "none"};
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--trace") == 0)
+        if (strcmp(argv[i], "--trace") == 0) {
             options->trace = true;
-        else if (strcmp(argv[i], "--hash") == 0)
+        } else if (strcmp(argv[i], "--hash") == 0) {
             options->hash = true;
-        else if (strcmp(argv[i], "--expect-violation") == 0)
+        } else if (strcmp(argv[i], "--expect-violation") == 0) {
             options->expect = true;
-        else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1]))
+        } else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1])) {
             i++;
-        else
+        } else {
             return false;
+        }
     }
     return true;
 }
@@ -157,11 +163,13 @@ static void work(const struct options *options, unsigned job, struct shared *sha
     double end = options->seconds > 0 ? seconds_now() + (double)options->seconds : 0;
     for (uint64_t i = job; end > 0 || i < options->schedules; i += options->jobs) {
         uint64_t seed = options->seed + i;
-        if (seed > shared->failed_seed || (end > 0 && (i & 255) < options->jobs && seconds_now() > end))
+        if (seed > shared->failed_seed || (end > 0 && (i & 255) < options->jobs && seconds_now() > end)) {
             break;
+        }
         bool good = sim_world_run(world, seed);
-        if (!good)
+        if (!good) {
             lower(&shared->failed_seed, seed);
+        }
         shared->events += world->events;
         shared->schedules++;
     }
@@ -187,8 +195,9 @@ static bool run_jobs(const struct options *options, struct shared *shared) {
         }
     }
     int status;
-    while (wait(&status) > 0)
+    while (wait(&status) > 0) {
         good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
     return good;
 }
 
@@ -220,12 +229,15 @@ static int print_hashes(const struct options *options) {
 
 static void print_replay(const struct options *options, uint64_t seed) {
     printf("replay: redlock_sim --seed %llu --trace", (unsigned long long)seed);
-    if (redlock_planted_bug != REDLOCK_BUG_NONE)
+    if (redlock_planted_bug != REDLOCK_BUG_NONE) {
         printf(" --bug %s", options->bug_name);
-    if (options->control != SIM_CONTROL_NONE)
+    }
+    if (options->control != SIM_CONTROL_NONE) {
         printf(" --control %s", options->control_name);
-    if (options->checker != NULL)
+    }
+    if (options->checker != NULL) {
         printf(" --checker %s", options->checker);
+    }
     putchar('\n');
 }
 
@@ -264,9 +276,11 @@ int main(int argc, char **argv) {
         usage(stderr);
         return 64;
     }
-    if (options.hash)
+    if (options.hash) {
         return print_hashes(&options);
-    if (options.trace)
+    }
+    if (options.trace) {
         return replay(&options, options.seed, true);
+    }
     return run_all(&options);
 }

@@ -39,22 +39,26 @@ void sim_profile_draw(struct sim_world *world) {
     /* Things happen on the scale of the ttl or of the node timeout. */
     int64_t scale_ms =
         sim_random_percent(random, 50) ? (profile->ttl_min_ms + profile->ttl_max_ms) / 2 : profile->node_timeout_ms * 2;
-    if (scale_ms < 2)
+    if (scale_ms < 2) {
         scale_ms = 2;
+    }
     unsigned users = profile->clients * profile->slots;
     profile->active_ns = scale_ms * SIM_MS * sim_random_between(random, 2, 6);
     profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 30);
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
-    if (world->control == SIM_CONTROL_MEMORYLESS)
+    if (world->control == SIM_CONTROL_MEMORYLESS) {
         profile->calm = false;
+    }
     profile->one_hung = profile->calm && profile->nodes >= 3 && sim_random_percent(random, 40);
-    if (profile->calm)
+    if (profile->calm) {
         return;
+    }
     profile->leaps = sim_random_percent(random, 50);
     profile->leap_permille = profile->leaps ? 2 + sim_random_below(random, 15) : 0;
     profile->no_random_permille = sim_random_percent(random, 5) ? 100 : 0;
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
     profile->faults = (unsigned)sim_random_next(random) & ((1u << SIM_FAULTS) - 1);
-    if (world->control == SIM_CONTROL_MEMORYLESS)
+    if (world->control == SIM_CONTROL_MEMORYLESS) {
         profile->faults |= 1u << SIM_FAULT_FORGET;
+    }
 }

@@ -83,10 +83,12 @@ static bool same_ttl(const char *a, const char *b) {
 
 /* Errors are compared by their first word, which is all that a client may rely on; ttls with some leeway. */
 static bool same(const char *real, const char *ours) {
-    if (strcmp(real, ours) == 0 || same_ttl(real, ours))
+    if (strcmp(real, ours) == 0 || same_ttl(real, ours)) {
         return true;
-    if (real[0] == '-' && ours[0] == '-')
+    }
+    if (real[0] == '-' && ours[0] == '-') {
         return strcspn(real, " ") == strcspn(ours, " ") && strncmp(real, ours, strcspn(real, " ")) == 0;
+    }
     const char *real_line = strchr(real, '\n'), *our_line = strchr(ours, '\n');
     return real_line != NULL && our_line != NULL && real_line - real == our_line - ours &&
            strncmp(real, ours, (size_t)(real_line - real)) == 0 && same_ttl(real_line + 1, our_line + 1);
@@ -117,11 +119,13 @@ static void ask_both_bytes(const char *bytes, size_t size) {
 
 static size_t format(char *bytes, const char *const *argv) {
     size_t count = 0;
-    while (argv[count] != NULL)
+    while (argv[count] != NULL) {
         count++;
+    }
     char *at = redlock_resp_array(bytes, count);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         at = redlock_resp_bulk(at, argv[i], strlen(argv[i]));
+    }
     return (size_t)(at - bytes);
 }
 
@@ -187,8 +191,9 @@ static void ask_other(void) {
         break;
     case 4:
         ask_both("RPUSH", "a list", "x");
-        if (fake.mode == FAKE_NORMAL)
+        if (fake.mode == FAKE_NORMAL) {
             ask_both("DEL", "a list");
+        }
         ask_both("RPUSH", "a list", "x");
         break;
     case 5:
@@ -222,19 +227,21 @@ static void ask_other(void) {
         ask_both("PEXPIRE", key, "0");
         break;
     default:
-        if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30))
+        if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30)) {
             ask_both("FLUSHALL");
-        else if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30))
+        } else if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30)) {
             let_expire(key);
+        }
     }
 }
 
 static void ask_stream(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
-        if (sim_random_percent(&rng, 60))
+        if (sim_random_percent(&rng, 60)) {
             ask_operation();
-        else
+        } else {
             ask_other();
+        }
     }
 }
 
@@ -273,8 +280,9 @@ static void test_replica(void **state) {
 static bool poll_info(const char *wanted) {
     int64_t deadline = clock_ms() + WAIT_MS;
     do {
-        if (strstr(server_ask(&servers.at[0], "INFO", "persistence"), wanted) != NULL)
+        if (strstr(server_ask(&servers.at[0], "INFO", "persistence"), wanted) != NULL) {
             return true;
+        }
     } while (clock_ms() < deadline);
     return false;
 }
@@ -317,8 +325,9 @@ static void test_loading(void **state) {
     assert_true(raw_open_tcp(&reloading, "127.0.0.1", server->port));
     assert_true(raw_send(&reloading, "DEBUG", "RELOAD"));
     int64_t deadline = clock_ms() + WAIT_MS;
-    while (strncmp(server_ask(server, "PING"), "-LOADING", 8) != 0)
+    while (strncmp(server_ask(server, "PING"), "-LOADING", 8) != 0) {
         assert_true(clock_ms() < deadline);
+    }
     fake.mode = FAKE_LOADING;
     const struct redlock_script *release = redlock_script_get(REDLOCK_SCRIPT_RELEASE);
     ask_both("SET", "r1", "t", "NX", "PX", "400000");

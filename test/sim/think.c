@@ -23,8 +23,9 @@ static void act_idle(struct sim_client *client, unsigned slot) {
         sim_user_connect(client);
     } else if (dice < 97) {
         struct sim_lease *lease = pick_lease(world);
-        if (lease != NULL)
+        if (lease != NULL) {
             sim_user_adopt(lease, client, slot);
+        }
     }
 }
 
@@ -32,35 +33,38 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
     struct sim_world *world = client->world;
     unsigned dice = sim_random_below(&world->random, 100);
     if (lease->lost) {
-        if (dice < 70)
+        if (dice < 70) {
             sim_user_release(lease);
-        else if (dice < 80)
+        } else if (dice < 80) {
             sim_user_forget(lease);
-        else if (dice < 90)
+        } else if (dice < 90) {
             sim_user_extend(lease);
+        }
         return;
     }
-    if (dice < 35)
+    if (dice < 35) {
         sim_user_release(lease);
-    else if (dice < 70)
+    } else if (dice < 70) {
         sim_user_extend(lease);
-    else if (dice < 73)
+    } else if (dice < 73) {
         sim_user_forget(lease);
-    else if (dice < 78 && !world->profile.calm)
+    } else if (dice < 78 && !world->profile.calm) {
         sim_client_pause(client,
                          sim_random_between(&world->random, 0, (sim_lease_validity_ms(world, lease) + 5) * SIM_MS));
+    }
 }
 
 void sim_user_act(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_slot *at = &client->slots[slot];
     world->users++;
-    if (at->lease != NULL)
+    if (at->lease != NULL) {
         act_held(client, at->lease);
-    else if (at->acquiring == NULL)
+    } else if (at->acquiring == NULL) {
         act_idle(client, slot);
-    else if (sim_random_percent(&world->random, 30))
+    } else if (sim_random_percent(&world->random, 30)) {
         sim_user_cancel(at->acquiring);
+    }
 }
 
 /* The process ends without a word; its keys stay until their ttl. */
@@ -69,13 +73,16 @@ static void crash(struct sim_client *client) {
     SIM_TRACE(world, "client %u crashes", client->index);
     client->crashed = client->closing = true;
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
-        if (client->slots[i].lease != NULL)
+        if (client->slots[i].lease != NULL) {
             client->slots[i].lease->handle = NULL;
+        }
         client->slots[i] = (struct sim_slot){0};
     }
-    for (unsigned i = 0; i < world->call_count; i++)
-        if (world->calls[i].client == client)
+    for (unsigned i = 0; i < world->call_count; i++) {
+        if (world->calls[i].client == client) {
             world->calls[i].done = true;
+        }
+    }
     redlock_manager_delete(client->manager);
     client->manager = NULL;
 }
@@ -83,47 +90,57 @@ static void crash(struct sim_client *client) {
 /* Just after having begun something, and perhaps just before a pause. */
 static void leave(struct sim_client *client) {
     struct sim_world *world = client->world;
-    for (unsigned i = sim_random_below(&world->random, 4); i > 0; i--)
+    for (unsigned i = sim_random_below(&world->random, 4); i > 0; i--) {
         sim_user_act(client, sim_random_below(&world->random, world->profile.slots));
+    }
     sim_user_close(client);
     redlock_callback never = sim_told_inspected; /* its call would be NULL */
     if (redlock_acquire(client->manager, "r1", NULL, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
-        redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED)
+        redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED) {
         sim_violation(world, "refused", "a closing manager took a request");
-    if (!world->profile.calm && sim_random_percent(&world->random, 30))
+    }
+    if (!world->profile.calm && sim_random_percent(&world->random, 30)) {
         sim_client_pause(client, sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms) * SIM_MS);
+    }
 }
 
 static bool others_stay(const struct sim_client *client) {
     const struct sim_world *world = client->world;
-    for (unsigned i = 0; i < world->profile.clients; i++)
-        if (i != client->index && world->clients[i].manager != NULL && !world->clients[i].closing)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        if (i != client->index && world->clients[i].manager != NULL && !world->clients[i].closing) {
             return true;
+        }
+    }
     return false;
 }
 
 /* entry: the slot; gen 1: out of turn */
 void sim_user_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager == NULL || client->closing || world->phase != SIM_ACTIVE)
+    if (client->manager == NULL || client->closing || world->phase != SIM_ACTIVE) {
         return;
+    }
     sim_client_enter(client);
-    if (!sim_random_permille(&world->random, 12) || !others_stay(client))
+    if (!sim_random_permille(&world->random, 12) || !others_stay(client)) {
         sim_user_act(client, event->entry);
-    else if (sim_random_percent(&world->random, 75))
+    } else if (sim_random_percent(&world->random, 75)) {
         leave(client);
-    else
+    } else {
         crash(client);
+    }
     sim_client_leave(client);
-    if (event->gen == 0)
+    if (event->gen == 0) {
         sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 2 * world->profile.user_gap_ns), *event);
+    }
 }
 
 void sim_user_finish(struct sim_client *client) {
     for (unsigned i = 0; i < SIM_SLOTS_MAX && client->manager != NULL; i++) {
-        if (client->slots[i].acquiring != NULL)
+        if (client->slots[i].acquiring != NULL) {
             sim_user_cancel(client->slots[i].acquiring);
-        if (client->slots[i].lease != NULL)
+        }
+        if (client->slots[i].lease != NULL) {
             sim_user_release(client->slots[i].lease);
+        }
     }
 }

@@ -16,9 +16,10 @@ static void come_back_late(struct sim_lease *lease, unsigned slot) {
     struct sim_world *world = client->world;
     int64_t left_ms = sim_lease_validity_ms(world, lease);
     int64_t at = sim_random_between(&world->random, left_ms - 3, left_ms + 6);
-    if (at > 0)
+    if (at > 0) {
         sim_push(world, client->step_ns + at * SIM_MS,
                  (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
+    }
 }
 
 static void cancel_another(struct sim_client *client) {
@@ -38,8 +39,9 @@ static void react(struct sim_client *client, unsigned slot) {
     struct sim_lease *lease = client->slots[slot].lease;
     unsigned dice = sim_random_below(&world->random, 100);
     if (world->phase != SIM_ACTIVE || client->closing || client->manager == NULL) {
-        if (lease != NULL && !client->closing)
+        if (lease != NULL && !client->closing) {
             sim_user_release(lease);
+        }
     } else if (dice < 15) {
         sim_user_act(client, slot);
     } else if (dice < (lease == NULL ? 45u : 25u)) {
@@ -59,8 +61,9 @@ void sim_told_acquired(const redlock_result *result, void *data) {
     struct sim_world *world = client->world;
     int code = redlock_result_code(result);
     told(call, result);
-    if (client->slots[call->slot].acquiring == call)
+    if (client->slots[call->slot].acquiring == call) {
         client->slots[call->slot].acquiring = NULL;
+    }
     if (code == REDLOCK_OK) {
         struct sim_lease *lease = sim_lease_new(client, call->resource, redlock_result_lease(result));
         if (lease == NULL) {
@@ -90,26 +93,30 @@ void sim_told_extended(const redlock_result *result, void *data) {
     lease->extending = false;
     if (redlock_result_code(result) == REDLOCK_OK && lease->handle != NULL) {
         lease->held = true;
-        if (!lease->expired)
+        if (!lease->expired) {
             lease->ends_ns = 0; /* it has a new deadline */
+        }
         SIM_TRACE(call->client->world, "client %u HOLDS '%s' (%.8s) for %lld ms", call->client->index,
                   sim_resource_name(call->resource), lease->token,
                   (long long)sim_lease_validity_ms(call->client->world, lease));
     }
     int slot = sim_slot_of(lease);
-    if (slot >= 0)
+    if (slot >= 0) {
         react(call->client, (unsigned)slot);
+    }
 }
 
 void sim_told_released(const redlock_result *result, void *data) {
     struct sim_call *call = data;
     struct sim_world *world = call->client->world;
     told(call, result);
-    if (!call->probe)
+    if (!call->probe) {
         return;
-    if (redlock_result_code(result) != REDLOCK_OK)
+    }
+    if (redlock_result_code(result) != REDLOCK_OK) {
         sim_violation(world, "progress", "after all faults healed '%s' could not be released: %s",
                       sim_resource_name(call->resource), redlock_error_name(redlock_result_code(result)));
+    }
     world->probed++;
     sim_push(world, call->client->step_ns, (struct sim_event){.kind = SIM_PROBE});
 }
@@ -122,20 +129,25 @@ void sim_told_lost(redlock_lease *handle, const char *reason, void *data) {
     struct sim_client *client = data;
     struct sim_world *world = client->world;
     SIM_TRACE(world, "client %u is told that a lease is LOST: %s", client->index, reason);
-    if (client->in_api)
+    if (client->in_api) {
         sim_violation(world, "reentrant", "on_lost ran inside a call");
+    }
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         struct sim_lease *lease = client->slots[i].lease;
-        if (lease == NULL || lease->handle != handle)
+        if (lease == NULL || lease->handle != handle) {
             continue;
-        if (lease->lost)
+        }
+        if (lease->lost) {
             sim_violation(world, "loss", "on_lost ran twice for one lease");
-        if (sim_lease_validity_ms(world, lease) != 0)
+        }
+        if (sim_lease_validity_ms(world, lease) != 0) {
             sim_violation(world, "loss", "on_lost ran while the lease was valid");
+        }
         sim_check_lost(lease);
         lease->lost = true;
-        if (world->phase != SIM_ACTIVE || sim_random_percent(&world->random, 40))
+        if (world->phase != SIM_ACTIVE || sim_random_percent(&world->random, 40)) {
             sim_user_release(lease);
+        }
         return;
     }
     sim_violation(world, "loss", "on_lost ran for a lease that its owner had ended");

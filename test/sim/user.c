@@ -9,16 +9,19 @@ const char *sim_resource_name(unsigned resource) {
 }
 
 int sim_slot_of(const struct sim_lease *lease) {
-    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++)
-        if (lease->owner->slots[i].lease == lease)
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        if (lease->owner->slots[i].lease == lease) {
             return (int)i;
+        }
+    }
     return -1;
 }
 
 struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind) {
     struct sim_world *world = client->world;
-    if (world->call_count == SIM_CALLS_MAX)
+    if (world->call_count == SIM_CALLS_MAX) {
         return NULL;
+    }
     struct sim_call *call = &world->calls[world->call_count++];
     *call = (struct sim_call){.client = client,
                               .kind = kind,
@@ -30,8 +33,9 @@ struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind
 
 struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle) {
     struct sim_world *world = client->world;
-    if (world->lease_count == SIM_LEASES_MAX)
+    if (world->lease_count == SIM_LEASES_MAX) {
         return NULL;
+    }
     struct sim_lease *lease = &world->leases[world->lease_count++];
     *lease = (struct sim_lease){
         .handle = handle, .owner = client, .client = (uint8_t)client->index, .resource = (uint8_t)resource};
@@ -49,8 +53,9 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     int64_t delay_ms = world->profile.active_ns / SIM_MS / 20;
     options->retry_delay_min_ms = sim_random_between(random, 0, 5 + delay_ms);
     options->retry_delay_max_ms = options->retry_delay_min_ms + sim_random_between(random, 1, 10 + delay_ms);
-    if (sim_random_percent(random, 90))
+    if (sim_random_percent(random, 90)) {
         options->on_lost = sim_told_lost;
+    }
     options->lost_data = client;
     if (probe) {
         options->ttl_ms = 2000 + 4 * world->profile.node_timeout_ms;
@@ -63,8 +68,9 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         options->wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     }
     options->auto_extend = !probe && world->profile.auto_extend && sim_random_percent(random, 60);
-    if (options->auto_extend && sim_random_percent(random, 20))
+    if (options->auto_extend && sim_random_percent(random, 20)) {
         options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);
+    }
     call->ttl_ms = options->ttl_ms;
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
@@ -77,8 +83,9 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     struct sim_world *world = client->world;
     struct sim_call *call = sim_call_new(client, SIM_CALL_ACQUIRE);
     redlock_acquire_options options;
-    if (call == NULL)
+    if (call == NULL) {
         return false;
+    }
     draw_options(client, call, probe, &options);
     call->slot = (uint8_t)slot;
     call->resource = (uint8_t)resource;
@@ -92,8 +99,9 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         world->call_count--;
-        if (code != REDLOCK_ERR_RANDOM || world->profile.no_random_permille == 0)
+        if (code != REDLOCK_ERR_RANDOM || world->profile.no_random_permille == 0) {
             sim_violation(world, "refused", "redlock_acquire() returned %s", redlock_error_name(code));
+        }
         return false;
     }
     client->slots[slot].acquiring = call;
@@ -112,8 +120,9 @@ void sim_user_extend(struct sim_lease *lease) {
     struct sim_client *client = lease->owner;
     struct sim_world *world = client->world;
     struct sim_call *call = sim_call_new(client, SIM_CALL_EXTEND);
-    if (call == NULL)
+    if (call == NULL) {
         return;
+    }
     int64_t ttl_ms = draw_ttl_to_extend(lease);
     call->lease = lease;
     call->resource = lease->resource;
@@ -130,14 +139,16 @@ void sim_user_extend(struct sim_lease *lease) {
     }
     world->call_count--;
     bool busy = code == REDLOCK_ERR_BUSY && lease->extending;
-    if (!busy && code != REDLOCK_ERR_LOST && !client->closing)
+    if (!busy && code != REDLOCK_ERR_LOST && !client->closing) {
         sim_violation(world, "refused", "redlock_extend() returned %s", redlock_error_name(code));
+    }
 }
 
 static void end_lease(struct sim_lease *lease) {
     int slot = sim_slot_of(lease);
-    if (slot >= 0)
+    if (slot >= 0) {
         lease->owner->slots[slot].lease = NULL;
+    }
     lease->handle = NULL;
 }
 
@@ -147,8 +158,9 @@ void sim_user_release(struct sim_lease *lease) {
     bool probe = world->phase == SIM_PROBING;
     /* Some do not care what comes of it. */
     struct sim_call *call = NULL;
-    if (probe || sim_random_percent(&world->random, 85))
+    if (probe || sim_random_percent(&world->random, 85)) {
         call = sim_call_new(client, SIM_CALL_RELEASE);
+    }
     if (call != NULL) {
         call->lease = lease;
         call->resource = lease->resource;
@@ -160,8 +172,9 @@ void sim_user_release(struct sim_lease *lease) {
     sim_api_enter(client);
     int code = redlock_release(handle, call != NULL ? sim_told_released : NULL, call);
     sim_api_leave(client);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         sim_violation(world, "refused", "redlock_release() returned %s", redlock_error_name(code));
+    }
 }
 
 void sim_user_forget(struct sim_lease *lease) {
@@ -191,8 +204,9 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     sim_api_enter(client);
     int code = redlock_adopt(client->manager, sim_resource_name(lease->resource), lease->token, &options, &handle);
     sim_api_leave(client);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return;
+    }
     struct sim_lease *adopted = sim_lease_new(client, lease->resource, handle);
     if (adopted == NULL) {
         redlock_lease_forget(handle);
@@ -205,13 +219,16 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     adopted->adopted = true;
     client->slots[slot].lease = adopted;
     adopted->shared = lease->shared = !instead;
-    if (!instead)
+    if (!instead) {
         return;
-    if (first != client)
+    }
+    if (first != client) {
         sim_client_enter(first);
+    }
     sim_user_forget(lease);
-    if (first != client)
+    if (first != client) {
         sim_client_leave(first);
+    }
 }
 
 void sim_user_cancel(struct sim_call *call) {
@@ -230,34 +247,39 @@ void sim_user_cancel(struct sim_call *call) {
 
 void sim_user_inspect(struct sim_client *client, unsigned resource) {
     struct sim_call *call = sim_call_new(client, SIM_CALL_INSPECT);
-    if (call == NULL)
+    if (call == NULL) {
         return;
+    }
     sim_api_enter(client);
     int code = redlock_inspect(client->manager, sim_resource_name(resource), sim_told_inspected, call);
     sim_api_leave(client);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         client->world->call_count--;
+    }
 }
 
 void sim_user_connect(struct sim_client *client) {
     struct sim_world *world = client->world;
     struct sim_call *call = sim_call_new(client, SIM_CALL_CONNECT);
-    if (call == NULL)
+    if (call == NULL) {
         return;
+    }
     int64_t timeout_ms = sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms);
     call->within_ns = timeout_ms * SIM_MS;
     sim_api_enter(client);
     int code = redlock_manager_connect(client->manager, timeout_ms, sim_told_inspected, call);
     sim_api_leave(client);
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         sim_violation(world, "refused", "redlock_manager_connect() returned %s", redlock_error_name(code));
+    }
 }
 
 static void drained(redlock_manager *manager, void *ctx) {
     struct sim_client *client = ctx;
     SIM_TRACE(client->world, "client %u is closed", client->index);
-    if (client->in_api)
+    if (client->in_api) {
         sim_violation(client->world, "reentrant", "a close ended inside a call");
+    }
     sim_check_closed(client);
     client->manager = NULL;
     redlock_manager_delete(manager);
@@ -271,8 +293,9 @@ void sim_user_close(struct sim_client *client) {
     client->closed_paused_ns = sim_client_paused(client, client->step_ns);
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         struct sim_slot *slot = &client->slots[i];
-        if (slot->lease != NULL)
+        if (slot->lease != NULL) {
             end_lease(slot->lease);
+        }
     }
     for (unsigned i = 0; i < world->call_count; i++) {
         struct sim_call *call = &world->calls[i];

@@ -10,8 +10,9 @@
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
-    if (world == NULL)
+    if (world == NULL) {
         return NULL;
+    }
     world->heap_capacity = 4096;
     world->heap = malloc(world->heap_capacity * sizeof *world->heap);
     world->arena = malloc(ARENA_SIZE);
@@ -41,8 +42,9 @@ void *sim_arena(struct sim_world *world, size_t size) {
 int64_t sim_delay_ns(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     int64_t delay = sim_random_between(&world->random, profile->delay_min_ns, profile->delay_max_ns);
-    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, profile->spike_permille))
+    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, profile->spike_permille)) {
         delay += sim_random_between(&world->random, 0, 2 * profile->node_timeout_ms * SIM_MS);
+    }
     return delay;
 }
 
@@ -53,15 +55,17 @@ static bool before(const struct sim_event *a, const struct sim_event *b) {
 void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at) {
     if (world->heap_count == world->heap_capacity) {
         struct sim_event *heap = realloc(world->heap, 2 * world->heap_capacity * sizeof *heap);
-        if (heap == NULL)
+        if (heap == NULL) {
             abort();
+        }
         world->heap = heap;
         world->heap_capacity *= 2;
     }
     event.at = at;
     size_t i = world->heap_count++;
-    for (; i > 0 && before(&event, &world->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    for (; i > 0 && before(&event, &world->heap[(i - 1) / 2]); i = (i - 1) / 2) {
         world->heap[i] = world->heap[(i - 1) / 2];
+    }
     world->heap[i] = event;
 }
 
@@ -75,17 +79,21 @@ static struct sim_event pop(struct sim_world *world) {
     size_t i = 0;
     for (;;) {
         size_t child = 2 * i + 1;
-        if (child >= world->heap_count)
+        if (child >= world->heap_count) {
             break;
-        if (child + 1 < world->heap_count && before(&world->heap[child + 1], &world->heap[child]))
+        }
+        if (child + 1 < world->heap_count && before(&world->heap[child + 1], &world->heap[child])) {
             child++;
-        if (!before(&world->heap[child], &last))
+        }
+        if (!before(&world->heap[child], &last)) {
             break;
+        }
         world->heap[i] = world->heap[child];
         i = child;
     }
-    if (world->heap_count > 0)
+    if (world->heap_count > 0) {
         world->heap[i] = last;
+    }
     return first;
 }
 
@@ -101,8 +109,9 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
     case SIM_UNBLOCK:
     case SIM_WAKE:
     case SIM_USER:
-        if (client->busy_until_ns <= world->now_ns)
+        if (client->busy_until_ns <= world->now_ns) {
             return false;
+        }
         /* Replies keep their order; whether a timer or a socket is served first after a pause is chance. */
         sim_put_off(world, *event,
                     client->busy_until_ns + (event->kind == SIM_REPLY ? 0 : sim_random_below(&world->random, 2)));
@@ -112,14 +121,17 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
         struct sim_node *node = &world->nodes[event->node];
         const struct sim_link *link = &client->links[event->node];
         int64_t until = node->hung_until_ns > link->up_cut_ns ? node->hung_until_ns : link->up_cut_ns;
-        if (event->gen != link->gen && node->late_ns[event->client] > until)
+        if (event->gen != link->gen && node->late_ns[event->client] > until) {
             until = node->late_ns[event->client];
-        if (until <= world->now_ns)
+        }
+        if (until <= world->now_ns) {
             return false;
+        }
         /* RST at our end: what the network did not carry yet it never will (R9), where all goes well. */
         if (link->up_cut_ns > world->now_ns && event->gen != link->gen && world->profile.may_kill) {
-            if (node->killed_gen[event->client] <= event->gen)
+            if (node->killed_gen[event->client] <= event->gen) {
                 node->killed_gen[event->client] = event->gen + 1;
+            }
             return true;
         }
         sim_put_off(world, *event, until);
@@ -205,8 +217,9 @@ static void set_clock(struct sim_world *world, struct sim_clock *clock) {
     int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : 5000;
     clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
     clock->ppm = sim_random_between(&world->random, -edge, edge);
-    if (sim_random_percent(&world->random, 50))
+    if (sim_random_percent(&world->random, 50)) {
         clock->ppm = clock->ppm < 0 ? -edge : edge;
+    }
 }
 
 static void begin(struct sim_world *world) {
@@ -228,47 +241,58 @@ static void begin(struct sim_world *world) {
             sim_violation(world, "memory", "client %u could not be made", i);
             return;
         }
-        for (unsigned slot = 0; slot < profile->slots; slot++)
+        for (unsigned slot = 0; slot < profile->slots; slot++) {
             sim_push(world, sim_random_between(&world->random, 0, profile->user_gap_ns),
                      (struct sim_event){.kind = SIM_USER, .client = (uint8_t)i, .entry = slot});
+        }
     }
-    if (profile->one_hung)
+    if (profile->one_hung) {
         world->nodes[0].hung_until_ns = profile->active_ns;
-    if (profile->faults != 0)
+    }
+    if (profile->faults != 0) {
         sim_push(world, sim_random_between(&world->random, 0, profile->fault_gap_ns),
                  (struct sim_event){.kind = SIM_FAULT});
+    }
     sim_push(world, profile->active_ns, (struct sim_event){.kind = SIM_HEAL});
 }
 
 static bool all_gone(const struct sim_world *world) {
-    for (unsigned i = 0; i < world->profile.clients; i++)
-        if (world->clients[i].manager != NULL)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        if (world->clients[i].manager != NULL) {
             return false;
+        }
+    }
     return true;
 }
 
 bool sim_world_run(struct sim_world *world, uint64_t seed) {
     reset(world, seed);
     sim_profile_draw(world);
-    for (unsigned i = 0; i < world->profile.clients; i++)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
         world->clients[i].manager = NULL;
+    }
     begin(world);
     while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {
         struct sim_event event = pop(world);
         assert(event.at >= world->now_ns);
         world->now_ns = event.at;
-        if (waits(world, &event))
+        if (waits(world, &event)) {
             continue;
+        }
         handle(world, &event);
-        if (world->checker == NULL)
+        if (world->checker == NULL) {
             sim_check(world);
-        if (++world->events > EVENTS_MAX)
+        }
+        if (++world->events > EVENTS_MAX) {
             sim_violation(world, "budget", "more than %u events: something spins", EVENTS_MAX);
+        }
     }
-    if (world->checker == NULL)
+    if (world->checker == NULL) {
         sim_check_end(world);
+    }
     world->total_events += world->events;
-    for (unsigned i = 0; i < world->profile.clients; i++)
+    for (unsigned i = 0; i < world->profile.clients; i++) {
         sim_client_close(&world->clients[i]);
+    }
     return world->checker == NULL;
 }

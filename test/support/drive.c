@@ -16,8 +16,9 @@ bool drive_until(struct ev_loop *loop, bool (*done)(void *data), void *data, int
     ev_timer_init(&tick, on_tick, 0.005, 0.005);
     ev_timer_start(loop, &tick);
     bool is_done;
-    while (!(is_done = done(data)) && support_now_ms() < deadline)
+    while (!(is_done = done(data)) && support_now_ms() < deadline) {
         ev_run(loop, EVRUN_ONCE);
+    }
     ev_timer_stop(loop, &tick);
     return is_done;
 }
@@ -41,8 +42,9 @@ void outcome_collect(const redlock_result *result, void *data) {
     redlock_result_message(result, outcome->message, sizeof outcome->message);
     redlock_result_free(outcome->copy);
     outcome->copy = redlock_result_copy(result);
-    if (!outcome->copy)
+    if (!outcome->copy) {
         support_fatal("redlock_result_copy: out of memory");
+    }
 }
 
 static bool has_run(void *data) {
@@ -60,16 +62,19 @@ void outcome_clear(struct outcome *outcome) {
 
 static redlock_vote vote_at(const struct outcome *outcome, size_t index) {
     redlock_vote vote = {.size = sizeof vote};
-    if (!outcome->copy || redlock_result_vote(outcome->copy, index, &vote) != REDLOCK_OK)
+    if (!outcome->copy || redlock_result_vote(outcome->copy, index, &vote) != REDLOCK_OK) {
         support_fatal("no vote %zu in the result", index);
+    }
     return vote;
 }
 
 size_t outcome_votes(const struct outcome *outcome, redlock_vote_kind kind) {
     size_t count = 0;
-    for (size_t i = 0; outcome->copy && i < redlock_result_vote_count(outcome->copy); i++)
-        if (vote_at(outcome, i).kind == kind)
+    for (size_t i = 0; outcome->copy && i < redlock_result_vote_count(outcome->copy); i++) {
+        if (vote_at(outcome, i).kind == kind) {
             count++;
+        }
+    }
     return count;
 }
 
@@ -82,12 +87,15 @@ const char *outcome_vote_error(const struct outcome *outcome, size_t index) {
 }
 
 static int finish(struct ev_loop *loop, const char *what, int code, struct outcome *outcome) {
-    if (code != REDLOCK_OK)
+    if (code != REDLOCK_OK) {
         return code;
-    if (outcome->runs != 0)
+    }
+    if (outcome->runs != 0) {
         support_fatal("%s: the callback ran inside the call", what);
-    if (!outcome_wait(loop, outcome))
+    }
+    if (!outcome_wait(loop, outcome)) {
         support_fatal("%s did not complete within %d ms", what, DRIVE_TIMEOUT_MS);
+    }
     return outcome->code;
 }
 
@@ -130,8 +138,9 @@ static bool is_closed(void *data) {
 
 bool drive_close(struct ev_loop *loop, redlock_manager *manager) {
     int closed = 0;
-    if (redlock_manager_close(manager, on_closed, &closed) != REDLOCK_OK)
+    if (redlock_manager_close(manager, on_closed, &closed) != REDLOCK_OK) {
         return false;
+    }
     return drive_until(loop, is_closed, &closed, DRIVE_TIMEOUT_MS) && closed == 1;
 }
 
@@ -146,8 +155,9 @@ static bool has_nodes(void *data) {
     size_t count = 0;
     for (size_t i = 0; i < redlock_manager_node_count(wanted->manager); i++) {
         redlock_node_info info = {.size = sizeof info};
-        if (redlock_manager_node(wanted->manager, i, &info) == REDLOCK_OK && info.state == wanted->state)
+        if (redlock_manager_node(wanted->manager, i, &info) == REDLOCK_OK && info.state == wanted->state) {
             count++;
+        }
     }
     return count >= wanted->count;
 }
@@ -187,8 +197,9 @@ void log_collect(redlock_log_level level, const char *line, void *data) {
     struct log_lines *log = data;
     log->lines++;
     int n = snprintf(log->text + log->used, sizeof log->text - log->used, "%d %s\n", (int)level, line);
-    if (n > 0 && log->used + (size_t)n < sizeof log->text)
+    if (n > 0 && log->used + (size_t)n < sizeof log->text) {
         log->used += (size_t)n;
-    else
+    } else {
         log->text[log->used] = '\0';
+    }
 }

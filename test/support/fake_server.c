@@ -36,21 +36,26 @@ struct conversation {
 /* Waits for the descriptor or the stop. False: stop. */
 static bool wait_for(struct fake_server *fake, int fd, short events) {
     struct pollfd polls[2] = {{.fd = fake->stop[0], .events = POLLIN}, {.fd = fd, .events = events}};
-    while (poll(polls, 2, -1) < 0)
-        if (errno != EINTR)
+    while (poll(polls, 2, -1) < 0) {
+        if (errno != EINTR) {
             support_fatal("fake server: poll: %s", strerror(errno));
+        }
+    }
     return !polls[0].revents;
 }
 
 static bool say(struct conversation *talk, const char *bytes, size_t size) {
     for (size_t sent = 0; sent < size;) {
-        if (!wait_for(talk->fake, talk->fd, POLLOUT))
+        if (!wait_for(talk->fake, talk->fd, POLLOUT)) {
             return false;
+        }
         ssize_t n = send(talk->fd, bytes + sent, size - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
             continue;
-        if (n < 0)
+        }
+        if (n < 0) {
             return false;
+        }
         sent += (size_t)n;
         atomic_fetch_add(&talk->fake->bytes_sent, n);
     }
@@ -63,13 +68,16 @@ static bool say_text(struct conversation *talk, const char *text) {
 
 /* False: stop, or the client is gone. */
 static bool hear(struct conversation *talk) {
-    if (talk->used == sizeof talk->input)
+    if (talk->used == sizeof talk->input) {
         support_fatal("fake server: a request of more than %zu bytes", sizeof talk->input);
-    if (!wait_for(talk->fake, talk->fd, POLLIN))
+    }
+    if (!wait_for(talk->fake, talk->fd, POLLIN)) {
         return false;
+    }
     ssize_t n = recv(talk->fd, talk->input + talk->used, sizeof talk->input - talk->used, 0);
-    if (n <= 0)
+    if (n <= 0) {
         return n < 0 && errno == EINTR;
+    }
     talk->used += (size_t)n;
     return true;
 }
@@ -79,21 +87,26 @@ static size_t next_request(const struct conversation *talk, const char *words[2]
     const char *at = talk->input, *end = talk->input + talk->used;
     words[0] = words[1] = "";
     const char *line_end = memchr(at, '\n', (size_t)(end - at));
-    if (!line_end)
+    if (!line_end) {
         return 0;
-    if (*at != '*')
+    }
+    if (*at != '*') {
         support_fatal("fake server: the request does not begin with an array");
+    }
     long count = atol(at + 1);
     at = line_end + 1;
     for (long i = 0; i < count; i++) {
         line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        if (!line_end)
+        if (!line_end) {
             return 0;
+        }
         long size = atol(at + 1);
-        if (i < 2)
+        if (i < 2) {
             words[i] = line_end + 1;
-        if (end - line_end - 1 < size + 2)
+        }
+        if (end - line_end - 1 < size + 2) {
             return 0;
+        }
         at = line_end + 1 + size + 2;
     }
     return (size_t)(at - talk->input);
@@ -118,18 +131,24 @@ static bool say_info(struct conversation *talk) {
 /* As a real node would, to what a handshake may hold. *known is false for anything else. */
 static bool behave(struct conversation *talk, const char *const *words, bool *known) {
     *known = true;
-    if (begins(words[0], "INFO"))
+    if (begins(words[0], "INFO")) {
         return say_info(talk);
-    if (begins(words[0], "AUTH") || begins(words[0], "SELECT"))
+    }
+    if (begins(words[0], "AUTH") || begins(words[0], "SELECT")) {
         return say_text(talk, "+OK\r\n");
-    if (begins(words[0], "PING"))
+    }
+    if (begins(words[0], "PING")) {
         return say_text(talk, "+PONG\r\n");
-    if (begins(words[0], "CLIENT") && begins(words[1], "ID"))
+    }
+    if (begins(words[0], "CLIENT") && begins(words[1], "ID")) {
         return say_text(talk, ":7\r\n");
-    if (begins(words[0], "CLIENT"))
+    }
+    if (begins(words[0], "CLIENT")) {
         return say_text(talk, "+OK\r\n");
-    if (begins(words[0], "SCRIPT")) /* whatever SHA: the client knows its own */
+    }
+    if (begins(words[0], "SCRIPT")) { /* whatever SHA: the client knows its own */
         return say_text(talk, "$40\r\n0123456789012345678901234567890123456789\r\n");
+    }
     *known = false;
     return true;
 }
@@ -137,38 +156,47 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
 static bool be_hostile(struct conversation *talk) {
     const struct fake_script *script = &talk->fake->script;
     atomic_fetch_add(&talk->fake->hostile_answers, 1);
-    if (script->bytes && !say(talk, script->bytes, script->size))
+    if (script->bytes && !say(talk, script->bytes, script->size)) {
         return false;
-    if (!script->for_ever)
+    }
+    if (!script->for_ever) {
         return script->end == FAKE_KEEP_OPEN;
+    }
     char chunk[FLOOD_SIZE];
     memset(chunk, 'x', sizeof chunk);
     size_t used = sizeof chunk;
-    if (script->tail)
-        for (used = 0; used + script->tail_size <= sizeof chunk; used += script->tail_size)
+    if (script->tail) {
+        for (used = 0; used + script->tail_size <= sizeof chunk; used += script->tail_size) {
             memcpy(chunk + used, script->tail, script->tail_size);
-    while (say(talk, chunk, used))
+        }
+    }
+    while (say(talk, chunk, used)) {
         support_pause_ms(1); /* fast enough to hurt, and the tests keep some of the machine */
+    }
     return false;
 }
 
 static void converse(struct conversation *talk) {
     const struct fake_script *script = &talk->fake->script;
-    if (script->greet && !be_hostile(talk))
+    if (script->greet && !be_hostile(talk)) {
         return;
+    }
     for (;;) {
         const char *words[2];
         size_t size = next_request(talk, words);
         if (size == 0) {
-            if (!hear(talk))
+            if (!hear(talk)) {
                 return;
+            }
             continue;
         }
         bool known = false;
-        if (script->behave_in_handshake && !behave(talk, words, &known))
+        if (script->behave_in_handshake && !behave(talk, words, &known)) {
             return;
-        if (!known && !be_hostile(talk))
+        }
+        if (!known && !be_hostile(talk)) {
             return;
+        }
         talk->used -= size;
         memmove(talk->input, talk->input + size, talk->used);
     }
@@ -177,19 +205,22 @@ static void converse(struct conversation *talk) {
 static void *run(void *data) {
     struct fake_server *fake = data;
     struct conversation *talk = malloc(sizeof *talk);
-    if (!talk)
+    if (!talk) {
         support_fatal("fake server: out of memory");
+    }
     while (wait_for(fake, fake->listener, POLLIN)) {
         *talk = (struct conversation){.fake = fake, .fd = accept4(fake->listener, NULL, NULL, SOCK_CLOEXEC)};
-        if (talk->fd < 0)
+        if (talk->fd < 0) {
             continue;
+        }
         atomic_fetch_add(&fake->connections, 1);
         converse(talk);
         struct linger reset = {.l_onoff = 1, .l_linger = 0};
-        if (fake->script.end == FAKE_RST)
+        if (fake->script.end == FAKE_RST) {
             setsockopt(talk->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        else
+        } else {
             shutdown(talk->fd, SHUT_WR);
+        }
         /* Unread input would turn our FIN into a reset. */
         char drain[4096];
         while (fake->script.end == FAKE_FIN && recv(talk->fd, drain, sizeof drain, MSG_DONTWAIT) > 0) {
@@ -202,24 +233,28 @@ static void *run(void *data) {
 
 struct fake_server *fake_server_start(const struct fake_script *script) {
     struct fake_server *fake = calloc(1, sizeof *fake);
-    if (!fake)
+    if (!fake) {
         support_fatal("fake server: out of memory");
+    }
     int port;
     fake->script = *script;
     fake->listener = support_listen(&port);
     snprintf(fake->name, sizeof fake->name, "127.0.0.1:%d", port);
     snprintf(fake->uri, sizeof fake->uri, "redis://%s", fake->name);
     snprintf(fake->run_id, sizeof fake->run_id, "%040d", port);
-    if (pipe2(fake->stop, O_CLOEXEC) != 0 || pthread_create(&fake->thread, NULL, run, fake) != 0)
+    if (pipe2(fake->stop, O_CLOEXEC) != 0 || pthread_create(&fake->thread, NULL, run, fake) != 0) {
         support_fatal("fake server: cannot start");
+    }
     return fake;
 }
 
 void fake_server_stop(struct fake_server *fake) {
-    if (!fake)
+    if (!fake) {
         return;
-    if (write(fake->stop[1], "", 1) != 1)
+    }
+    if (write(fake->stop[1], "", 1) != 1) {
         support_fatal("fake server: write: %s", strerror(errno));
+    }
     pthread_join(fake->thread, NULL);
     close(fake->listener);
     close(fake->stop[0]);

@@ -55,10 +55,12 @@ struct proxy {
 
 static void close_socket(int fd, enum proxy_cut how) {
     struct linger reset = {.l_onoff = 1, .l_linger = 0};
-    if (fd < 0)
+    if (fd < 0) {
         return;
-    if (how == PROXY_RST)
+    }
+    if (how == PROXY_RST) {
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    }
     close(fd);
 }
 
@@ -91,14 +93,17 @@ static int connect_target(int port) {
 
 static void accept_client(struct proxy *proxy) {
     int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
-    if (client < 0)
+    if (client < 0) {
         return;
+    }
     proxy->connections++;
     int server = proxy->refusing ? -1 : connect_target(proxy->target_port);
     struct link *free_link = NULL;
-    for (size_t i = 0; i < LINKS_MAX && !free_link; i++)
-        if (proxy->links[i].fd[0] < 0 && proxy->links[i].fd[1] < 0)
+    for (size_t i = 0; i < LINKS_MAX && !free_link; i++) {
+        if (proxy->links[i].fd[0] < 0 && proxy->links[i].fd[1] < 0) {
             free_link = &proxy->links[i];
+        }
+    }
     if (server < 0 || !free_link) {
         close_socket(client, PROXY_RST);
         close_socket(server, PROXY_FIN);
@@ -117,19 +122,24 @@ static void accept_client(struct proxy *proxy) {
 /* Takes what the source of a way sends. False: it closed or broke. */
 static bool receive(struct proxy *proxy, struct link *link, int way) {
     char bytes[16384];
-    if (way == PROXY_REQUESTS && link->deaf)
+    if (way == PROXY_REQUESTS && link->deaf) {
         return false; /* only its end is polled for */
+    }
     ssize_t n = recv(link->fd[way], bytes, sizeof bytes, 0);
-    if (n < 0)
+    if (n < 0) {
         return errno == EAGAIN || errno == EINTR;
-    if (n == 0)
+    }
+    if (n == 0) {
         return false;
+    }
     proxy->bytes[way] += n;
-    if (proxy->swallowing[way])
+    if (proxy->swallowing[way]) {
         return true;
+    }
     struct piece *piece = malloc(sizeof *piece + (size_t)n);
-    if (!piece)
+    if (!piece) {
         support_fatal("proxy: out of memory");
+    }
     *piece = (struct piece){.due_ms = support_now_ms() + proxy->delay_ms[way], .size = (size_t)n};
     memcpy(piece->bytes, bytes, (size_t)n);
     *link->ways[way].last = piece;
@@ -145,41 +155,49 @@ static bool pass_on(struct proxy *proxy, struct link *link, int way) {
         size_t size = piece->size - piece->sent;
         long long allowance = proxy->cut_after[way] - stream->passed;
         bool cut = proxy->cut_after[way] >= 0 && (long long)size >= allowance;
-        if (cut)
+        if (cut) {
             size = (size_t)(allowance > 0 ? allowance : 0);
+        }
         ssize_t n = size ? send(link->fd[1 - way], piece->bytes + piece->sent, size, MSG_NOSIGNAL) : 0;
-        if (n < 0)
+        if (n < 0) {
             return errno == EAGAIN || errno == EINTR;
+        }
         stream->passed += n;
         if (cut && (size_t)n == size) {
             end_link(link, proxy->cut_how);
             return true;
         }
         piece->sent += (size_t)n;
-        if (piece->sent < piece->size)
+        if (piece->sent < piece->size) {
             return true;
+        }
         stream->first = piece->next;
-        if (!stream->first)
+        if (!stream->first) {
             stream->last = &stream->first;
+        }
         free(piece);
     }
     return true;
 }
 
 static void serve_link(struct proxy *proxy, struct link *link, const short *ready) {
-    for (int way = 0; way < 2; way++)
+    for (int way = 0; way < 2; way++) {
         if (link->fd[way] >= 0 && !link->ways[way].ended && (ready[way] & (POLLIN | POLLHUP | POLLERR)) &&
-            !receive(proxy, link, way))
+            !receive(proxy, link, way)) {
             link->ways[way].ended = true;
-    for (int way = 0; way < 2; way++)
+        }
+    }
+    for (int way = 0; way < 2; way++) {
         if (link->fd[0] >= 0 && !pass_on(proxy, link, way)) {
             end_link(link, PROXY_RST);
             return;
         }
+    }
     /* A side that closed takes the link with it once nothing is left to deliver from it. */
     if (link->fd[0] >= 0 &&
-        ((link->ways[0].ended && !link->ways[0].first) || (link->ways[1].ended && !link->ways[1].first)))
+        ((link->ways[0].ended && !link->ways[0].first) || (link->ways[1].ended && !link->ways[1].first))) {
         end_link(link, PROXY_FIN);
+    }
 }
 
 static void *run(void *data) {
@@ -190,7 +208,7 @@ static void *run(void *data) {
         polls[0] = (struct pollfd){.fd = proxy->listener, .events = POLLIN};
         polls[1] = (struct pollfd){.fd = proxy->wake[0], .events = POLLIN};
         bool queued = false;
-        for (size_t i = 0; i < LINKS_MAX; i++)
+        for (size_t i = 0; i < LINKS_MAX; i++) {
             for (int side = 0; side < 2; side++) {
                 const struct link *link = &proxy->links[i];
                 int fd = link->ways[side].ended ? -1 : link->fd[side];
@@ -198,18 +216,21 @@ static void *run(void *data) {
                     (struct pollfd){.fd = fd, .events = side == 0 && link->deaf ? 0 : POLLIN};
                 queued |= link->ways[side].first && !link->frozen && !proxy->holding[side];
             }
+        }
         pthread_mutex_unlock(&proxy->mutex);
         poll(polls, 2 + 2 * LINKS_MAX, queued ? 1 : -1);
         pthread_mutex_lock(&proxy->mutex);
         char drain[64];
-        if (polls[1].revents && read(proxy->wake[0], drain, sizeof drain) < 0)
+        if (polls[1].revents && read(proxy->wake[0], drain, sizeof drain) < 0) {
             support_fatal("proxy: read: %s", strerror(errno));
+        }
         for (size_t i = 0; i < LINKS_MAX; i++) {
             short ready[2] = {polls[2 + 2 * i].revents, polls[3 + 2 * i].revents};
             serve_link(proxy, &proxy->links[i], ready);
         }
-        if (polls[0].revents)
+        if (polls[0].revents) {
             accept_client(proxy);
+        }
     }
     pthread_mutex_unlock(&proxy->mutex);
     return NULL;
@@ -217,19 +238,22 @@ static void *run(void *data) {
 
 struct proxy *proxy_start(int target_port) {
     struct proxy *proxy = calloc(1, sizeof *proxy);
-    if (!proxy)
+    if (!proxy) {
         support_fatal("proxy: out of memory");
+    }
     int port;
     proxy->listener = support_listen(&port);
     proxy->target_port = target_port;
     proxy->cut_after[0] = proxy->cut_after[1] = -1;
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         proxy->links[i].fd[0] = proxy->links[i].fd[1] = -1;
+    }
     snprintf(proxy->name, sizeof proxy->name, "127.0.0.1:%d", port);
     snprintf(proxy->uri, sizeof proxy->uri, "redis://%s", proxy->name);
     if (pipe2(proxy->wake, O_CLOEXEC) != 0 || pthread_mutex_init(&proxy->mutex, NULL) != 0 ||
-        pthread_create(&proxy->thread, NULL, run, proxy) != 0)
+        pthread_create(&proxy->thread, NULL, run, proxy) != 0) {
         support_fatal("proxy: cannot start");
+    }
     return proxy;
 }
 
@@ -238,20 +262,23 @@ static void lock(struct proxy *proxy) {
 }
 
 static void unlock(struct proxy *proxy) {
-    if (write(proxy->wake[1], "", 1) != 1)
+    if (write(proxy->wake[1], "", 1) != 1) {
         support_fatal("proxy: write: %s", strerror(errno));
+    }
     pthread_mutex_unlock(&proxy->mutex);
 }
 
 void proxy_stop(struct proxy *proxy) {
-    if (!proxy)
+    if (!proxy) {
         return;
+    }
     lock(proxy);
     proxy->stopping = true;
     unlock(proxy);
     pthread_join(proxy->thread, NULL);
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         end_link(&proxy->links[i], PROXY_FIN);
+    }
     close(proxy->listener);
     close(proxy->wake[0]);
     close(proxy->wake[1]);
@@ -294,30 +321,35 @@ void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, e
 
 void proxy_cut_now(struct proxy *proxy, enum proxy_cut how) {
     lock(proxy);
-    for (size_t i = 0; i < LINKS_MAX; i++)
-        if (proxy->links[i].fd[0] >= 0)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        if (proxy->links[i].fd[0] >= 0) {
             end_link(&proxy->links[i], how);
+        }
+    }
     unlock(proxy);
 }
 
 void proxy_freeze_now(struct proxy *proxy) {
     lock(proxy);
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         proxy->links[i].frozen = proxy->links[i].fd[0] >= 0;
+    }
     unlock(proxy);
 }
 
 void proxy_deafen_now(struct proxy *proxy) {
     lock(proxy);
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         proxy->links[i].deaf = proxy->links[i].fd[0] >= 0;
+    }
     unlock(proxy);
 }
 
 void proxy_thaw(struct proxy *proxy) {
     lock(proxy);
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         proxy->links[i].frozen = proxy->links[i].deaf = false;
+    }
     unlock(proxy);
 }
 
@@ -350,8 +382,9 @@ int proxy_connections(struct proxy *proxy) {
 int proxy_open_links(struct proxy *proxy) {
     lock(proxy);
     int links = 0;
-    for (size_t i = 0; i < LINKS_MAX; i++)
+    for (size_t i = 0; i < LINKS_MAX; i++) {
         links += proxy->links[i].fd[0] >= 0;
+    }
     unlock(proxy);
     return links;
 }

@@ -21,15 +21,18 @@ static struct server *live[LIVE_MAX];
 static pid_t live_owner;
 
 static void end_process(struct server *server, int signal_number) {
-    if (server->pid <= 0)
+    if (server->pid <= 0) {
         return;
+    }
     kill(server->pid, signal_number);
-    if (server->paused && signal_number != SIGKILL)
+    if (server->paused && signal_number != SIGKILL) {
         kill(server->pid, SIGCONT);
+    }
     int64_t deadline = support_now_ms() + 10000;
     while (waitpid(server->pid, NULL, WNOHANG) == 0) {
-        if (support_now_ms() > deadline)
+        if (support_now_ms() > deadline) {
             kill(server->pid, SIGKILL);
+        }
         support_pause_ms(1);
     }
     server->pid = 0;
@@ -40,17 +43,21 @@ static void end_process(struct server *server, int signal_number) {
 
 static void discard(struct server *server) {
     end_process(server, SIGKILL);
-    if (server->directory[0])
+    if (server->directory[0]) {
         support_remove_tree(server->directory);
+    }
     server->directory[0] = '\0';
 }
 
 static void clean_up_at_exit(void) {
-    if (getpid() != live_owner)
+    if (getpid() != live_owner) {
         return;
-    for (size_t i = 0; i < LIVE_MAX; i++)
-        if (live[i])
+    }
+    for (size_t i = 0; i < LIVE_MAX; i++) {
+        if (live[i]) {
             discard(live[i]);
+        }
+    }
 }
 
 static void remember(struct server *server) {
@@ -59,8 +66,9 @@ static void remember(struct server *server) {
         atexit(clean_up_at_exit);
     }
     for (size_t i = 0; i < LIVE_MAX; i++) {
-        if (live[i])
+        if (live[i]) {
             continue;
+        }
         live[i] = server;
         return;
     }
@@ -68,9 +76,11 @@ static void remember(struct server *server) {
 }
 
 static void forget(struct server *server) {
-    for (size_t i = 0; i < LIVE_MAX; i++)
-        if (live[i] == server)
+    for (size_t i = 0; i < LIVE_MAX; i++) {
+        if (live[i] == server) {
             live[i] = NULL;
+        }
+    }
 }
 
 static void write_config(const struct server *server) {
@@ -78,17 +88,21 @@ static void write_config(const struct server *server) {
     char path[96], *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
-    if (!out)
+    if (!out) {
         support_fatal("out of memory");
+    }
     fprintf(out, "port %d\nbind 127.0.0.1%s\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s/log\n", server->port,
             options->ipv6 ? " ::1" : "", server->socket, server->directory, server->directory);
     fprintf(out, "save \"\"\ndaemonize no\nappendonly %s\nappendfsync always\n", options->append_only ? "yes" : "no");
-    if (options->password && !options->no_default_user)
+    if (options->password && !options->no_default_user) {
         fprintf(out, "requirepass %s\n", options->password);
-    if (options->no_default_user)
+    }
+    if (options->no_default_user) {
         fprintf(out, "user default off\nuser admin on >%s ~* &* +@all\n", options->password);
-    if (options->config)
+    }
+    if (options->config) {
         fputs(options->config, out);
+    }
     fclose(out);
     snprintf(path, sizeof path, "%s/redis.conf", server->directory);
     support_write_file(path, text);
@@ -102,13 +116,16 @@ static void spawn(struct server *server) {
     unlink(log);
     pid_t parent = getpid();
     server->pid = fork();
-    if (server->pid < 0)
+    if (server->pid < 0) {
         support_fatal("fork: %s", strerror(errno));
-    if (server->pid > 0)
+    }
+    if (server->pid > 0) {
         return;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != parent) {
         _exit(127);
+    }
     setpgid(0, 0); /* Ctrl-C and a runner's kill of the group reach the test, which then stops us */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
@@ -129,8 +146,9 @@ static bool says_ready(const struct server *server) {
 }
 
 static bool has_ended(struct server *server, int *status) {
-    if (waitpid(server->pid, status, WNOHANG) != server->pid)
+    if (waitpid(server->pid, status, WNOHANG) != server->pid) {
         return false;
+    }
     server->pid = 0;
     return true;
 }
@@ -141,16 +159,19 @@ static bool wait_until_ready(struct server *server) {
     int status = 0;
     while (!says_ready(server)) {
         if (has_ended(server, &status)) {
-            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
                 support_fatal("redis-server is not installed, or not in PATH");
+            }
             return false;
         }
-        if (support_now_ms() > deadline)
+        if (support_now_ms() > deadline) {
             support_fatal("redis-server in %s is not ready after %d ms", server->directory, START_TIMEOUT_MS);
+        }
         support_pause_ms(2);
     }
-    if (strcmp(server_ask(server, "PING"), "PONG") != 0)
+    if (strcmp(server_ask(server, "PING"), "PONG") != 0) {
         support_fatal("redis-server on port %d answers PING with %s", server->port, server_ask(server, "PING"));
+    }
     return true;
 }
 
@@ -159,18 +180,20 @@ static void set_names(struct server *server) {
     const char *password = server->options.password ? server->options.password : "";
     char name[sizeof server->name], uri[sizeof server->uri];
     snprintf(name, sizeof name, "127.0.0.1:%d", server->port);
-    if (server->options.no_default_user)
+    if (server->options.no_default_user) {
         snprintf(uri, sizeof uri, "redis://admin:%s@%s", password, name);
-    else
+    } else {
         snprintf(uri, sizeof uri, "redis://%s%s%s%s", *password ? ":" : "", password, *password ? "@" : "", name);
+    }
     strcpy(server->name, name);
     strcpy(server->uri, uri);
 }
 
 static void make_directory(struct server *server) {
     char directory[sizeof server->directory] = "/tmp/redlock-test-XXXXXX", path[sizeof server->socket];
-    if (!mkdtemp(directory))
+    if (!mkdtemp(directory)) {
         support_fatal("mkdtemp: %s", strerror(errno));
+    }
     support_remove_tree_at_death(directory);
     strcpy(server->directory, directory);
     snprintf(path, sizeof path, "%s/socket", directory);
@@ -179,13 +202,15 @@ static void make_directory(struct server *server) {
 }
 
 struct server *servers_add(struct servers *servers, const struct server_options *options) {
-    if (servers->count == SERVERS_MAX)
+    if (servers->count == SERVERS_MAX) {
         support_fatal("more than %d servers in a set", SERVERS_MAX);
+    }
     struct server *server = &servers->at[servers->count];
     memset(server, 0, sizeof *server);
     server->raw.fd = -1;
-    if (options)
+    if (options) {
         server->options = *options;
+    }
     make_directory(server);
     remember(server);
     for (int tries = 0; tries < 20; tries++) {
@@ -205,8 +230,9 @@ struct server *servers_add(struct servers *servers, const struct server_options 
 
 void servers_start(struct servers *servers, size_t count, const struct server_options *options) {
     servers->count = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         servers_add(servers, options);
+    }
 }
 
 void servers_stop(struct servers *servers) {
@@ -220,12 +246,15 @@ void servers_stop(struct servers *servers) {
 void servers_reset(struct servers *servers) {
     for (size_t i = 0; i < servers->count; i++) {
         struct server *server = &servers->at[i];
-        if (server->pid == 0)
+        if (server->pid == 0) {
             server_restart(server);
-        if (server->paused)
+        }
+        if (server->paused) {
             server_resume(server);
-        if (strcmp(server_ask(server, "FLUSHALL"), "OK") != 0)
+        }
+        if (strcmp(server_ask(server, "FLUSHALL"), "OK") != 0) {
             support_fatal("FLUSHALL on port %d: %s", server->port, server_ask(server, "FLUSHALL"));
+        }
     }
 }
 
@@ -238,8 +267,9 @@ void server_kill(struct server *server) {
 }
 
 void server_restart_without_waiting(struct server *server) {
-    if (server->pid != 0)
+    if (server->pid != 0) {
         support_fatal("server_restart: the server on port %d still runs", server->port);
+    }
     spawn(server);
 }
 
@@ -247,8 +277,9 @@ void server_restart(struct server *server) {
     int64_t deadline = support_now_ms() + START_TIMEOUT_MS;
     do {
         server_restart_without_waiting(server);
-        if (wait_until_ready(server))
+        if (wait_until_ready(server)) {
             return;
+        }
         support_pause_ms(50); /* somebody has the port as a client for a moment */
     } while (support_now_ms() < deadline);
     support_fatal("redis-server does not start again on port %d", server->port);
@@ -257,14 +288,16 @@ void server_restart(struct server *server) {
 void server_pause(struct server *server) {
     int status;
     if (kill(server->pid, SIGSTOP) != 0 || waitpid(server->pid, &status, WUNTRACED) != server->pid ||
-        !WIFSTOPPED(status))
+        !WIFSTOPPED(status)) {
         support_fatal("cannot pause the server on port %d", server->port);
+    }
     server->paused = true;
 }
 
 void server_resume(struct server *server) {
-    if (kill(server->pid, SIGCONT) != 0)
+    if (kill(server->pid, SIGCONT) != 0) {
         support_fatal("cannot resume the server on port %d: %s", server->port, strerror(errno));
+    }
     server->paused = false;
 }
 
@@ -273,10 +306,11 @@ const char *server_ask_argv(struct server *server, const char *const *argv) {
         raw_close(&server->raw);
         server->raw_ready = raw_open_tcp(&server->raw, "127.0.0.1", server->port);
         const char *password = server->options.password;
-        if (server->raw_ready && server->options.no_default_user)
+        if (server->raw_ready && server->options.no_default_user) {
             raw_ask(&server->raw, "AUTH", "admin", password);
-        else if (server->raw_ready && password)
+        } else if (server->raw_ready && password) {
             raw_ask(&server->raw, "AUTH", password);
+        }
     }
     return raw_ask_argv(&server->raw, argv);
 }
@@ -285,8 +319,9 @@ static int64_t number(struct server *server, const char *text) {
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end)
+    if (errno != 0 || end == text || *end) {
         support_fatal("the server on port %d answers: %s", server->port, text);
+    }
     return value;
 }
 
@@ -304,25 +339,30 @@ int64_t server_key_count(struct server *server) {
 
 size_t servers_with_key(struct servers *servers, const char *key) {
     size_t count = 0;
-    for (size_t i = 0; i < servers->count; i++)
-        if (servers->at[i].pid != 0 && !servers->at[i].paused && server_has_key(&servers->at[i], key))
+    for (size_t i = 0; i < servers->count; i++) {
+        if (servers->at[i].pid != 0 && !servers->at[i].paused && server_has_key(&servers->at[i], key)) {
             count++;
+        }
+    }
     return count;
 }
 
 int64_t servers_key_count(struct servers *servers) {
     int64_t count = 0;
-    for (size_t i = 0; i < servers->count; i++)
-        if (servers->at[i].pid != 0 && !servers->at[i].paused)
+    for (size_t i = 0; i < servers->count; i++) {
+        if (servers->at[i].pid != 0 && !servers->at[i].paused) {
             count += server_key_count(&servers->at[i]);
+        }
+    }
     return count;
 }
 
 bool servers_wait_without_key(struct servers *servers, const char *key, int timeout_ms) {
     int64_t deadline = support_now_ms() + timeout_ms;
     while (key ? servers_with_key(servers, key) > 0 : servers_key_count(servers) > 0) {
-        if (support_now_ms() > deadline)
+        if (support_now_ms() > deadline) {
             return false;
+        }
         support_pause_ms(5);
     }
     return true;

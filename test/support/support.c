@@ -17,8 +17,9 @@
 
 int64_t support_now_ns(void) {
     struct timespec now;
-    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) {
         support_fatal("CLOCK_BOOTTIME: %s", strerror(errno));
+    }
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -46,8 +47,9 @@ int support_listen(int *port) {
     socklen_t size = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 64) != 0 ||
-        getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
         support_fatal("cannot listen on 127.0.0.1: %s", strerror(errno));
+    }
     *port = ntohs(address.sin_port);
     return fd;
 }
@@ -60,30 +62,35 @@ int support_free_port(void) {
 
 char *support_read_file(const char *path) {
     FILE *file = fopen(path, "re");
-    if (!file)
+    if (!file) {
         return NULL;
+    }
     size_t used = 0, capacity = 4096;
     char *text = malloc(capacity);
     while (text) {
         used += fread(text + used, 1, capacity - used - 1, file);
         text[used] = '\0';
-        if (used + 1 < capacity)
+        if (used + 1 < capacity) {
             break;
+        }
         char *more = realloc(text, capacity *= 2);
-        if (!more)
+        if (!more) {
             free(text);
+        }
         text = more;
     }
     fclose(file);
-    if (!text)
+    if (!text) {
         support_fatal("out of memory");
+    }
     return text;
 }
 
 void support_write_file(const char *path, const char *text) {
     FILE *file = fopen(path, "we");
-    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0) {
         support_fatal("cannot write %s: %s", path, strerror(errno));
+    }
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
@@ -102,15 +109,17 @@ _Noreturn static void clean_up_after(int fd) {
     ssize_t n;
     while ((n = read(fd, paths + used, sizeof paths - 1 - used)) > 0 || (n < 0 && errno == EINTR)) {
         used += n > 0 ? (size_t)n : 0;
-        if (used == sizeof paths - 1)
+        if (used == sizeof paths - 1) {
             _exit(1); /* thousands of servers: whatever did that cleans up by itself */
+        }
     }
-    for (char *path = strtok(paths, "\n"); path; path = strtok(NULL, "\n"))
+    for (char *path = strtok(paths, "\n"); path; path = strtok(NULL, "\n")) {
         /* The servers die with the test, which takes them a moment. */
         for (int tries = 0; tries < 100 && access(path, F_OK) == 0; tries++) {
             support_remove_tree(path);
             support_pause_ms(tries);
         }
+    }
     _exit(0);
 }
 
@@ -118,18 +127,23 @@ void support_remove_tree_at_death(const char *path) {
     static int janitor = -1;
     if (janitor < 0) {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0)
+        if (pipe2(ends, O_CLOEXEC) != 0) {
             support_fatal("pipe2: %s", strerror(errno));
+        }
         pid_t pid = fork();
-        if (pid < 0)
+        if (pid < 0) {
             support_fatal("fork: %s", strerror(errno));
+        }
         if (pid == 0) {
             setpgid(0, 0); /* a runner's signal to the group is not for it */
-            if (ends[0] != 3)
+            if (ends[0] != 3) {
                 dup2(ends[0], 3);
-            for (int fd = 0; fd < 1024; fd++)
-                if (fd != 3)
+            }
+            for (int fd = 0; fd < 1024; fd++) {
+                if (fd != 3) {
                     close(fd);
+                }
+            }
             clean_up_after(3);
         }
         close(ends[0]);
@@ -137,6 +151,7 @@ void support_remove_tree_at_death(const char *path) {
     }
     char line[256];
     int size = snprintf(line, sizeof line, "%s\n", path);
-    if (size < 0 || (size_t)size >= sizeof line || write(janitor, line, (size_t)size) != size)
+    if (size < 0 || (size_t)size >= sizeof line || write(janitor, line, (size_t)size) != size) {
         support_fatal("the process that cleans up does not listen");
+    }
 }

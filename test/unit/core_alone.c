@@ -43,8 +43,9 @@ int main(void) {
     expect(lease.state == REDLOCK_LEASE_WAITING && actions.cleanup == 7, "it is lost and cleaned up");
     redlock_debt_start(&debt, actions.cleanup, redlock_after_ms(50 * MS, plan.ttl_ms));
     expect(redlock_debt_ask(&debt, 7, 50 * MS) == 7, "every node is asked for its release");
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < 3; i++) {
         redlock_debt_vote(&debt, i, REDLOCK_VOTE_GRANTED, 51 * MS);
+    }
     expect(redlock_debt_over(&debt, 51 * MS), "and has confirmed it");
     feed(&(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = redlock_lease_next_ns(&lease)});
     expect(actions.send == REDLOCK_OP_ACQUIRE && lease.start_ns == 100 * MS, "the second attempt comes 50 ms later");
@@ -64,7 +65,8 @@ int main(void) {
     expect(actions.released && actions.released_code == REDLOCK_OK && lease.state == REDLOCK_LEASE_ENDED, "to the end");
     uint32_t jitter = 1;
     expect(redlock_backoff_ns(&jitter, 1, 10, 2000) <= 10 * MS, "a delay within its bounds");
-    if (failures == 0)
+    if (failures == 0) {
         puts("OK");
+    }
     return failures != 0;
 }

@@ -59,10 +59,12 @@ void life_votes(struct life *life, const char *votes) {
     const size_t n = strlen(votes);
     bool before = false;
     for (size_t i = 0; i < n; i++) {
-        if (votes[i] == '.')
+        if (votes[i] == '.') {
             continue;
-        if (before)
+        }
+        if (before) {
             life_check(life, life->core.state, (struct redlock_actions){NOTHING}, __FILE__, __LINE__);
+        }
         const char *kind = memchr(kinds, votes[i], sizeof kinds);
         assert_non_null(kind);
         life_vote(life, (unsigned)i, (int)(kind - kinds));
@@ -94,8 +96,9 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
                 const char *file, int line) {
     char wanted[300], got[300];
     if (life->core.state == state &&
-        strcmp(describe(&expected, wanted, sizeof wanted), describe(&life->did, got, sizeof got)) == 0)
+        strcmp(describe(&expected, wanted, sizeof wanted), describe(&life->did, got, sizeof got)) == 0) {
         return;
+    }
     describe(&expected, wanted, sizeof wanted);
     describe(&life->did, got, sizeof got);
     print_error("wanted state %d: %s\n   got state %d: %s\n", (int)state, wanted, (int)life->core.state, got);

@@ -28,17 +28,19 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     kept->round = round;
     kept->vote = answer->vote;
     (void)snprintf(kept->text, sizeof kept->text, "%s", redlock_text_string(answer->text));
-    if (peer->in_answer != NULL)
+    if (peer->in_answer != NULL) {
         peer->in_answer(peer);
+    }
 }
 
 static void on_settled(void *context, unsigned index, bool ready) {
     struct peer *peer = context;
     (void)index;
-    if (ready)
+    if (ready) {
         peer->settled_ready++;
-    else
+    } else {
         peer->settled_failed++;
+    }
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
@@ -94,8 +96,9 @@ void peer_start(struct peer *peer) {
 }
 
 void peer_close(struct peer *peer) {
-    if (peer->connection >= 0)
+    if (peer->connection >= 0) {
         (void)close(peer->connection);
+    }
     peer->connection = -1;
 }
 
@@ -111,12 +114,14 @@ void peer_stop(struct peer *peer) {
 
 void peer_turn(struct peer *peer) {
     ev_run(peer->ev, EVRUN_NOWAIT);
-    if (peer->connection < 0)
+    if (peer->connection < 0) {
         return;
+    }
     ssize_t got =
         recv(peer->connection, peer->heard + peer->heard_size, sizeof peer->heard - peer->heard_size, MSG_DONTWAIT);
-    if (got > 0)
+    if (got > 0) {
         peer->heard_size += (size_t)got;
+    }
     peer->heard_end = peer->heard_end || got == 0;
     peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
@@ -212,8 +217,9 @@ void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, r
     assert_ptr_equal(answer->owner, peer);
     assert_int_equal(answer->round, round);
     assert_int_equal(answer->vote, vote);
-    if (strstr(answer->text, words) == NULL)
+    if (strstr(answer->text, words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", answer->text, words);
+    }
 }
 
 redlock_node_info peer_info(const struct peer *peer) {

@@ -20,10 +20,11 @@ struct good {
 };
 
 static void assert_text(const char *text, const char *expected) {
-    if (expected == NULL)
+    if (expected == NULL) {
         assert_null(text);
-    else
+    } else {
         assert_string_equal(text, expected);
+    }
 }
 
 static void good_ones(void **state) {
@@ -117,8 +118,9 @@ static void bad_ones(void **state) {
         struct redlock_address address;
         char error[256] = "";
         assert_int_equal(redlock_address_parse(rows[i][0], &address, error, sizeof error), REDLOCK_ERR_INVALID);
-        if (strstr(error, rows[i][1]) == NULL)
+        if (strstr(error, rows[i][1]) == NULL) {
             fail_msg("'%s': \"%s\" does not say \"%s\"", rows[i][0], error, rows[i][1]);
+        }
         assert_null(strstr(error, "secre"));
         assert_null(address.host);
         assert_null(address.password);

@@ -19,12 +19,14 @@ static void any_seed_gives_bits_that_vary(void **state) {
         unsigned set[32] = {0};
         for (int i = 0; i < DRAWS; i++) {
             const uint32_t x = redlock_jitter_next(&jitter);
-            for (unsigned bit = 0; bit < 32; bit++)
+            for (unsigned bit = 0; bit < 32; bit++) {
                 set[bit] += x >> bit & 1;
+            }
         }
         /* A fair bit strays by 7 standard deviations (495) once in 10^11; the seeds are fixed anyway. */
-        for (unsigned bit = 0; bit < 32; bit++)
+        for (unsigned bit = 0; bit < 32; bit++) {
             assert_in_range(set[bit], DRAWS / 2 - 500, DRAWS / 2 + 500);
+        }
     }
 }
 
@@ -32,8 +34,9 @@ static void seeds_give_different_delays(void **state) {
     (void)state;
     uint32_t a = 1, b = 2;
     int same = 0;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 1000; i++) {
         same += redlock_delay_between_ns(&a, 50, 200) == redlock_delay_between_ns(&b, 50, 200);
+    }
     assert_in_range(same, 0, 5);
 }
 
@@ -46,8 +49,9 @@ static void delays_fill_their_bounds(void **state) {
         assert_true(delay_ns >= 50 * MS && delay_ns <= 200 * MS);
         tenths[(delay_ns - 50 * MS) / (15 * MS + 1)]++;
     }
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10; i++) {
         assert_in_range(tenths[i], DRAWS / 10 - 400, DRAWS / 10 + 400);
+    }
 }
 
 static void equal_bounds_leave_no_choice(void **state) {

@@ -15,8 +15,9 @@ static void quorum_half(void **state) {
     assert_int_equal(redlock_quorum(5), 3);
     redlock_planted_bug = REDLOCK_BUG_QUORUM_HALF;
     static const unsigned half[] = {0, 1, 1, 1, 2, 2, 3, 3};
-    for (unsigned n = 1; n <= 7; n++)
+    for (unsigned n = 1; n <= 7; n++) {
         assert_int_equal(redlock_quorum(n), half[n]);
+    }
 }
 
 static void no_drift(void **state) {
@@ -37,10 +38,11 @@ static void unknown_grants(void **state) {
         life_init(&life, 3);
         life_begin(&life);
         life_votes(&life, "GU");
-        if (bug == REDLOCK_BUG_NONE)
+        if (bug == REDLOCK_BUG_NONE) {
             life_expect(&life, ACQUIRING, NOTHING);
-        else
+        } else {
             life_expect(&life, HELD, ACQUIRED(OK));
+        }
     }
 }
 

@@ -64,8 +64,9 @@ static void nodes_that_fail_together_are_asked_together(void **state) {
     (void)state;
     struct redlock_debt debt = of(31);
     redlock_debt_ask(&debt, 31, 0);
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < 5; i++) {
         redlock_debt_vote(&debt, i, REDLOCK_VOTE_UNKNOWN, (50 + i) * MS);
+    }
     assert_int_equal(debt.failures, 1);
     const int64_t next_ns = redlock_debt_next_ns(&debt);
     assert_true(next_ns >= 100 * MS && next_ns <= 150 * MS);
@@ -144,11 +145,12 @@ static void random_debts_end(void **state) {
             assert_int_equal(debt.owing, owing & ~paid);
             int64_t next_ns = redlock_debt_next_ns(&debt);
             unsigned node = 7;
-            for (unsigned i = 0; i < 7; i++)
+            for (unsigned i = 0; i < 7; i++) {
                 if ((asked & REDLOCK_NODE(i)) != 0 && answer_ns[i] < next_ns) {
                     next_ns = answer_ns[i];
                     node = i;
                 }
+            }
             assert_true(next_ns < REDLOCK_NEVER_NS);
             now_ns = next_ns > now_ns ? next_ns : now_ns;
             if (node < 7) {
@@ -165,9 +167,11 @@ static void random_debts_end(void **state) {
                 assert_int_equal(ask & asked, 0);
                 assert_int_equal(ask & ~(owing & ~paid), 0);
                 asked |= ask;
-                for (unsigned i = 0; i < 7; i++)
-                    if ((ask & REDLOCK_NODE(i)) != 0)
+                for (unsigned i = 0; i < 7; i++) {
+                    if ((ask & REDLOCK_NODE(i)) != 0) {
                         answer_ns[i] = now_ns + redlock_jitter_next(&random) % (60 * MS);
+                    }
+                }
                 assert_true(redlock_debt_next_ns(&debt) > now_ns || redlock_debt_over(&debt, now_ns));
             }
             assert_true(++looks < 1000);

@@ -125,8 +125,9 @@ static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
 
 static void assert_refused(const char *bytes, enum redlock_handshake_state state, const char *words) {
     assert_int_equal(reply(bytes), state);
-    if (strstr(handshake.reason, words) == NULL)
+    if (strstr(handshake.reason, words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", handshake.reason, words);
+    }
 }
 
 static void who_may_not_vote(void **state) {

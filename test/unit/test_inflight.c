@@ -58,8 +58,9 @@ static void withdrawal_closes_the_gap(void **state) {
     static const uint32_t rest[] = {60, 61, 65, 66, 67, 68, 69};
     (void)state;
     push(&inflight, 0, 60);
-    for (int i = 0; i < 60; i++)
+    for (int i = 0; i < 60; i++) {
         (void)redlock_inflight_pop(&inflight, &entry);
+    }
     push(&inflight, 60, 70); /* around the ring's end */
     inflight.expired = 1;
     redlock_inflight_withdraw(&inflight, 2, 3, 30);

@@ -75,8 +75,9 @@ static void the_reason_waits_for_the_nodes_that_it_hangs_on(void **state) {
         life_votes(&life, "DFU");
         life_expect(&life, ACQUIRING, NOTHING);
         life_vote(&life, 4, table[i].code == REDLOCK_ERR_NO_QUORUM ? U : D);
-        if (table[i].code != REDLOCK_ERR_NO_QUORUM)
+        if (table[i].code != REDLOCK_ERR_NO_QUORUM) {
             life_votes(&life, table[i].rest);
+        }
         life_expect(&life, ENDED, .cleanup = 29, .acquired = true, .acquired_code = table[i].code);
     }
     struct life life;
@@ -159,8 +160,9 @@ static void a_ttl_within_the_drift_is_not_even_tried(void **state) {
             life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
             assert_int_equal(life.core.attempts, 0);
             assert_int_equal(redlock_round_pending(&life.core.votes), 0);
-        } else
+        } else {
             life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
+        }
     }
 }
 

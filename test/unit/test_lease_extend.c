@@ -77,10 +77,11 @@ static void a_shorter_ttl_leaves_the_deadline(void **state) {
         assert_int_equal(life_held_until_ms(&life), END_MS);
         assert_int_equal(life_next_ms(&life), END_MS);
         life_votes(&life, votes[i]);
-        if (i == 0)
+        if (i == 0) {
             life_expect(&life, HELD, EXTENDED(OK));
-        else
+        } else {
             life_vote(&life, 4, F), life_vote(&life, 3, F);
+        }
         assert_int_equal(life_held_until_ms(&life), END_MS);
         life.at_ms = END_MS;
         life_timer(&life);

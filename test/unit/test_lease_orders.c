@@ -39,66 +39,71 @@ static bool is_complete(const struct tally *tally) {
 
 static void check_acquire(const struct life *life, const struct tally *tally) {
     const redlock_nodes not_failed = redlock_nodes_all(tally->n) & ~tally->failed;
-    if (tally->decided)
+    if (tally->decided) {
         life_check(life, is_won(tally) ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ENDED, (struct redlock_actions){NOTHING},
                    __FILE__, __LINE__);
-    else if (is_won(tally))
+    } else if (is_won(tally)) {
         life_expect(life, HELD, ACQUIRED(OK));
-    else if (is_lost(tally) && is_answered(tally))
+    } else if (is_lost(tally) && is_answered(tally)) {
         life_expect(life, ENDED, .cleanup = not_failed, ACQUIRED(ERR_CONTENDED));
-    else if (is_lost(tally) && is_silent(tally))
+    } else if (is_lost(tally) && is_silent(tally)) {
         life_expect(life, ENDED, .cleanup = not_failed, ACQUIRED(ERR_NO_QUORUM));
-    else
+    } else {
         life_expect(life, ACQUIRING, NOTHING);
-    if (is_won(tally))
+    }
+    if (is_won(tally)) {
         assert_int_equal(life->core.touched, not_failed);
+    }
     assert_int_equal(life_held_until_ms(life), is_won(tally) ? END_MS : -1);
 }
 
 static void check_extend(const struct life *life, const struct tally *tally, enum redlock_lease_state before) {
     const redlock_nodes all = redlock_nodes_all(tally->n);
-    if (before == REDLOCK_LEASE_LOST)
+    if (before == REDLOCK_LEASE_LOST) {
         life_expect(life, LOST, NOTHING);
-    else if (is_denied(tally) && tally->decided)
+    } else if (is_denied(tally) && tally->decided) {
         life_expect(life, LOST, .cleanup = all, .lost = true, .lost_by_votes = true);
-    else if (is_denied(tally))
+    } else if (is_denied(tally)) {
         life_expect(life, LOST, .cleanup = all, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
-    else if (tally->decided)
+    } else if (tally->decided) {
         life_expect(life, HELD, NOTHING);
-    else if (is_won(tally))
+    } else if (is_won(tally)) {
         life_expect(life, HELD, EXTENDED(OK));
-    else if (is_lost(tally))
+    } else if (is_lost(tally)) {
         life_expect(life, HELD, EXTENDED(ERR_NO_QUORUM));
-    else
+    } else {
         life_expect(life, EXTENDING, NOTHING);
+    }
     const int64_t until_ms = is_won(tally) ? 1000 + END_MS : END_MS;
     assert_int_equal(life_held_until_ms(life), is_denied(tally) ? -1 : until_ms);
 }
 
 static void check_release(const struct life *life, const struct tally *tally) {
-    if (tally->decided)
+    if (tally->decided) {
         life_expect(life, ENDED, NOTHING);
-    else if (is_won(tally))
+    } else if (is_won(tally)) {
         life_expect(life, ENDED, RELEASED(OK));
-    else if (is_denied(tally))
+    } else if (is_denied(tally)) {
         life_expect(life, ENDED, RELEASED(ERR_LOST));
-    else if (is_complete(tally))
+    } else if (is_complete(tally)) {
         life_expect(life, ENDED, RELEASED(ERR_NO_QUORUM));
-    else
+    } else {
         life_expect(life, RELEASING, NOTHING);
+    }
 }
 
 static void play(const struct life *life, struct tally tally, redlock_nodes pending, enum redlock_operation operation) {
     lives += pending == 0;
     /* A release says LOST only where the votes prove it; else it hears everybody (R15). A lost acquire says why as soon
      * as the votes tell (R13). */
-    if (operation == REDLOCK_OP_RELEASE)
+    if (operation == REDLOCK_OP_RELEASE) {
         tally.decided = is_won(&tally) || is_denied(&tally);
-    else if (operation == REDLOCK_OP_ACQUIRE)
+    } else if (operation == REDLOCK_OP_ACQUIRE) {
         tally.decided = is_won(&tally) || (is_lost(&tally) && (is_answered(&tally) || is_silent(&tally)));
-    else
+    } else {
         tally.decided = is_won(&tally) || is_lost(&tally);
-    for (unsigned node = 0; node < tally.n; node++)
+    }
+    for (unsigned node = 0; node < tally.n; node++) {
         for (int vote = G; (pending & REDLOCK_NODE(node)) != 0 && vote <= U; vote++) {
             struct life next = *life;
             struct tally count = tally;
@@ -107,14 +112,16 @@ static void play(const struct life *life, struct tally tally, redlock_nodes pend
             count.silent += vote == F || vote == U;
             count.failed |= vote == F ? REDLOCK_NODE(node) : 0;
             life_vote(&next, node, vote);
-            if (operation == REDLOCK_OP_ACQUIRE)
+            if (operation == REDLOCK_OP_ACQUIRE) {
                 check_acquire(&next, &count);
-            else if (operation == REDLOCK_OP_EXTEND)
+            } else if (operation == REDLOCK_OP_EXTEND) {
                 check_extend(&next, &count, life->core.state);
-            else
+            } else {
                 check_release(&next, &count);
+            }
             play(&next, count, pending & ~REDLOCK_NODE(node), operation);
         }
+    }
 }
 
 static void play_all(enum redlock_operation operation) {
@@ -123,13 +130,16 @@ static void play_all(enum redlock_operation operation) {
         struct life life;
         life_init(&life, n);
         life_begin(&life);
-        for (unsigned i = 0; operation != REDLOCK_OP_ACQUIRE && i < n; i++)
+        for (unsigned i = 0; operation != REDLOCK_OP_ACQUIRE && i < n; i++) {
             life_vote(&life, i, G);
+        }
         life.at_ms = operation == REDLOCK_OP_ACQUIRE ? 0 : 1000;
-        if (operation == REDLOCK_OP_EXTEND)
+        if (operation == REDLOCK_OP_EXTEND) {
             life_extend(&life, TTL_MS);
-        if (operation == REDLOCK_OP_RELEASE)
+        }
+        if (operation == REDLOCK_OP_RELEASE) {
             life_release(&life);
+        }
         lives = 0;
         play(&life, (struct tally){.n = n}, redlock_nodes_all(n), operation);
         assert_int_equal(lives, expected[n]);

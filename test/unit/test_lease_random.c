@@ -31,19 +31,22 @@ static uint32_t draw(struct onlooker *o, uint32_t below) {
 /* A quorum of keys outlives what the owner may rely on, by the 2 ms of drift at least (R1, R12). */
 static void check_promise(const struct onlooker *o) {
     const int64_t until_ms = life_held_until_ms(&o->life);
-    if (until_ms < o->life.at_ms)
+    if (until_ms < o->life.at_ms) {
         return;
+    }
     unsigned sure = 0;
-    for (unsigned i = 0; i < o->n; i++)
+    for (unsigned i = 0; i < o->n; i++) {
         sure += o->expiry_ms[i] >= until_ms + 2;
+    }
     assert_true(2 * sure > o->n);
 }
 
 static void check_send(struct onlooker *o, uint32_t round_before) {
     const struct redlock_actions *did = &o->life.did;
     const struct redlock_plan *plan = &o->life.plan;
-    if (did->send == REDLOCK_OP_NONE)
+    if (did->send == REDLOCK_OP_NONE) {
         return;
+    }
     const int64_t at_ms = o->life.at_ms;
     const redlock_nodes all = (1u << o->n) - 1;
     assert_int_equal(did->round, round_before + 1);
@@ -83,8 +86,9 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
     }
     check_send(o, before->round);
     if (before->state != after->state && (after->state == REDLOCK_LEASE_LOST || after->state == REDLOCK_LEASE_WAITING ||
-                                          after->state == REDLOCK_LEASE_ENDED))
+                                          after->state == REDLOCK_LEASE_ENDED)) {
         assert_int_equal(o->may_hold, 0);
+    }
     o->acquired += did->acquired;
     o->released += did->released;
     o->lost += did->lost;
@@ -92,8 +96,9 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
     assert_true(o->acquired <= 1 && o->released <= 1 && o->lost <= 1);
     assert_in_range(o->extends_asked - o->extends_told, 0, 1);
     assert_true(!did->lost || !o->ever_released);
-    if (after->was_held && !before->was_held)
+    if (after->was_held && !before->was_held) {
         o->held_from_ms = o->life.at_ms;
+    }
     const bool wins =
         (did->acquired && did->acquired_code == REDLOCK_OK) || (did->extended && did->extended_code == REDLOCK_OK);
     if (wins) {
@@ -109,11 +114,13 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
         o->voted |= REDLOCK_NODE(node);
         if (kind == G) {
             o->granted |= REDLOCK_NODE(node);
-            if (o->expiry_ms[node] < o->sent_ms + o->sent_ttl_ms)
+            if (o->expiry_ms[node] < o->sent_ms + o->sent_ttl_ms) {
                 o->expiry_ms[node] = o->sent_ms + o->sent_ttl_ms;
+            }
         }
-        if (kind == F && o->operation == REDLOCK_OP_ACQUIRE)
+        if (kind == F && o->operation == REDLOCK_OP_ACQUIRE) {
             o->may_hold &= ~REDLOCK_NODE(node);
+        }
     }
     life_vote(&o->life, node, kind);
     check_step(o, &before);
@@ -141,10 +148,12 @@ static void extend(struct onlooker *o) {
     const struct redlock_lease_core before = o->life.core;
     const int code = redlock_lease_extend_check(&before, T0 + o->life.at_ms * MS);
     const int64_t until_ms = life_held_until_ms(&o->life);
-    if (until_ms >= 0 && o->life.at_ms >= until_ms && !before.extend_by_caller)
+    if (until_ms >= 0 && o->life.at_ms >= until_ms && !before.extend_by_caller) {
         assert_int_equal(code, REDLOCK_ERR_LOST);
-    if (code != REDLOCK_OK)
+    }
+    if (code != REDLOCK_OK) {
         return;
+    }
     o->extends_asked++;
     life_extend(&o->life, 1 + draw(o, 400));
     check_step(o, &before);
@@ -152,13 +161,15 @@ static void extend(struct onlooker *o) {
 
 /* As the manager does: the nodes that take no requests now are refused in the same turn. */
 static void refuse(struct onlooker *o) {
-    if (o->life.did.send == REDLOCK_OP_NONE || draw(o, 4) != 0)
+    if (o->life.did.send == REDLOCK_OP_NONE || draw(o, 4) != 0) {
         return;
+    }
     const redlock_nodes nodes = o->life.did.send_nodes & draw(o, 128);
     const struct redlock_lease_core before = o->life.core;
     o->voted |= nodes;
-    if (o->operation == REDLOCK_OP_ACQUIRE)
+    if (o->operation == REDLOCK_OP_ACQUIRE) {
         o->may_hold &= ~nodes;
+    }
     life_refuse(&o->life, nodes);
     check_step(o, &before);
 }
@@ -192,12 +203,13 @@ static void one_event(struct onlooker *o) {
 static void pass_time(struct onlooker *o) {
     const int64_t next_ms = life_next_ms(&o->life);
     const uint32_t what = draw(o, 20);
-    if (what < 10)
+    if (what < 10) {
         o->life.at_ms += draw(o, 5);
-    else if (what < 13 && next_ms > o->life.at_ms)
+    } else if (what < 13 && next_ms > o->life.at_ms) {
         o->life.at_ms = next_ms + draw(o, 2);
-    else if (what == 13)
+    } else if (what == 13) {
         o->life.at_ms += draw(o, 400);
+    }
 }
 
 static void live(uint32_t seed) {
@@ -219,8 +231,9 @@ static void live(uint32_t seed) {
     if (adopts) {
         life_adopt(&o.life);
         o.may_hold = (1u << o.n) - 1;
-    } else
+    } else {
         life_begin(&o.life);
+    }
     check_step(&o, &before);
     for (int i = 0; i < 200 && o.life.core.state != REDLOCK_LEASE_ENDED; i++) {
         refuse(&o);
@@ -234,8 +247,9 @@ static void live(uint32_t seed) {
     last = o.life.core;
     life_release(&o.life);
     check_step(&o, &last);
-    for (unsigned i = 0; i < o.n; i++)
+    for (unsigned i = 0; i < o.n; i++) {
         vote(&o, i, G);
+    }
     assert_int_equal(o.life.core.state, REDLOCK_LEASE_ENDED);
     assert_int_equal(o.acquired, !adopts);
     assert_int_equal(o.released, o.life.core.was_held || adopts);
@@ -249,20 +263,23 @@ static uint32_t seed_now;
 
 static void random_lives(void **state) {
     (void)state;
-    for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++)
+    for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++) {
         live(seed_now);
+    }
 }
 
 static int say_seed(void **state) {
     (void)state;
-    if (seed_now < first_seed + LIVES)
+    if (seed_now < first_seed + LIVES) {
         fprintf(stderr, "seed %u; replay with this number as the argument\n", (unsigned)seed_now);
+    }
     return 0;
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1)
+    if (argc > 1) {
         first_seed = (uint32_t)strtoul(argv[1], NULL, 10);
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_lives, say_seed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

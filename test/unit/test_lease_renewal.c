@@ -30,13 +30,15 @@ static void a_failed_renewal_is_tried_again_until_the_deadline(void **state) {
     uint32_t round = 2;
     for (;; round++) {
         const int64_t due_ms = life_next_ms(&life) + 1;
-        if (due_ms > END_MS)
+        if (due_ms > END_MS) {
             break;
+        }
         assert_true(due_ms > before_ms);
         life.at_ms = before_ms = due_ms;
         life_timer(&life);
-        if (life.core.state == REDLOCK_LEASE_LOST)
+        if (life.core.state == REDLOCK_LEASE_LOST) {
             break;
+        }
         life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
         assert_int_equal(life_next_ms(&life), END_MS);
         life_votes(&life, "FUU");

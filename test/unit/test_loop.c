@@ -63,8 +63,9 @@ static int setup(void **state) {
     delete_in_wake = false;
     ev = ev_loop_new(0);
     loop = redlock_loop_new(ev, &hooks);
-    if (loop == NULL)
+    if (loop == NULL) {
         return -1;
+    }
     redlock_loop_reactor(loop, &reactor);
     return 0;
 }
@@ -98,8 +99,9 @@ static void a_time_that_has_come_wakes_but_not_inside_the_call(void **state) {
     redlock_loop_wake_at(loop, 0);
     assert_int_equal(wakes, 0);
     run_until(&wakes, 1);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         ev_run(ev, EVRUN_NOWAIT);
+    }
     assert_int_equal(wakes, 1);
 }
 
@@ -189,8 +191,9 @@ static void a_child_runs_nothing(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         ev_loop_fork(ev);
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 5; i++) {
             ev_run(ev, EVRUN_NOWAIT);
+        }
         _exit(redlock_loop_forked(loop) && wakes + timers + flushes + ios == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);

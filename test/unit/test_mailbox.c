@@ -23,8 +23,9 @@ static void letters_come_out_oldest_first(void **state) {
     (void)state;
     redlock_mailbox_init(&mailbox);
     assert_null(redlock_mailbox_take(&mailbox));
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 5; i++) {
         assert_int_equal(redlock_mailbox_put(&mailbox, &notes[i].letter), REDLOCK_MAILBOX_QUEUED);
+    }
     struct redlock_letter *letter = redlock_mailbox_take(&mailbox);
     for (int i = 0; i < 5; i++) {
         assert_ptr_equal(letter, &notes[i].letter);

@@ -52,8 +52,9 @@ static void answers_come_in_order(void **state) {
 }
 
 static void sends_again(struct peer *self) {
-    if (self->answer_count < 5)
+    if (self->answer_count < 5) {
         assert_true(peer_send(self, "x", (uint32_t)self->answer_count));
+    }
 }
 
 static void an_answer_may_send(void **state) {
@@ -89,8 +90,9 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
 static void three_timeouts_stall_it_and_a_reply_returns_it(void **state) {
     (void)state;
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++)
+    for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
+    }
     peer_expect(&peer, "aaa");
     peer_until_answers(&peer, 3);
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
@@ -147,8 +149,9 @@ static void a_full_socket_withdraws_what_was_not_begun(void **state) {
     int connection = peer.connection;
     peer.connection = -1; /* the server does not read */
     memset(large, 'x', sizeof large - 1);
-    while (sent < PEER_ANSWERS_MAX - 8)
+    while (sent < PEER_ANSWERS_MAX - 8) {
         assert_true(peer_send(&peer, large, sent++));
+    }
     peer_until_answers(&peer, sent);
     for (uint32_t i = 0; i < sent; i++) {
         assert_int_equal(peer.answers[i].round, i);
@@ -157,14 +160,16 @@ static void a_full_socket_withdraws_what_was_not_begun(void **state) {
     }
     assert_int_equal(unknown + failed, sent);
     assert_true(unknown > 0 && failed > 0);
-    for (uint32_t i = 0; i < sent; i++)
+    for (uint32_t i = 0; i < sent; i++) {
         assert_int_equal(peer.answers[i].vote, i < unknown ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED);
+    }
     peer.connection = connection;
     for (size_t left = unknown * (sizeof large - 1); left > 0;) {
         peer_turn(&peer);
         size_t took = peer.heard_size < left ? peer.heard_size : left;
-        for (size_t i = 0; i < took; i++)
+        for (size_t i = 0; i < took; i++) {
             assert_int_equal(peer.heard[i], 'x');
+        }
         memmove(peer.heard, peer.heard + took, peer.heard_size - took);
         peer.heard_size -= took;
         left -= took;
@@ -187,8 +192,9 @@ static void forgotten_scripts_are_loaded_again(void **state) {
     int64_t later_ns = redlock_loop_now_ns(NULL) + 1050 * INT64_C(1000000);
     peer_say(&peer, "+OK\r\n");
     peer_until_answers(&peer, 2);
-    while (redlock_loop_now_ns(NULL) < later_ns)
+    while (redlock_loop_now_ns(NULL) < later_ns) {
         peer_turn(&peer);
+    }
     assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 3, redlock_loop_now_ns(NULL)));
     peer_expect(&peer, "r");
     peer_say(&peer, "-NOSCRIPT no\r\n");

@@ -53,10 +53,11 @@ static void written_is_unknown_and_unwritten_is_failed(void **state) {
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN,
                        "connection closed by the node after the request was written");
-    if (peer.answers[1].vote == REDLOCK_VOTE_FAILED)
+    if (peer.answers[1].vote == REDLOCK_VOTE_FAILED) {
         peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent: connection closed by the node");
-    else
+    } else {
         peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
+    }
     assert_string_equal(redlock_node_run_id(peer.node), "");
 }
 
@@ -161,8 +162,9 @@ static void a_socket_connected_to_itself_is_no_node(void **state) {
 static void a_stalled_node_is_given_up_after_its_limit(void **state) {
     (void)state;
     connect_it();
-    for (uint32_t i = 0; i < 3; i++)
+    for (uint32_t i = 0; i < 3; i++) {
         assert_true(peer_send(&peer, "a", i));
+    }
     peer_expect(&peer, "aaa*1\r\n$4\r\nPING\r\n");
     peer_until_answers(&peer, 3);
     peer_expect_end(&peer, true);

@@ -18,14 +18,16 @@ static void bytes_come_out_as_they_went_in(void **state) {
     for (unsigned turn = 0; turn < 5000; turn++) {
         char bytes[300];
         size_t size = turn * 7919 % sizeof bytes;
-        for (size_t i = 0; i < size; i++)
+        for (size_t i = 0; i < size; i++) {
             bytes[i] = (char)in++;
+        }
         assert_true(redlock_outbox_append(&outbox, bytes, size));
         appended += size;
         assert_int_equal(redlock_outbox_end(&outbox), appended);
         size_t write = turn * 104729 % (redlock_outbox_size(&outbox) + 1);
-        for (size_t i = 0; i < write; i++)
+        for (size_t i = 0; i < write; i++) {
             assert_int_equal((unsigned char)outbox.bytes[outbox.head + i], out++);
+        }
         redlock_outbox_wrote(&outbox, write);
         taken += write;
         assert_int_equal(outbox.written, taken);
@@ -54,8 +56,9 @@ static void the_bound_holds(void **state) {
     static char block[1 << 20];
     struct redlock_outbox outbox = {0};
     (void)state;
-    for (size_t i = 0; i < REDLOCK_OUTBOX_SIZE_MAX / sizeof block; i++)
+    for (size_t i = 0; i < REDLOCK_OUTBOX_SIZE_MAX / sizeof block; i++) {
         assert_true(redlock_outbox_append(&outbox, block, sizeof block));
+    }
     size_t full = redlock_outbox_size(&outbox);
     assert_int_equal(full, REDLOCK_OUTBOX_SIZE_MAX);
     assert_false(redlock_outbox_append(&outbox, block, 1));

@@ -17,15 +17,17 @@ static void sets(void **state) {
     assert_int_equal(redlock_nodes_all(31), 0x7fffffff);
     assert_int_equal(redlock_nodes_count(0), 0);
     assert_int_equal(redlock_nodes_count(0x55555555), 16);
-    for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++)
+    for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
         assert_int_equal(redlock_nodes_count(redlock_nodes_all(n)), n);
+    }
 }
 
 static void quorum_is_the_smallest_majority(void **state) {
     (void)state;
     static const unsigned expected[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6};
-    for (unsigned n = 1; n < sizeof expected / sizeof expected[0]; n++)
+    for (unsigned n = 1; n < sizeof expected / sizeof expected[0]; n++) {
         assert_int_equal(redlock_quorum(n), expected[n]);
+    }
     for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
         assert_true(2 * redlock_quorum(n) > n);
         assert_true(2 * (redlock_quorum(n) - 1) <= n);
@@ -45,7 +47,7 @@ static void a_round_starts_with_those_asked_pending(void **state) {
 
 static void the_first_vote_counts(void **state) {
     (void)state;
-    for (int first = REDLOCK_VOTE_GRANTED; first < KINDS; first++)
+    for (int first = REDLOCK_VOTE_GRANTED; first < KINDS; first++) {
         for (int second = REDLOCK_VOTE_PENDING; second < KINDS; second++) {
             struct redlock_round round;
             redlock_round_start(&round, 3, 7);
@@ -54,6 +56,7 @@ static void the_first_vote_counts(void **state) {
             assert_false(redlock_round_vote(&round, 1, (redlock_vote_kind)second));
             assert_memory_equal(&round, &before, sizeof round);
         }
+    }
 }
 
 static void who_was_not_asked_has_no_vote(void **state) {
@@ -76,7 +79,7 @@ static void pending_is_no_vote(void **state) {
 /* All sixteen sets of grants of up to four nodes, the others having denied: no quorum but a true majority. */
 static void every_mask_of_grants(void **state) {
     (void)state;
-    for (unsigned n = 1; n <= 4; n++)
+    for (unsigned n = 1; n <= 4; n++) {
         for (unsigned mask = 0; mask < 1u << n; mask++) {
             struct redlock_round round;
             redlock_round_start(&round, n, redlock_nodes_all(n));
@@ -89,6 +92,7 @@ static void every_mask_of_grants(void **state) {
             assert_int_equal(round.granted, mask);
             assert_int_equal(redlock_round_outcome(&round), 2 * granted > n ? REDLOCK_ROUND_WON : REDLOCK_ROUND_LOST);
         }
+    }
 }
 
 /* R5: a tie is lost at once, with the vote that makes it one. */
@@ -114,16 +118,19 @@ static void completions(const int *votes, unsigned n, unsigned i, unsigned grant
         *(2 * granted > n ? can_win : can_lose) = true;
         return;
     }
-    if (votes[i] == REDLOCK_VOTE_PENDING || votes[i] == REDLOCK_VOTE_GRANTED)
+    if (votes[i] == REDLOCK_VOTE_PENDING || votes[i] == REDLOCK_VOTE_GRANTED) {
         completions(votes, n, i + 1, granted + 1, can_win, can_lose);
-    if (votes[i] != REDLOCK_VOTE_GRANTED)
+    }
+    if (votes[i] != REDLOCK_VOTE_GRANTED) {
         completions(votes, n, i + 1, granted, can_win, can_lose);
+    }
 }
 
 static unsigned how_many(const int *votes, unsigned n, int kind) {
     unsigned count = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         count += votes[i] == kind;
+    }
     return count;
 }
 
@@ -152,8 +159,9 @@ static void every_set_of_votes(void **state) {
     (void)state;
     for (unsigned n = 1; n <= 5; n++) {
         unsigned cases = 1;
-        for (unsigned i = 0; i < n; i++)
+        for (unsigned i = 0; i < n; i++) {
             cases *= KINDS;
+        }
         for (unsigned c = 0; c < cases; c++) {
             int votes[5];
             struct redlock_round round;
@@ -175,10 +183,11 @@ static unsigned orders_seen;
 static void next_vote(struct redlock_round round, int *votes, unsigned n, enum redlock_outcome before) {
     check_against_oracle(&round, votes, n);
     const enum redlock_outcome now = redlock_round_outcome(&round);
-    if (before != REDLOCK_ROUND_PENDING)
+    if (before != REDLOCK_ROUND_PENDING) {
         assert_int_equal(now, before);
+    }
     orders_seen += redlock_round_pending(&round) == 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         for (int kind = REDLOCK_VOTE_GRANTED; votes[i] == REDLOCK_VOTE_PENDING && kind < REDLOCK_VOTE_ABSTAINED;
              kind++) {
             struct redlock_round after = round;
@@ -187,6 +196,7 @@ static void next_vote(struct redlock_round round, int *votes, unsigned n, enum r
             next_vote(after, votes, n, now);
             votes[i] = REDLOCK_VOTE_PENDING;
         }
+    }
 }
 
 static void every_order_of_votes(void **state) {

@@ -22,11 +22,14 @@ static void no_bytes_twice(void **state) {
     struct redlock_random *random = redlock_random_new();
     (void)state;
     assert_non_null(random);
-    for (int i = 0; i < DRAWS; i++)
+    for (int i = 0; i < DRAWS; i++) {
         assert_int_equal(redlock_random_bytes(random, drawn[i], sizeof drawn[i]), 0);
-    for (int i = 0; i < DRAWS; i++)
-        for (int j = i + 1; j < DRAWS; j++)
+    }
+    for (int i = 0; i < DRAWS; i++) {
+        for (int j = i + 1; j < DRAWS; j++) {
             assert_memory_not_equal(drawn[i], drawn[j], 16);
+        }
+    }
     assert_false(redlock_random_forked(random));
     assert_int_equal(redlock_random_bytes(random, NULL, 0), 0);
     redlock_random_delete(random);
@@ -41,11 +44,12 @@ static void a_child_gets_none(void **state) {
     assert_int_equal(redlock_random_bytes(random, before, sizeof before), 0);
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0)
+    if (child == 0) {
         _exit(redlock_random_forked(random) && redlock_random_bytes(random, bytes, 16) == REDLOCK_ERR_FORKED &&
                       redlock_random_bytes(random, NULL, 0) == REDLOCK_ERR_FORKED
                   ? 0
                   : 1);
+    }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_int_equal(redlock_random_bytes(random, bytes, sizeof bytes), 0);

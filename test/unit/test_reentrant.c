@@ -73,8 +73,9 @@ static struct redlock_hold *take(const char *resource, struct redlock_holder hol
                      REDLOCK_ENTER_TAKE);
     assert_non_null(hold);
     assert_null(shared);
-    if (lease)
+    if (lease) {
         redlock_reentrant_settle(&table, hold, lease);
+    }
     return hold;
 }
 
@@ -171,8 +172,9 @@ static void a_new_thread_never_has_a_dead_ones_id(void **state) {
         assert_int_equal(pthread_create(&thread, NULL, thread_id, &seen[i]), 0);
         pthread_join(thread, NULL);
         assert_int_not_equal(seen[i].id, id(0).id);
-        for (size_t j = 0; j < i; j++)
+        for (size_t j = 0; j < i; j++) {
             assert_int_not_equal(seen[i].id, seen[j].id);
+        }
     }
     assert_int_equal(id(0).id, id(0).id);
 }
@@ -258,8 +260,9 @@ static void many_holds_are_all_found(void **state) {
         take(names[i], id(1 + i % 3), &leases[i]);
     }
     assert_true(table.bucket_count > REDLOCK_HOLD_BUCKETS_FIRST);
-    for (size_t i = 0; i < 3000; i++)
+    for (size_t i = 0; i < 3000; i++) {
         assert_ptr_equal(share(names[i], id(1 + i % 3)), &leases[i]);
+    }
     for (size_t i = 0; i < 3000; i++) {
         struct redlock_hold *hold = NULL;
         assert_int_equal(redlock_reentrant_leave(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_LEAVE_RETAINED);
@@ -286,8 +289,9 @@ static void without_memory_the_answer_is_an_error_and_growth_waits(void **state)
         take(names[i], id(0), &leases[i]);
         assert_int_equal(table.bucket_count, (i < REDLOCK_HOLD_BUCKETS_FIRST ? 1 : 2) * REDLOCK_HOLD_BUCKETS_FIRST);
     }
-    for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++)
+    for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++) {
         give(&leases[i], id(0));
+    }
 }
 
 /* --- Two threads of one owner --- */
@@ -315,8 +319,9 @@ static void begin(struct entrant *entrant, size_t waiting) {
         pthread_mutex_lock(&table.mutex);
         size_t now_waiting = table.waiting;
         pthread_mutex_unlock(&table.mutex);
-        if (now_waiting == waiting)
+        if (now_waiting == waiting) {
             return;
+        }
         assert_true(from_now_ns(0) < until_ns);
     }
 }
@@ -385,16 +390,18 @@ static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) 
     take("r", id(5), &lease);
     for (int locked = 0; locked < 2; locked++) {
         int status;
-        if (locked)
+        if (locked) {
             pthread_mutex_lock(&table.mutex);
+        }
         pid_t child = fork();
         if (child == 0) {
             alarm(60);
             redlock_reentrant_abandon(&table);
             _exit(0);
         }
-        if (locked)
+        if (locked) {
             pthread_mutex_unlock(&table.mutex);
+        }
         assert_true(child > 0);
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);

@@ -95,19 +95,22 @@ static void all_types_byte_by_byte(void **state) {
     reader = redlock_reader_new();
     for (size_t i = 0; i < sizeof stream - 1; i++) {
         feed(stream + i, 1);
-        if (redlock_reader_next(reader, &got) != REDLOCK_READ_REPLY)
+        if (redlock_reader_next(reader, &got) != REDLOCK_READ_REPLY) {
             continue;
+        }
         assert_int_equal(redlock_reader_next(whole, &expected), REDLOCK_READ_REPLY);
         assert_int_equal(got->value.type, expected->value.type);
         assert_int_equal(got->value.integer, expected->value.integer);
         assert_int_equal(got->value.size, expected->value.size);
-        if (got->value.size > 0)
+        if (got->value.size > 0) {
             assert_memory_equal(got->value.bytes, expected->value.bytes, got->value.size);
+        }
         for (size_t e = 0; e < REDLOCK_REPLY_ELEMENTS_MAX && e < got->element_count; e++) {
             assert_int_equal(got->elements[e].type, expected->elements[e].type);
             assert_int_equal(got->elements[e].integer, expected->elements[e].integer);
-            if (got->elements[e].size > 0)
+            if (got->elements[e].size > 0) {
                 assert_memory_equal(got->elements[e].bytes, expected->elements[e].bytes, got->elements[e].size);
+            }
         }
         replies++;
     }
@@ -120,8 +123,9 @@ static void many_replies_in_a_row(void **state) {
     (void)state;
     for (int round = 0; round < 40; round++) {
         size_t size = 0;
-        while (size < sizeof bytes - 64)
+        while (size < sizeof bytes - 64) {
             size += (size_t)sprintf(bytes + size, "$5\r\n%05zu\r\n:%zu\r\n", size % 100000, size);
+        }
         feed(bytes, size);
         for (size_t at = 0; at < size;) {
             char text[8];

@@ -70,8 +70,9 @@ static size_t thread_count(void) {
     size_t count = 0;
     DIR *threads = opendir("/proc/self/task");
     assert_non_null(threads);
-    for (const struct dirent *entry; (entry = readdir(threads)) != NULL;)
+    for (const struct dirent *entry; (entry = readdir(threads)) != NULL;) {
         count += entry->d_name[0] != '.';
+    }
     (void)closedir(threads);
     return count;
 }
@@ -85,8 +86,9 @@ static void a_lookup_can_be_given_up(void **state) {
         redlock_lookup_drop(lookup, false);
     }
     redlock_lookup_drop(NULL, false);
-    for (int i = 0; i < 20000 && thread_count() > 1; i++)
+    for (int i = 0; i < 20000 && thread_count() > 1; i++) {
         (void)poll(NULL, 0, 1);
+    }
     assert_int_equal(thread_count(), 1);
 }
 

@@ -19,11 +19,13 @@ static uint32_t rotate(uint32_t value, unsigned bits) {
 
 static void block(uint32_t h[5], const unsigned char *bytes) {
     uint32_t w[80], a = h[0], b = h[1], c = h[2], d = h[3], e = h[4];
-    for (int i = 0; i < 16; i++)
+    for (int i = 0; i < 16; i++) {
         w[i] = (uint32_t)bytes[4 * i] << 24 | (uint32_t)bytes[4 * i + 1] << 16 | (uint32_t)bytes[4 * i + 2] << 8 |
                bytes[4 * i + 3];
-    for (int i = 16; i < 80; i++)
+    }
+    for (int i = 16; i < 80; i++) {
         w[i] = rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
+    }
     for (int i = 0; i < 80; i++) {
         uint32_t f = i < 20 ? (b & c) | (~b & d) : i < 40 || i >= 60 ? b ^ c ^ d : (b & c) | (b & d) | (c & d);
         uint32_t k = i < 20 ? 0x5a827999 : i < 40 ? 0x6ed9eba1 : i < 60 ? 0x8f1bbcdc : 0xca62c1d6;
@@ -40,10 +42,12 @@ static void sha1(const char *source, size_t size, char hex[41]) {
     assert_non_null(bytes);
     memcpy(bytes, source, size);
     bytes[size] = 0x80;
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
         bytes[padded - 1 - (size_t)i] = (unsigned char)((uint64_t)size * 8 >> (8 * i));
-    for (size_t at = 0; at < padded; at += 64)
+    }
+    for (size_t at = 0; at < padded; at += 64) {
         block(h, bytes + at);
+    }
     free(bytes);
     (void)sprintf(hex, "%08x%08x%08x%08x%08x", h[0], h[1], h[2], h[3], h[4]);
 }

@@ -32,8 +32,9 @@ static void a_constant_is_never_counted(void **state) {
     (void)state;
     struct redlock_text *text = redlock_text_constant(&constant);
     assert_ptr_equal(redlock_text_keep(text), &constant);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         redlock_text_drop(text);
+    }
     assert_string_equal(redlock_text_string(text), "always");
     assert_int_equal(constant.references, 0);
 }

@@ -26,8 +26,9 @@ static void drift_is_one_percent_rounded_up_and_two(void **state) {
                                        {30000, 302},
                                        {60000, 602},
                                        {REDLOCK_TTL_MS_MAX, 21474839}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(redlock_drift_ms(table[i][0]), table[i][1]);
+    }
     for (int64_t ttl_ms = 1; ttl_ms <= 100000; ttl_ms++) {
         const int64_t percent = redlock_drift_ms(ttl_ms) - 2;
         assert_true(percent * 100 >= ttl_ms && (percent - 1) * 100 < ttl_ms);

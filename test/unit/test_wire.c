@@ -84,8 +84,9 @@ static struct redlock_answer vote_of(enum redlock_operation operation, const cha
     redlock_wire_answer(operation, reply, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);
-    if (answer.holder != NULL)
+    if (answer.holder != NULL) {
         (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
+    }
     redlock_reader_delete(reader);
     return answer;
 }
@@ -147,17 +148,19 @@ static void what_an_operation_cannot_get_is_unknown(void **state) {
                                                         REDLOCK_OP_INSPECT, REDLOCK_OP_NONE};
     char text[512];
     (void)state;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         for (size_t j = 0; j < sizeof any / sizeof *any; j++) {
             enum redlock_operation operation = operations[i];
             bool integer = operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_RELEASE;
             if ((operation == REDLOCK_OP_ACQUIRE && strcmp(any[j], "$-1\r\n") == 0) ||
-                (integer && strcmp(any[j], ":1\r\n") == 0))
+                (integer && strcmp(any[j], ":1\r\n") == 0)) {
                 continue;
+            }
             struct redlock_answer answer = vote_of(operation, any[j], text);
             assert_int_equal(answer.vote, REDLOCK_VOTE_UNKNOWN);
             assert_non_null(strstr(text, "out of protocol"));
         }
+    }
 }
 
 static void noscript_says_so(void **state) {
