@@ -205,7 +205,7 @@ static void add_reason(struct sentence *sentence, const redlock_result *result) 
         add(sentence, "held by others: ");
         add_tally(sentence, result);
         add_votes(sentence, result);
-        add(sentence, ". Wait for its release, or wait longer.");
+        add(sentence, ". Try again once it is released.");
         break;
     case REDLOCK_ERR_NO_QUORUM:
         add(sentence, "no quorum: ");
