@@ -438,7 +438,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
 }
 
 bool redlock_lease_is_capped(const struct redlock_lease_core *lease) {
-    return lease->plan.auto_extend && lease->was_held && lease->next_try_ns == REDLOCK_NEVER_NS;
+    return lease->plan.auto_extend && lease->next_try_ns == REDLOCK_NEVER_NS;
 }
 
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease) {

@@ -154,7 +154,7 @@ int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t n
 /* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 
-/* No automatic renewal comes any more, because of auto_extend_max_ms. */
+/* Of a lease that is or was held: no automatic renewal comes any more, because of auto_extend_max_ms. */
 bool redlock_lease_is_capped(const struct redlock_lease_core *lease);
 
 /* The deadline as the owner may rely on it; 0 where nothing is held. */

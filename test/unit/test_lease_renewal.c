@@ -108,6 +108,7 @@ static void the_cap_ends_renewals(void **state) {
     life.at_ms = 100; /* held since then: no renewal at 8100 or later */
     life_vote(&life, 0, G);
     for (uint32_t round = 2; round < 4; round++) {
+        assert_false(redlock_lease_is_capped(&life.core));
         life.at_ms = life_next_ms(&life) + 1;
         life_timer(&life);
         life_expect(&life, EXTENDING, SENDS(EXTEND, 1, round));
@@ -115,6 +116,7 @@ static void the_cap_ends_renewals(void **state) {
     }
     assert_int_equal(life.at_ms, 6668);
     assert_int_equal(life_next_ms(&life), 6668 + END_MS); /* the last renewal runs out */
+    assert_true(redlock_lease_is_capped(&life.core));
     life.at_ms = 8000;
     life_extend(&life, TTL_MS); /* the caller may go on by hand */
     life_vote(&life, 0, G);
@@ -123,6 +125,9 @@ static void the_cap_ends_renewals(void **state) {
     life.at_ms = 8000 + END_MS;
     life_timer(&life);
     life_expect(&life, LOST, .cleanup = 1, .lost = true);
+    assert_true(redlock_lease_is_capped(&life.core)); /* why it was not renewed */
+    life_held(&life, false);
+    assert_false(redlock_lease_is_capped(&life.core)); /* nobody asked for renewals */
 }
 
 static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
