@@ -93,6 +93,10 @@ static const char *granted_word(enum redlock_result_of of) {
 static void add_tally(struct sentence *sentence, const redlock_result *result) {
     add(sentence, "%u of %u nodes %s, %u are needed", count_votes(result, REDLOCK_VOTE_GRANTED), result->count,
         granted_word(result->of), redlock_quorum(result->count));
+    const unsigned pending = count_votes(result, REDLOCK_VOTE_PENDING);
+    if (pending > 0 && result->code != REDLOCK_OK) {
+        add(sentence, ", %u had not answered yet", pending);
+    }
 }
 
 /* What was still pending when the round was decided says nothing about the node. */
@@ -245,6 +249,9 @@ size_t redlock_message_loss(const struct redlock_result *result, char *buffer, s
 
 size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
     struct sentence sentence = begin_sentence(buffer, size);
+    if (!result) {
+        return 0; /* the blocking API has none where no node was asked */
+    }
     if (result->code == REDLOCK_OK) {
         add(&sentence, "%s", done_what(result->of));
         add_subject(&sentence, result);

@@ -365,6 +365,8 @@ REDLOCK_API int redlock_result_vote(const redlock_result *result, size_t index, 
 
 /**
  * A sentence for people: what was tried, what came of it, what each node that did not grant said, what to do.
+ * 2048 bytes are enough for any but the most talkative nodes.
+ * @param result  NULL gives an empty sentence.
  * @return the length it has or would have had, as snprintf does; buffer is always terminated if size is not 0.
  */
 REDLOCK_API size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size);

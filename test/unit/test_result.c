@@ -55,6 +55,12 @@ static void says_what_why_and_what_to_do(void **state) {
     result = example(REDLOCK_RESULT_EXTEND, REDLOCK_OK);
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "extended 'job\\x0a7': 1 of 3 nodes confirmed it"));
+    result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
+    result.votes[1].kind = REDLOCK_VOTE_PENDING;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "1 of 3 nodes granted it, 2 are needed, 1 had not answered yet (c:3: "));
+    assert_int_equal(redlock_result_message(NULL, text, sizeof text), 0);
+    assert_string_equal(text, "");
     result = example(REDLOCK_RESULT_CONNECT, REDLOCK_ERR_CLOSED);
     redlock_result_message(&result, text, sizeof text);
     assert_string_equal(text, "cannot connect: the manager is closing.");
