@@ -1,11 +1,8 @@
 /* The calls of the blocking client: each is one request to the manager, made on the loop thread. */
-#include <string.h>
-
 #include "client.h"
+#include "core/validity.h"
 #include "loop.h"
 #include "options.h"
-
-#define NS_PER_MS INT64_C(1000000)
 
 void redlock_client_acquire_options_default(redlock_client_acquire_options *options) {
     *options = (redlock_client_acquire_options){.size = sizeof *options};
@@ -42,12 +39,8 @@ static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) 
     return call->code == REDLOCK_OK;
 }
 
-/* INT64_MAX for no end. */
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
-    if (wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > (INT64_MAX - now_ns) / NS_PER_MS) {
-        return INT64_MAX;
-    }
-    return now_ns + wait_ms * NS_PER_MS;
+    return wait_ms == REDLOCK_WAIT_FOREVER ? REDLOCK_NEVER_NS : redlock_after_ms(now_ns, wait_ms);
 }
 
 /*
@@ -71,7 +64,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         break;
     }
     if (wait_ms > 0) {
-        int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / NS_PER_MS;
+        int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
     code = redlock_client_perform(client, &acquire->call);
@@ -175,24 +168,30 @@ static int end(redlock_client *client, struct lease_call *ending, enum redlock_l
     return code;
 }
 
-int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
-    struct lease_call release = {.call = {.begin = release_begins, .want_result = result != NULL}, .lease = lease};
+/* Which of the two ways a handle ends, the table says: by a release, or by being forgotten. */
+typedef enum redlock_leave leave_function(struct redlock_reentrant *table, redlock_lease *lease,
+                                          struct redlock_holder owner, struct redlock_hold **hold);
+
+static int leave_and_end(redlock_client *client, struct lease_call *ending, leave_function *leave, uint64_t owner,
+                         int retained_code) {
     struct redlock_hold *hold = NULL;
     int cancel_state;
-    if (result) {
-        *result = NULL;
-    }
-    if (!lease) {
+    if (!ending->lease) {
         return REDLOCK_ERR_INVALID;
     }
     int code = redlock_client_enter(client, &cancel_state);
     if (code != REDLOCK_OK) {
         return code;
     }
-    enum redlock_leave left =
-        redlock_reentrant_leave(redlock_client_reentrant(client), lease, redlock_holder_of(owner), &hold);
-    code = end(client, &release, left, REDLOCK_OK, hold);
+    enum redlock_leave left = leave(redlock_client_reentrant(client), ending->lease, redlock_holder_of(owner), &hold);
+    code = end(client, ending, left, retained_code, hold);
     redlock_client_leave(client, cancel_state);
+    return code;
+}
+
+int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
+    struct lease_call release = {.call = {.begin = release_begins, .want_result = result != NULL}, .lease = lease};
+    int code = leave_and_end(client, &release, redlock_reentrant_leave, owner, REDLOCK_OK);
     if (result) {
         *result = release.call.result;
     }
@@ -205,20 +204,7 @@ int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock
 
 int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
     struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
-    struct redlock_hold *hold = NULL;
-    int cancel_state;
-    if (!lease) {
-        return REDLOCK_ERR_INVALID;
-    }
-    int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    enum redlock_leave left =
-        redlock_reentrant_forget(redlock_client_reentrant(client), lease, redlock_holder_of(0), &hold);
-    code = end(client, &forget, left, REDLOCK_ERR_BUSY, hold);
-    redlock_client_leave(client, cancel_state);
-    return code;
+    return leave_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
 }
 
 /* --- Adopt, inspect, statistics --- */

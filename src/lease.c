@@ -19,7 +19,7 @@ const char *redlock_lease_resource(const redlock_lease *lease) {
 }
 
 struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size) {
-    if (manager->leases.count >= REDLOCK_LEASES_MAX || !redlock_schedule_reserve(&manager->schedule)) {
+    if (!redlock_schedule_reserve(&manager->schedule)) {
         return NULL;
     }
     struct redlock_lease *lease = malloc(sizeof *lease + manager->node_count * sizeof lease->details[0] + key_size + 1);

@@ -131,7 +131,7 @@ int redlock_manager_check_resource(const redlock_manager *manager, const char *r
 void redlock_manager_write_key(const redlock_manager *manager, const char *resource, size_t key_size, char *key);
 
 /* --- lease.c --- */
-/* Room for a lease of this resource, in the manager's list; NULL without memory or past the bound. */
+/* Room for a lease of this resource, in the manager's list; NULL without memory. */
 struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size);
 int redlock_lease_draw_token(struct redlock_lease *lease);
 /* Steps the core and carries out what it says. */

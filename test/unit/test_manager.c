@@ -69,6 +69,17 @@ static redlock_lease *take(struct seen *seen, const redlock_acquire_options *opt
     return seen->lease;
 }
 
+/* A lease of 3 s that renews itself and tells `seen` of its loss. */
+static redlock_acquire_options renewed(struct seen *seen) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = 3000;
+    options.auto_extend = true;
+    options.on_lost = see_lost;
+    options.lost_data = seen;
+    return options;
+}
+
 static void won_at_the_third_vote(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -324,12 +335,7 @@ static void release_that_a_node_missed_is_owed(void **state) {
 static void auto_extend_renews_until_released(void **state) {
     (void)state;
     struct seen seen, released = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = 3000;
-    options.auto_extend = true;
-    options.on_lost = see_lost;
-    options.lost_data = &seen;
+    redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&seen, &options);
     for (unsigned i = 0; i < 10; i++) {
         fake_env_pass_ms(&fake, 1001);
@@ -350,12 +356,7 @@ static void auto_extend_renews_until_released(void **state) {
 static void a_loss_says_what_the_nodes_said(void **state) {
     (void)state;
     struct seen seen, released = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = 3000;
-    options.auto_extend = true;
-    options.on_lost = see_lost;
-    options.lost_data = &seen;
+    redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&seen, &options);
     for (unsigned i = 0; i < 400 && !seen.lost; i++) {
         fake_env_pass_ms(&fake, 10);
@@ -373,13 +374,8 @@ static void a_loss_says_what_the_nodes_said(void **state) {
 static void a_capped_lease_says_so(void **state) {
     (void)state;
     struct seen seen, released = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = 3000;
-    options.auto_extend = true;
+    redlock_acquire_options options = renewed(&seen);
     options.auto_extend_max_ms = 1500;
-    options.on_lost = see_lost;
-    options.lost_data = &seen;
     redlock_lease *lease = take(&seen, &options);
     for (unsigned i = 0; i < 600 && !seen.lost; i++) {
         fake_env_pass_ms(&fake, 10);
