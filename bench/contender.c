@@ -1,0 +1,218 @@
+/* The loop of commands, and the figures as JSON. */
+#include "contender.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LINE_SIZE 4096
+
+static int64_t clock_ns(clockid_t clock) {
+    struct timespec time;
+    if (clock_gettime(clock, &time) != 0) {
+        contender_fatal("clock_gettime: %s", strerror(errno));
+    }
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+int64_t contender_now_ns(void) {
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+int64_t contender_cpu_ns(void) {
+    return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void contender_fatal(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    (void)fputc('\n', stderr);
+    exit(1);
+}
+
+static void json_string(FILE *out, const char *text) {
+    (void)fputc('"', out);
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\') {
+            (void)fprintf(out, "\\%c", byte);
+        } else if (byte < 0x20) {
+            (void)fprintf(out, "\\u%04x", byte);
+        } else {
+            (void)fputc(byte, out);
+        }
+    }
+    (void)fputc('"', out);
+}
+
+static void json_samples(FILE *out, const char *name, const struct contender_samples *samples) {
+    (void)fprintf(out, ",\"%s\":[", name);
+    for (size_t i = 0; i < samples->count; i++) {
+        (void)fprintf(out, "%s%.1f", i ? "," : "", (double)samples->ns[i] / 1000.0);
+    }
+    (void)fputc(']', out);
+}
+
+static void json_error(FILE *out, const char *error) {
+    if (*error) {
+        (void)fputs(",\"error\":", out);
+        json_string(out, error);
+    }
+}
+
+static void samples_begin(struct contender_samples *samples, size_t wanted) {
+    samples->wanted = wanted;
+    samples->ns = wanted ? malloc(wanted * sizeof *samples->ns) : NULL;
+    if (wanted && !samples->ns) {
+        contender_fatal("no memory for %zu samples", wanted);
+    }
+    /* The pages are there before the clock starts. */
+    if (wanted) {
+        memset(samples->ns, 0, wanted * sizeof *samples->ns);
+    }
+}
+
+static void done(void) {
+    (void)fputs("done\n", stdout);
+    (void)fflush(stdout);
+}
+
+static void answer_error(const char *error) {
+    done();
+    (void)fputs("{\"error\":", stdout);
+    json_string(stdout, error);
+    (void)fputs("}\n", stdout);
+}
+
+static void command_connect(const struct contender *contender, void *data, char *arguments) {
+    struct contender_nodes nodes = {0};
+    char error[CONTENDER_ERROR_SIZE] = "", *rest = NULL;
+    for (char *node = strtok_r(arguments, " ", &rest); node; node = strtok_r(NULL, " ", &rest)) {
+        if (nodes.count == CONTENDER_NODES_MAX) {
+            answer_error("too many nodes");
+            return;
+        }
+        nodes.at[nodes.count++] = node;
+    }
+    if (nodes.count == 0) {
+        answer_error("connect needs HOST:PORT …");
+        return;
+    }
+    contender->connect(data, &nodes, error);
+    if (*error) {
+        answer_error(error);
+    } else {
+        done();
+        (void)fputs("{}\n", stdout);
+    }
+}
+
+static void command_cycles(const struct contender *contender, void *data, const char *arguments) {
+    struct contender_cycles cycles = {0};
+    char error[CONTENDER_ERROR_SIZE] = "";
+    size_t samples;
+    if (sscanf(arguments, "%u %" SCNd64 " %zu", &cycles.workers, &cycles.duration_ms, &samples) != 3 ||
+        cycles.workers < 1 || cycles.workers > CONTENDER_WORKERS_MAX || samples > CONTENDER_SAMPLES_MAX) {
+        answer_error("cycles needs WORKERS MS SAMPLES");
+        return;
+    }
+    samples_begin(&cycles.acquire, samples);
+    samples_begin(&cycles.release, samples);
+    contender->cycles(data, &cycles, error);
+    if (*error && cycles.cycles + cycles.failed == 0) {
+        answer_error(error);
+    } else {
+        done();
+        (void)printf("{\"cycles\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"seconds\":%.6f", cycles.cycles, cycles.failed,
+                     (double)cycles.took_ns / 1e9);
+        json_samples(stdout, "acquire_us", &cycles.acquire);
+        json_samples(stdout, "release_us", &cycles.release);
+        json_error(stdout, error);
+        (void)fputs("}\n", stdout);
+    }
+    free(cycles.acquire.ns);
+    free(cycles.release.ns);
+}
+
+static void command_contend(const struct contender *contender, void *data, const char *arguments) {
+    struct contender_contention contention = {0};
+    char error[CONTENDER_ERROR_SIZE] = "";
+    if (!contender->contend) {
+        answer_error("unsupported");
+        return;
+    }
+    if (sscanf(arguments, "%u %" SCNd64 " %" SCNd64, &contention.clients, &contention.duration_ms,
+               &contention.hold_us) != 3 ||
+        contention.clients < 1 || contention.clients > CONTENDER_CLIENTS_MAX) {
+        answer_error("contend needs CLIENTS MS HOLD_US");
+        return;
+    }
+    samples_begin(&contention.handover, 20000);
+    contender->contend(data, &contention, error);
+    done();
+    (void)fputs("{\"grants\":[", stdout);
+    for (unsigned i = 0; i < contention.clients; i++) {
+        (void)printf("%s%" PRIu64, i ? "," : "", contention.grants[i]);
+    }
+    (void)printf("],\"seconds\":%.6f,\"failed\":%" PRIu64 ",\"overlaps\":%" PRIu64, (double)contention.took_ns / 1e9,
+                 contention.failed, contention.overlaps);
+    json_samples(stdout, "handover_us", &contention.handover);
+    json_error(stdout, error);
+    (void)fputs("}\n", stdout);
+    free(contention.handover.ns);
+}
+
+static void command_other(const struct contender *contender, void *data, const char *command, const char *arguments) {
+    char *text = NULL, error[CONTENDER_ERROR_SIZE] = "";
+    size_t size;
+    FILE *json = open_memstream(&text, &size);
+    if (!json) {
+        contender_fatal("open_memstream: %s", strerror(errno));
+    }
+    bool known = contender->other && contender->other(data, command, arguments, json, error);
+    if (fclose(json) != 0) {
+        contender_fatal("no memory for an answer");
+    }
+    if (!known || *error) {
+        answer_error(known ? error : "unsupported");
+    } else {
+        done();
+        (void)printf("{%s}\n", text);
+    }
+    free(text);
+}
+
+int contender_run(const struct contender *contender, void *data) {
+    static const char space[] = " ";
+    char line[LINE_SIZE];
+    (void)fputs("{\"name\":", stdout);
+    json_string(stdout, contender->name);
+    (void)fputs(",\"version\":", stdout);
+    json_string(stdout, contender->version);
+    (void)fputs(",\"language\":\"C\",\"notes\":", stdout);
+    json_string(stdout, contender->notes);
+    (void)fputs("}\n", stdout);
+    while (fflush(stdout) == 0 && fgets(line, sizeof line, stdin)) {
+        char *command = line, *arguments = line + strcspn(line, "\n");
+        *arguments = '\0';
+        arguments = line + strcspn(line, space);
+        if (*arguments) {
+            *arguments++ = '\0';
+        }
+        if (strcmp(command, "connect") == 0) {
+            command_connect(contender, data, arguments);
+        } else if (strcmp(command, "cycles") == 0) {
+            command_cycles(contender, data, arguments);
+        } else if (strcmp(command, "contend") == 0) {
+            command_contend(contender, data, arguments);
+        } else {
+            command_other(contender, data, command, arguments);
+        }
+    }
+    return ferror(stdin) || ferror(stdout) ? 1 : 0;
+}

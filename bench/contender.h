@@ -1,0 +1,82 @@
+/* What the contenders in C share: commands in, figures out, as README.md says. */
+#ifndef BENCH_CONTENDER_H
+#define BENCH_CONTENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define CONTENDER_NODES_MAX   31
+#define CONTENDER_WORKERS_MAX 4096
+#define CONTENDER_CLIENTS_MAX 256
+#define CONTENDER_NAMES       8     /* of each worker, in turn */
+#define CONTENDER_TTL_MS      10000 /* of every lock */
+#define CONTENDER_SAMPLES_MAX 200000
+#define CONTENDER_ERROR_SIZE  512
+
+struct contender_nodes {
+    size_t count;
+    const char *at[CONTENDER_NODES_MAX]; /* host:port; valid during the call */
+};
+
+/* The first `wanted` latencies; the rest is not kept. */
+struct contender_samples {
+    size_t wanted, count;
+    int64_t *ns;
+};
+
+struct contender_cycles {
+    unsigned workers;
+    int64_t duration_ms;
+    uint64_t cycles, failed;
+    int64_t took_ns;
+    struct contender_samples acquire, release;
+};
+
+struct contender_contention {
+    unsigned clients;
+    int64_t duration_ms, hold_us;
+    uint64_t grants[CONTENDER_CLIENTS_MAX];
+    uint64_t failed, overlaps;
+    int64_t took_ns;
+    struct contender_samples handover;
+};
+
+/*
+ * A contender. Each function fills in figures and an error: "" for none; for cycles it may be the first failure's message beside figures.
+ * A function that is NULL is unsupported.
+ */
+struct contender {
+    const char *name, *version, *notes;
+    void (*connect)(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]);
+    void (*cycles)(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]);
+    void (*contend)(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
+    /* Other commands: the rest of the line in arguments; writes the members of a JSON object. False: no such command. */
+    bool (*other)(void *data, const char *command, const char *arguments, FILE *json, char error[CONTENDER_ERROR_SIZE]);
+};
+
+/* Reads commands until the end of input. Returns the exit status. */
+int contender_run(const struct contender *contender, void *data);
+
+/* CLOCK_MONOTONIC. */
+int64_t contender_now_ns(void);
+
+/* Processor time of this process. */
+int64_t contender_cpu_ns(void);
+
+/* True while more samples are wanted. */
+static inline bool contender_sampling(const struct contender_samples *samples) {
+    return samples->count < samples->wanted;
+}
+
+static inline void contender_sample(struct contender_samples *samples, int64_t ns) {
+    if (samples->count < samples->wanted) {
+        samples->ns[samples->count++] = ns;
+    }
+}
+
+/* Ends the program with a message: for what cannot go on. */
+__attribute__((format(printf, 1, 2), noreturn)) void contender_fatal(const char *format, ...);
+
+#endif
