@@ -1,0 +1,29 @@
+/* What the async contender's workloads share: a manager on a loop of its own. */
+#ifndef BENCH_REDLOCK_CLIENT_H
+#define BENCH_REDLOCK_CLIENT_H
+
+#include <ev.h>
+#include <redlock/redlock.h>
+
+#include "contender.h"
+
+struct redlock_client {
+    struct ev_loop *loop;
+    redlock_manager *manager; /* NULL until connected */
+};
+
+/* The first failure's sentence is kept. */
+void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_contend.c: many clients of one resource. */
+void redlock_client_contend(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_hold.c: `hold` and `churn`, what many leases and many cycles cost in memory and time. */
+bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,
+                         char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_async.c: cycles until `count` have ended (0: no such bound) or the duration is over (0: none). */
+void redlock_client_cycles(struct redlock_client *client, struct contender_cycles *cycles, uint64_t count,
+                           char error[CONTENDER_ERROR_SIZE]);
+
+#endif
