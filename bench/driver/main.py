@@ -1,0 +1,165 @@
+# The benchmark from its arguments to its last line. run.sh calls it, after building.
+from __future__ import annotations
+
+import argparse
+import contextlib
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import environment, peers, plots, ratios, report, tool
+from .contenders import Contender, ContenderError, Program
+from .results import Results
+from .schedule import ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, QUICK, TOOL, Planner
+from .servers import Fleet, Proxy, ServerError, free_ports
+from .workloads import Runner, progress
+
+ROOT = Path(__file__).resolve().parents[2]
+USAGE_STATUS = 64
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="driver", description="Called by bench/run.sh, whose --help tells what these mean.")
+    parser.add_argument("--build", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--peers", default="all")
+    parser.add_argument("--only", default=",".join(LETTERS))
+    return parser.parse_args()
+
+
+def usage(text: str) -> int:
+    print(f"run.sh: {text}", file=sys.stderr)
+    return USAGE_STATUS
+
+
+def build_peers(names: list[str], build: Path, logs: Path) -> list[peers.Peer]:
+    made = []
+    for name in names:
+        progress(f"building {name} …")
+        peer = peers.build(ROOT / "bench" / "peers", name, build / "peers" / name, logs)
+        made.append(peer)
+        progress(f"  {name}: {peer.reason or 'built'}, {peer.build_seconds:.1f} s")
+    return made
+
+
+def introduce(programs: list[Program], logs: Path) -> tuple[dict[str, Contender], dict[str, str]]:
+    """Those that start, and why the others do not."""
+    ready, reasons = {}, {}
+    for program in programs:
+        contender = Contender(program, logs)
+        try:
+            contender.start()
+            ready[program.name] = contender
+        except (ContenderError, OSError) as error:
+            reasons[program.name] = str(error)
+            progress(f"{program.name} does not start: {error}")
+    return ready, reasons
+
+
+@contextlib.contextmanager
+def signals_as_exits() -> Iterator[None]:
+    """Whatever ends this run, what it started is ended too."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+    yield
+
+
+def raise_file_limit() -> None:
+    """Some contenders have a connection for each worker and node."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> int:
+    build, output = options.build.resolve(), options.output.resolve()
+    mode = QUICK if options.quick else FULL
+    logs = output / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    about_machine = environment.gather(ROOT)
+    made = build_peers(wanted, build, logs)
+    programs = [Program(name, (str(build / "bench" / name),)) for name in CORE]
+    programs += [peer.program for peer in made if peer.program]
+    results = Results()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redlock-bench-")))
+        began = time.monotonic()
+        contenders, reasons = introduce(programs, logs)
+        for contender in contenders.values():
+            stack.callback(contender.close)
+        missing = [name for name in CORE if name not in contenders]
+        if ASYNC in missing:
+            raise ServerError(f"{ASYNC} does not start: {reasons[ASYNC]}")
+        made = [peers.Peer(peer.name, None, peer.build_seconds, peer.reason or reasons.get(peer.name)) for peer in made]
+        planner = Planner(mode, [name for name in contenders if name not in CORE], without=missing)
+        workloads = planner.workloads(letters)
+        planned = sum(workload.seconds for workload in workloads)
+        progress(f"planned: {planned:.0f} s, of {mode.bound_seconds:.0f} s at most")
+        nodes = max(NODE_COUNTS) if "f" in letters else NODES
+        ports = free_ports(nodes + NODES)
+        fleet = Fleet(ports[:nodes], folder)
+        stack.callback(fleet.close)
+        fleet.ensure(NODES)
+        proxy = None
+        if {"c", "g"} & set(letters):
+            proxy = Proxy(build / "bench" / "delay", ports[nodes:], ports[:NODES], logs / "delay.log")
+            stack.callback(proxy.close)
+        left = mode.bound_seconds - (time.monotonic() - began)
+        Runner(fleet, proxy, contenders, results, left).run(workloads)
+        if TOOL in letters:
+            progress("the tool, flock and redis-cli")
+            fleet.ensure(NODES)
+            addresses = tuple(server.address for server in fleet.servers[:NODES])
+            end = began + mode.bound_seconds
+            tool.measure(results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end)
+        seconds = time.monotonic() - began
+        about = {name: contender.start() for name, contender in contenders.items()}
+    drawn, problems = plots.draw(results, output)
+    for problem in problems:
+        progress(problem)
+    all_ratios = ratios.make(results)
+    report.write(report.Report(mode.name, about_machine, results, all_ratios, about, made, drawn, seconds), output)
+    progress(f"measured for {seconds:.0f} s; the tables are in {output / 'results.md'}")
+    print("\n".join(ratios.lines(all_ratios)))
+    return 0
+
+
+def tool_program(build: Path) -> Path:
+    for place in ("tools/redlock/redlock", "redlock"):
+        if (build / place).is_file():
+            return build / place
+    raise ServerError(f"the tool redlock was not built in {build}")
+
+
+def main() -> int:
+    options = arguments()
+    letters = [letter for letter in options.only.split(",") if letter]
+    unknown = [letter for letter in letters if letter not in LETTERS]
+    if unknown or not letters:
+        return usage(f"--only knows {','.join(LETTERS)}, not {','.join(unknown) or 'nothing'}")
+    try:
+        wanted = list(peers.chosen(options.peers, ROOT / "bench" / "peers"))
+    except ValueError as error:
+        return usage(str(error))
+    if not shutil.which("redis-server"):
+        return usage("redis-server is not here")
+    raise_file_limit()
+    with signals_as_exits():
+        try:
+            return run(options, letters, wanted)
+        except (ServerError, OSError) as error:
+            print(f"run.sh: {error}", file=sys.stderr)
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+# The last lines: one name=value each, by which runs are compared and claims are checked.
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from . import stats
+from .results import Results
+from .schedule import ASYNC, BLOCKING, CONCURRENCIES, CORE, FAULTS, FLOOR, ROUND_TRIPS_MS, THREADS, healthy_point
+
+# These are printed in every run; the others where they were measured.
+PROMISED = frozenset(
+    """acquire_p50_ratio acquire_p99_ratio release_p50_ratio cycles_ratio_256 cycles_ratio_1024 cpu_ratio_1024
+    peer_best_cpu_ratio peer_best_cycles_ratio peer_best_name dead1_p50_ratio dead2_p50_ratio hung1_p50_ratio
+    hung1_p99_ratio slow1_p50_ratio contended_grants_64 contended_jain_64 lease_bytes late_extensions blocking_p50_ratio
+    blocking_cycles_ratio_16""".split()
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    name: str
+    value: float | str | None
+    reason: str | None = None  # why there is no value
+    low: float | None = None
+    high: float | None = None
+
+
+def _spread(name: str, spread: stats.Spread | None, reason: str | None) -> Ratio:
+    if spread is None:
+        return Ratio(name, None, reason or "no round has both figures")
+    return Ratio(name, spread.median, None, spread.low, spread.high)
+
+
+def _why(results: Results, letter: str, point: str, *contenders: str) -> str:
+    if letter not in {record.letter for record in results.records}:
+        return f"workload ({letter}) did not run"
+    for name in contenders:
+        reason = results.reason(letter, point, name)
+        if reason:
+            return f"{name} at {point}: {reason}"
+    return f"no round of ({letter}) at {point} has figures of {' and '.join(contenders)}"
+
+
+def _to_floor(results: Results) -> list[Ratio]:
+    made = []
+    for what, percentile in (("acquire", "p50"), ("acquire", "p99"), ("release", "p50"), ("release", "p99")):
+        ratio = results.ratio("a", "1", ASYNC, f"{what}_{percentile}_us", ("1", FLOOR))
+        made.append(_spread(f"{what}_{percentile}_ratio", ratio, _why(results, "a", "1", FLOOR, ASYNC)))
+    for key, name in (("cycles_per_s", "cycles_ratio"), ("cpu_us_each", "cpu_ratio")):
+        for workers in CONCURRENCIES:
+            point = str(workers)
+            ratio = results.ratio("b", point, ASYNC, key, (point, FLOOR))
+            made.append(_spread(f"{name}_{workers}", ratio, _why(results, "b", point, FLOOR, ASYNC)))
+    return made
+
+
+def best_peer(results: Results, key: str, *, more_is_better: bool) -> tuple[stats.Spread, str, str] | None:
+    """How far we are ahead of the peer that comes nearest, at the concurrency where it does; its name and that concurrency."""
+    nearest: tuple[stats.Spread, str, str] | None = None
+    for peer in (name for name in results.contenders("b") if name not in CORE):
+        for point in map(str, CONCURRENCIES):
+            ours, theirs = results.by_round("b", point, ASYNC, key), results.by_round("b", point, peer, key)
+            ahead = stats.spread(stats.ratios(ours, theirs) if more_is_better else stats.ratios(theirs, ours))
+            if ahead and (nearest is None or ahead.median < nearest[0].median):
+                nearest = (ahead, peer, point)
+    return nearest
+
+
+def _to_peers(results: Results) -> list[Ratio]:
+    made = []
+    measured = [name for name in results.contenders("b") if name not in CORE]
+    why = "no peer was measured in (b)" if measured else "no peer took part in (b)"
+    for name, key, more_is_better in (("cycles", "cycles_per_s", True), ("cpu", "cpu_us_each", False)):
+        best = best_peer(results, key, more_is_better=more_is_better)
+        made.append(_spread(f"peer_best_{name}_ratio", best[0] if best else None, why))
+        label = "peer_best_name" if name == "cycles" else "peer_best_cpu_name"
+        made.append(Ratio(label, best[1] if best else None, why))
+    return made
+
+
+def _faults(results: Results) -> list[Ratio]:
+    made = []
+    for fault in FAULTS:
+        for percentile in ("p50", "p99"):
+            ratio = results.ratio("c", fault, ASYNC, f"acquire_{percentile}_us", (healthy_point(fault), ASYNC))
+            made.append(_spread(f"{fault}_{percentile}_ratio", ratio, _why(results, "c", fault, ASYNC)))
+    failed = [results.total("c", fault, ASYNC, "failed") for fault in FAULTS]
+    known = [count for count in failed if count is not None]
+    made.append(Ratio("faults_failed", sum(known) if known else None, _why(results, "c", FAULTS[0], ASYNC)))
+    return made
+
+
+def _contended(results: Results) -> list[Ratio]:
+    why = _why(results, "d", "64", ASYNC)
+    made = [
+        _spread("contended_grants_64", results.spread("d", "64", ASYNC, "grants_per_s"), why),
+        _spread("contended_jain_64", results.spread("d", "64", ASYNC, "jain"), why),
+    ]
+    overlaps = [results.total("d", point, ASYNC, "overlaps") for point in results.points("d")]
+    known = [count for count in overlaps if count is not None]
+    return made + [Ratio("contended_overlaps", sum(known) if known else None, why)]
+
+
+def _leases(results: Results) -> list[Ratio]:
+    made = []
+    for name, point, key in (("lease_bytes", "hold", "bytes_per_lease"), ("late_extensions", "hold", "late")):
+        made.append(_spread(name, results.spread("e", point, ASYNC, key), _why(results, "e", point, ASYNC)))
+    before = results.by_round("e", "churn", ASYNC, "heap_before")
+    after = results.by_round("e", "churn", ASYNC, "heap_after")
+    growth = stats.spread([after[number] - before[number] for number in before if number in after])
+    return made + [_spread("churn_heap_growth", growth, _why(results, "e", "churn", ASYNC))]
+
+
+def _links(results: Results) -> list[Ratio]:
+    made = []
+    for round_trip in map(str, ROUND_TRIPS_MS):
+        ours = results.by_round("g", round_trip, ASYNC, "acquire_p50_us")
+        floor = results.by_round("g", round_trip, FLOOR, "acquire_p50_us")
+        extra = stats.spread([ours[number] - floor[number] for number in ours if number in floor])
+        made.append(_spread(f"link{round_trip}_p50_extra_us", extra, _why(results, "g", round_trip, FLOOR, ASYNC)))
+    return made
+
+
+def _blocking(results: Results) -> list[Ratio]:
+    ratio = results.ratio("a", "1", BLOCKING, "acquire_p50_us", ("1", FLOOR))
+    made = [_spread("blocking_p50_ratio", ratio, _why(results, "a", "1", FLOOR, BLOCKING))]
+    for threads in THREADS:
+        point = f"threads:{threads}"
+        ratio = results.ratio("b", point, BLOCKING, "cycles_per_s", (point, FLOOR))
+        made.append(_spread(f"blocking_cycles_ratio_{threads}", ratio, _why(results, "b", point, FLOOR, BLOCKING)))
+    return made
+
+
+def make(results: Results) -> list[Ratio]:
+    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking)
+    made = [ratio for part in parts for ratio in part(results)]
+    return [ratio for ratio in made if ratio.value is not None or ratio.name in PROMISED]
+
+
+def lines(ratios: list[Ratio]) -> list[str]:
+    """What could not be measured says so, after a line with the reason."""
+    made: list[str] = []
+    for ratio in ratios:
+        if ratio.value is None:
+            made += [f"# {ratio.name}: {' '.join((ratio.reason or '').split())}", f"{ratio.name}=unmeasured"]
+        elif isinstance(ratio.value, str):
+            made.append(f"{ratio.name}={ratio.value}")
+        else:
+            made.append(f"{ratio.name}={ratio.value:.3f}".rstrip("0").rstrip("."))
+    return made

@@ -1,0 +1,94 @@
+# Writes what was found: results.json with every figure of every round, results.md for people.
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import tables
+from .contenders import About
+from .peers import Peer
+from .ratios import Ratio
+from .results import Results
+from .schedule import TOOL
+
+SECTIONS = {
+    "a": ("(a) One lock at a time: latency", tables.latency, ["latency"]),
+    "b": ("(b) Many locks at a time: throughput and processor time", tables.throughput, ["throughput", "cpu"]),
+    "c": ("(c) Nodes dead, hung or slow", tables.faults, ["faults"]),
+    "d": ("(d) Many clients, one resource", tables.contention, ["contention"]),
+    "e": ("(e) 100,000 leases held, and a million cycles", tables.leases, []),
+    "f": ("(f) The number of nodes", tables.node_counts, ["nodes"]),
+    "g": ("(g) The distance of the nodes", tables.links, ["links"]),
+    TOOL: ("The tool, as a whole process", tables.tool, []),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    mode: str
+    environment: dict[str, str]
+    results: Results
+    ratios: list[Ratio]
+    about: dict[str, About]
+    peers: list[Peer]
+    plots: dict[str, str]  # name of a plot, its title
+    seconds: float
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    return {
+        "mode": report.mode,
+        "seconds": round(report.seconds, 1),
+        "environment": report.environment,
+        "contenders": {name: asdict(about) for name, about in report.about.items()},
+        "peers": [
+            {"name": peer.name, "build_seconds": round(peer.build_seconds, 1), "skipped": peer.reason} for peer in report.peers
+        ],
+        "ratios": {ratio.name: asdict(ratio) for ratio in report.ratios},
+        **report.results.as_json(),
+    }
+
+
+def as_markdown(report: Report) -> str:
+    results = report.results
+    measured = {record.letter for record in results.records}
+    parts = [
+        "# Results",
+        f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by round. A figure is the median of its "
+        "rounds (least … greatest round); a ratio is the median of the ratios of rounds, for which both were measured one right after the "
+        "other. p99.9 is that of all samples together. What the words mean is in docs/performance.md.",
+        tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()]),
+    ]
+    for letter, (title, make, plots) in SECTIONS.items():
+        if letter in measured:
+            parts += [f"## {title}", *make(results)]
+            parts += [f"![{report.plots[name]}]({name}.svg)" for name in plots if name in report.plots]
+    failures = tables.failures(results)
+    if failures:
+        parts += ["## What failed or was not measured", failures]
+    parts += ["## Contenders", contenders_table(report), "## Ratios", ratios_table(report.ratios)]
+    return "\n\n".join(parts) + "\n"
+
+
+def contenders_table(report: Report) -> str:
+    rows = [[tables.label(name), about.version, about.language, about.notes] for name, about in report.about.items()]
+    rows += [[peer.name, tables.NONE, tables.NONE, f"not measured: {peer.reason}"] for peer in report.peers if peer.reason]
+    return tables.table(["contender", "version", "language", "what differs in its exchange"], rows).replace(" ---: |", " --- |")
+
+
+def ratios_table(ratios: list[Ratio]) -> str:
+    rows = []
+    for ratio in ratios:
+        value = f"{ratio.value:.3f}" if isinstance(ratio.value, float) else str(ratio.value or "unmeasured")
+        rounds = (
+            f"{ratio.low:.3f} … {ratio.high:.3f}" if ratio.low is not None and ratio.high is not None else ratio.reason or ""
+        )
+        rows.append([f"`{ratio.name}`", value, rounds])
+    return tables.table(["name", "value", "least … greatest round"], rows)
+
+
+def write(report: Report, folder: Path) -> None:
+    (folder / "results.json").write_text(json.dumps(as_json(report), indent=1, ensure_ascii=False) + "\n")
+    (folder / "results.md").write_text(as_markdown(report))

@@ -1,0 +1,297 @@
+# Which contender does what, on which nodes, in which order, how often: the whole schedule, made before anything runs. Pure.
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+FLOOR = "floor"
+HIREDIS = "hiredis_libev"
+ASYNC = "redlock_async"
+BLOCKING = "redlock_blocking"
+OURS = (ASYNC, BLOCKING)
+CORE = (FLOOR, HIREDIS, ASYNC, BLOCKING)
+
+NODES = 5
+CONCURRENCIES = (16, 64, 256, 1024, 4096)
+THREADS = (1, 2, 4, 8, 16)
+CLIENTS = (2, 16, 64, 256)
+NODE_COUNTS = (1, 3, 5, 7, 9)
+NODE_COUNT_WORKERS = 256
+ROUND_TRIPS_MS = (1, 5, 50)
+SLOW_US = 20_000
+HOLD_US = 1000
+TTL_HOLD = 100_000  # leases
+FAULTS = ("dead1", "dead2", "hung1", "hung2", "slow1", "slow2")
+HEALTHY = "healthy"
+
+WARM_UP = "warm-up"
+TOOL = "tool"
+LETTERS = ("a", "b", "c", "d", "e", "f", "g", TOOL)
+
+# More than any contender does: 25 µs a cycle over five nodes is beyond the floor.
+SAMPLES_A_MS = 40
+SAMPLES_MAX = 200_000
+
+# What a step takes beside its slice: the driver's own work, cycles that end late, and for a peer more of both.
+STEP_SECONDS = 0.05
+PEER_STEP_SECONDS = 0.2
+CONNECT_SECONDS = 0.05
+FAULT_SECONDS = 0.15
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command to one contender."""
+
+    contender: str
+    point: str  # on the workload's axis: "256", "dead1"
+    command: str
+    ms: int
+    bound_seconds: float  # then it counts as hung, and is killed
+    recorded: bool = True
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Nodes in one state, and the steps that meet it. Faults come after everybody is connected."""
+
+    steps: tuple[Step, ...]
+    nodes: int = NODES
+    dead: tuple[int, ...] = ()
+    hung: tuple[int, ...] = ()
+    # Node and round trip in microseconds, for those behind the delaying proxy.
+    delayed: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def disturbs(self) -> bool:
+        return bool(self.dead or self.hung or self.delayed)
+
+
+@dataclass(frozen=True)
+class Workload:
+    letter: str
+    title: str
+    rounds: tuple[tuple[Stage, ...], ...]
+
+    @property
+    def seconds(self) -> float:
+        return sum(stage_seconds(stage) for stages in self.rounds for stage in stages)
+
+
+@dataclass(frozen=True)
+class Size:
+    """Of one workload: how many rounds, and how long a slice of one contender is."""
+
+    rounds: int
+    ms: int
+    peer_rounds: int
+    peer_ms: int
+
+
+@dataclass(frozen=True)
+class Mode:
+    name: str
+    bound_seconds: float  # of the whole run
+    patience_seconds: float  # how long an answer may be overdue
+    warm_up_ms: int
+    sizes: dict[str, Size]
+    peer_concurrencies: tuple[int, ...]
+    threads: tuple[int, ...]
+    peer_faults: tuple[str, ...]
+    hold_ms: int
+    hold_ttl_ms: int
+    churn_cycles: int
+    tool_rounds: int
+    lease_patience_seconds: float = field(default=120.0)
+
+
+QUICK = Mode(
+    name="quick",
+    bound_seconds=115.0,
+    patience_seconds=5.0,
+    warm_up_ms=300,
+    sizes={
+        "a": Size(rounds=5, ms=300, peer_rounds=1, peer_ms=250),
+        "b": Size(rounds=3, ms=200, peer_rounds=1, peer_ms=200),
+        "c": Size(rounds=2, ms=200, peer_rounds=1, peer_ms=200),
+        "d": Size(rounds=1, ms=700, peer_rounds=0, peer_ms=0),
+        "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
+        "f": Size(rounds=2, ms=200, peer_rounds=0, peer_ms=0),
+        "g": Size(rounds=1, ms=300, peer_rounds=0, peer_ms=0),
+    },
+    peer_concurrencies=(16, 256, 1024),
+    threads=(1, 4, 16),
+    peer_faults=("dead1", "hung1"),
+    hold_ms=5000,
+    hold_ttl_ms=20_000,
+    churn_cycles=100_000,
+    tool_rounds=40,
+    lease_patience_seconds=40.0,
+)
+
+FULL = Mode(
+    name="full",
+    bound_seconds=1150.0,
+    patience_seconds=30.0,
+    warm_up_ms=3000,
+    sizes={
+        "a": Size(rounds=15, ms=1200, peer_rounds=6, peer_ms=1000),
+        "b": Size(rounds=5, ms=1000, peer_rounds=3, peer_ms=800),
+        "c": Size(rounds=5, ms=600, peer_rounds=2, peer_ms=600),
+        "d": Size(rounds=2, ms=2500, peer_rounds=1, peer_ms=2500),
+        "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
+        "f": Size(rounds=4, ms=500, peer_rounds=1, peer_ms=500),
+        "g": Size(rounds=3, ms=1000, peer_rounds=1, peer_ms=1000),
+    },
+    peer_concurrencies=CONCURRENCIES,
+    threads=THREADS,
+    peer_faults=FAULTS,
+    hold_ms=45_000,
+    hold_ttl_ms=30_000,
+    churn_cycles=1_000_000,
+    tool_rounds=200,
+    lease_patience_seconds=150.0,
+)
+
+
+def healthy_point(fault: str) -> str:
+    """The slice with five healthy nodes that comes right before a fault, which that fault is compared with."""
+    return f"{HEALTHY}:{fault}"
+
+
+def stage_seconds(stage: Stage) -> float:
+    """An estimate, for the plan."""
+    steps = sum(step.ms / 1000 + (STEP_SECONDS if step.contender in CORE else PEER_STEP_SECONDS) for step in stage.steps)
+    connects = len({step.contender for step in stage.steps}) * CONNECT_SECONDS
+    return steps + connects + (FAULT_SECONDS if stage.disturbs else 0)
+
+
+class Planner:
+    """Makes the workloads of a mode for these contenders."""
+
+    def __init__(self, mode: Mode, peers: Sequence[str], without: Sequence[str] = ()) -> None:
+        self.mode = mode
+        self.peers = tuple(peers)
+        self._without = frozenset(without)
+
+    def workloads(self, letters: Sequence[str]) -> list[Workload]:
+        makers = {"a": self._a, "b": self._b, "c": self._c, "d": self._d, "e": self._e, "f": self._f, "g": self._g}
+        made = [Workload(WARM_UP, "warm-up, not measured", (self._present(self._warm_up()),))]
+        titles = {
+            "a": "uncontended, one at a time",
+            "b": "uncontended, many at a time",
+            "c": "nodes dead, hung or slow",
+            "d": "contended",
+            "e": "many leases held",
+            "f": "number of nodes",
+            "g": "distance of the nodes",
+        }
+        for letter in letters:
+            if letter in makers:
+                size = self.mode.sizes[letter]
+                count = max(size.rounds, size.peer_rounds)
+                rounds = tuple(self._present(makers[letter](number, size)) for number in range(count))
+                made.append(Workload(letter, titles[letter], rounds))
+        return made
+
+    def _present(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        """Without the contenders that do not start."""
+        kept = [
+            replace(stage, steps=tuple(step for step in stage.steps if step.contender not in self._without)) for stage in stages
+        ]
+        return tuple(stage for stage in kept if stage.steps)
+
+    def _warm_up(self) -> tuple[Stage, ...]:
+        """Just-in-time compilers have done their work before they are measured."""
+        ms = self.mode.warm_up_ms
+        steps = [self._cycles(name, "", 16, ms, recorded=False) for name in (*CORE, *self.peers) for workers in (1, 16)]
+        return (Stage(tuple(steps)),)
+
+    def _a(self, number: int, size: Size) -> tuple[Stage, ...]:
+        return (Stage(tuple(self._cycles(name, "1", 1, ms, samples=True) for name, ms in self._turn(CORE, number, size))),)
+
+    def _b(self, number: int, size: Size) -> tuple[Stage, ...]:
+        steps: list[Step] = []
+        for workers in CONCURRENCIES:
+            for name, ms in self._turn((FLOOR, HIREDIS, ASYNC), number, size):
+                if name in CORE or workers in self.mode.peer_concurrencies:
+                    steps.append(self._cycles(name, str(workers), workers, ms))
+        for threads in self.mode.threads:
+            # The floor beside it, with as many outstanding as there are threads.
+            for name in (FLOOR, BLOCKING):
+                steps.append(self._cycles(name, f"threads:{threads}", threads, size.ms))
+        return (Stage(tuple(steps)),)
+
+    def _c(self, number: int, size: Size) -> tuple[Stage, ...]:
+        stages: list[Stage] = []
+        for position, fault in enumerate(FAULTS):
+            everybody = self._turn(OURS, number, size)
+            # Peers take long here: once in a round they meet healthy nodes.
+            before = [one for one in everybody if one[0] in OURS or position == 0]
+            stages.append(Stage(tuple(self._cycles(name, healthy_point(fault), 1, ms, samples=True) for name, ms in before)))
+            kind, count = fault[:-1], int(fault[-1])
+            nodes = tuple((number + position + i) % NODES for i in range(count))
+            steps = tuple(
+                self._cycles(name, fault, 1, ms, samples=True)
+                for name, ms in everybody
+                if name in OURS or fault in self.mode.peer_faults
+            )
+            stages.append(
+                Stage(
+                    steps,
+                    dead=nodes if kind == "dead" else (),
+                    hung=nodes if kind == "hung" else (),
+                    delayed=tuple((node, SLOW_US) for node in nodes) if kind == "slow" else (),
+                )
+            )
+        return tuple(stages)
+
+    def _d(self, number: int, size: Size) -> tuple[Stage, ...]:
+        steps: list[Step] = []
+        for clients in CLIENTS:
+            for name, ms in self._turn(OURS, number, size):
+                command = f"contend {clients} {ms} {HOLD_US}"
+                steps.append(Step(name, str(clients), command, ms, ms / 1000 + self.mode.patience_seconds))
+        return (Stage(tuple(steps)),)
+
+    def _e(self, number: int, size: Size) -> tuple[Stage, ...]:
+        mode = self.mode
+        bound = mode.lease_patience_seconds
+        hold = f"hold {TTL_HOLD} {mode.hold_ms} {mode.hold_ttl_ms}"
+        churn = f"churn {mode.churn_cycles} 1024"
+        return (
+            Stage(
+                (
+                    # Taking the leases and giving them back, and the cycles, at some 20,000 a second.
+                    Step(ASYNC, "hold", hold, mode.hold_ms + 50 * TTL_HOLD // 1000, mode.hold_ms / 1000 + bound),
+                    Step(ASYNC, "churn", churn, 50 * mode.churn_cycles // 1000, bound),
+                )
+            ),
+        )
+
+    def _f(self, number: int, size: Size) -> tuple[Stage, ...]:
+        stages: list[Stage] = []
+        for nodes in NODE_COUNTS:
+            turn = self._turn((FLOOR, ASYNC), number, size)
+            steps = [self._cycles(name, f"{nodes}:1", 1, ms, samples=True) for name, ms in turn]
+            steps += [self._cycles(name, f"{nodes}:{NODE_COUNT_WORKERS}", NODE_COUNT_WORKERS, ms) for name, ms in turn]
+            stages.append(Stage(tuple(steps), nodes=nodes))
+        return tuple(stages)
+
+    def _g(self, number: int, size: Size) -> tuple[Stage, ...]:
+        stages: list[Stage] = []
+        for round_trip_ms in ROUND_TRIPS_MS:
+            turn = self._turn((FLOOR, *OURS), number, size)
+            steps = tuple(self._cycles(name, str(round_trip_ms), 1, ms, samples=True) for name, ms in turn)
+            stages.append(Stage(steps, delayed=tuple((node, round_trip_ms * 1000) for node in range(NODES))))
+        return tuple(stages)
+
+    def _turn(self, core: Sequence[str], number: int, size: Size) -> list[tuple[str, int]]:
+        """Who takes part in this round, in the order A B C, and for how long."""
+        turn = [(name, size.ms) for name in core] if number < size.rounds else []
+        return turn + ([(name, size.peer_ms) for name in self.peers] if number < size.peer_rounds else [])
+
+    def _cycles(self, name: str, point: str, workers: int, ms: int, *, samples: bool = False, recorded: bool = True) -> Step:
+        count = min(ms * SAMPLES_A_MS, SAMPLES_MAX) if samples else 0
+        command = f"cycles {workers} {ms} {count}"
+        return Step(name, point, command, ms, ms / 1000 + self.mode.patience_seconds, recorded)

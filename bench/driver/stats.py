@@ -1,0 +1,66 @@
+# What is computed from samples: percentiles, medians with their spread, ratios of rounds, fairness. Pure.
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median over rounds, with the least and the greatest round."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest sample that at least this share (0 to 1) of the ordered samples do not exceed."""
+    if not ordered:
+        raise ValueError("a percentile needs at least one sample")
+    # The product of a share such as 0.9 may lie a hair above a whole number; that must not move the rank.
+    rank = math.ceil(round(share * len(ordered), 9))
+    return ordered[min(max(rank, 1), len(ordered)) - 1]
+
+
+def median(values: Sequence[float]) -> float:
+    if not values:
+        raise ValueError("a median needs at least one value")
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """None where no round was measured."""
+    if not values:
+        return None
+    return Spread(median(values), min(values), max(values), len(values))
+
+
+def ratios(above: dict[int, float], below: dict[int, float]) -> list[float]:
+    """One ratio for each round that has both figures: what stood next to each other in time is compared."""
+    return [above[number] / below[number] for number in sorted(above) if number in below and below[number] > 0]
+
+
+def jain(grants: Sequence[float]) -> float | None:
+    """Jain's index: 1 if all got the same, 1/n if one got everything. None if nobody got anything."""
+    squares = sum(grant * grant for grant in grants)
+    return sum(grants) ** 2 / (len(grants) * squares) if squares > 0 else None
+
+
+def curve(ordered: Sequence[float], steps_a_decade: int = 12) -> list[tuple[float, float]]:
+    """Points (share, value) of a percentile curve, denser towards 1, up to what the number of samples carries."""
+    if not ordered:
+        return []
+    points: list[tuple[float, float]] = []
+    step = 0
+    while True:
+        share = 1 - 10 ** (-step / steps_a_decade)
+        # Beyond this a point would stand on fewer than ten samples.
+        if (1 - share) * len(ordered) < 10 and points:
+            return points
+        points.append((share, percentile(ordered, share)))
+        step += 1

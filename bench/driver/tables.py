@@ -1,0 +1,235 @@
+# The tables of the report, as Markdown, each from the records alone. Pure.
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from . import stats
+from .results import Results
+from .schedule import ASYNC, BLOCKING, CONCURRENCIES, FAULTS, FLOOR, HEALTHY, NODE_COUNT_WORKERS, OURS, TOOL, healthy_point
+from .tool import POINT
+
+NONE = "–"
+
+
+def amount(value: float | None) -> str:
+    """Three digits are enough; thousands are set apart."""
+    if value is None:
+        return NONE
+    if value != 0 and abs(value) < 100:
+        return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}"
+
+
+def spread(value: stats.Spread | None, *, factor: bool = False) -> str:
+    """The median, and the least and the greatest round behind it."""
+    if value is None:
+        return NONE
+    write = (lambda number: f"{number:.2f}") if factor else amount
+    if value.rounds == 1:
+        return write(value.median)
+    return f"{write(value.median)} ({write(value.low)} … {write(value.high)})"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    for row in rows:
+        lines.append("| " + " | ".join(" ".join(cell.replace("|", "/").split()) for cell in row) + " |")
+    return "\n".join(lines)
+
+
+def label(name: str) -> str:
+    """Ours stand out."""
+    return f"**{name}**" if name in OURS else name
+
+
+def median(results: Results, letter: str, point: str, name: str, key: str) -> float | None:
+    found = results.spread(letter, point, name, key)
+    return found.median if found else None
+
+
+def grid(
+    results: Results, letter: str, points: Sequence[tuple[str, str]], key: str, *, names: Sequence[str] | None = None
+) -> str:
+    """Contenders down, points across, one figure with its spread."""
+    rows = []
+    for name in names if names is not None else results.contenders(letter):
+        cells = []
+        for _, point in points:
+            cell = spread(results.spread(letter, point, name, key))
+            failed = results.total(letter, point, name, "failed")
+            cells.append(f"{cell}, {failed:,.0f} failed" if failed and cell != NONE else cell)
+        if any(cell != NONE for cell in cells):
+            rows.append([label(name), *cells])
+    return table(["contender", *(title for title, _ in points)], rows)
+
+
+def ratio_row(results: Results, letter: str, name: str, key: str, pairs: Sequence[tuple[str, tuple[str, str]]]) -> list[str]:
+    return [spread(results.ratio(letter, point, name, key, to), factor=True) for point, to in pairs]
+
+
+def latency(results: Results) -> list[str]:
+    rows, against = [], []
+    for name in results.contenders("a"):
+        if results.spread("a", "1", name, "acquire_p50_us") is None:
+            continue
+        cells = [label(name)]
+        for what in ("acquire", "release"):
+            cells += [amount(median(results, "a", "1", name, f"{what}_{key}_us")) for key in ("p50", "p90", "p99")]
+            cells.append(amount(results.pooled_percentile("a", "1", name, what, 0.999)))
+        cells += [amount(results.total("a", "1", name, key)) for key in ("cycles", "failed")]
+        rows.append(cells)
+        if name != FLOOR:
+            keys = ("acquire_p50_us", "acquire_p99_us", "release_p50_us", "release_p99_us")
+            against.append([label(name)] + [ratio_row(results, "a", name, key, [("1", ("1", FLOOR))])[0] for key in keys])
+    head = ["µs", *(f"{what} {key}" for what in ("acquire", "release") for key in ("p50", "p90", "p99", "p99.9"))]
+    parts = [table([*head, "cycles", "failed"], rows)]
+    ratios = ["contender", "acquire p50", "acquire p99", "release p50", "release p99"]
+    return [*parts, "As a multiple of the floor's, round by round:", table(ratios, against)]
+
+
+def throughput(results: Results) -> list[str]:
+    points = [(f"{count:,}", str(count)) for count in CONCURRENCIES]
+    threads = [point for point in results.points("b") if point.startswith("threads:")]
+    counted = [(point.split(":")[1], point) for point in threads]
+    flat = [name for name in results.contenders("b") if name != BLOCKING]
+    to_floor = [(point, (point, FLOOR)) for _, point in points]
+    rows = [
+        [f"{what}, ours to the floor", *ratio_row(results, "b", ASYNC, key, to_floor)]
+        for what, key in (("cycles a second", "cycles_per_s"), ("processor time a cycle", "cpu_us_each"))
+    ]
+    return [
+        "Cycles (acquire and release) a second, by cycles outstanding:",
+        grid(results, "b", points, "cycles_per_s", names=flat),
+        "Processor time of the contender a cycle, in µs:",
+        grid(results, "b", points, "cpu_us_each", names=flat),
+        "Processor time of all redis-servers a cycle, in µs, for information:",
+        grid(results, "b", points, "servers_cpu_us_each", names=flat),
+        table(["ratio", *(title for title, _ in points)], rows),
+        "The blocking API, by threads, beside the floor with as many outstanding; cycles a second:",
+        grid(results, "b", counted, "cycles_per_s", names=[FLOOR, BLOCKING]),
+        "and processor time a cycle, in µs:",
+        grid(results, "b", counted, "cpu_us_each", names=[FLOOR, BLOCKING]),
+    ]
+
+
+def healthy(results: Results, name: str, key: str) -> stats.Spread | None:
+    """All slices with five healthy nodes, whatever fault came after them."""
+    values = [value for fault in FAULTS for value in results.by_round("c", healthy_point(fault), name, key).values()]
+    return stats.spread(values)
+
+
+def faults(results: Results) -> list[str]:
+    rows, against = [], []
+    for name in results.contenders("c"):
+        cells = []
+        for fault in (HEALTHY, *FAULTS):
+            if fault == HEALTHY:
+                middle, tail = (healthy(results, name, f"acquire_{key}_us") for key in ("p50", "p99"))
+                counts = [results.total("c", healthy_point(each), name, "failed") for each in FAULTS]
+                failed = sum(count for count in counts if count)
+            else:
+                middle, tail = (results.spread("c", fault, name, f"acquire_{key}_us") for key in ("p50", "p99"))
+                failed = results.total("c", fault, name, "failed") or 0
+            done = results.total("c", fault, name, "cycles")
+            if middle is None or tail is None:
+                cells.append(f"none of {failed:,.0f} succeeded" if failed and not done else NONE)
+            else:
+                cells.append(f"{amount(middle.median)} / {amount(tail.median)}" + (f", {failed:,.0f} failed" if failed else ""))
+        rows.append([label(name), *cells])
+    for name in OURS:
+        for key in ("p50", "p99"):
+            pairs = [(fault, (healthy_point(fault), name)) for fault in FAULTS]
+            against.append([f"{label(name)} {key}", *ratio_row(results, "c", name, f"acquire_{key}_us", pairs)])
+    names = [fault_title(fault) for fault in FAULTS]
+    return [
+        "Acquire, p50 / p99 in µs:",
+        table(["contender", "five healthy", *names], rows),
+        "As a multiple of the slice with five healthy nodes right before:",
+        table(["ours", *names], against),
+    ]
+
+
+def fault_title(fault: str) -> str:
+    return f"{fault[-1]} {fault[:-1]}" + (" by 20 ms" if fault.startswith("slow") else "")
+
+
+def contention(results: Results) -> list[str]:
+    points = [(f"{point} clients", point) for point in results.points("d")]
+    parts = []
+    for title, key in (
+        ("Useful grants a second", "grants_per_s"),
+        ("From a release to the next grant, p50 in µs", "handover_p50_us"),
+        ("From a release to the next grant, p99 in µs", "handover_p99_us"),
+        ("Fairness: Jain's index of the clients' grants, 1 if all got the same", "jain"),
+        ("Grants while another client still held", "overlaps"),
+    ):
+        parts += [f"{title}:", grid(results, "d", points, key)]
+    return parts
+
+
+def leases(results: Results) -> list[str]:
+    rows = []
+    for record in results.records:
+        if record.letter == "e":
+            rows += [
+                [f"`{record.command}`: {key}", amount(value)]
+                for key, value in record.figures.items()
+                if isinstance(value, (int, float)) and key not in ("load", "wall_seconds")
+            ]
+            if record.error:
+                rows.append([f"`{record.command}`", record.error])
+    return [table(["figure", "value"], rows)]
+
+
+def node_counts(results: Results) -> list[str]:
+    counts = sorted({int(point.split(":")[0]) for point in results.points("f")})
+    one = [(f"N = {count}", f"{count}:1") for count in counts]
+    many = [(f"N = {count}", f"{count}:{NODE_COUNT_WORKERS}") for count in counts]
+    pairs = [(point, (point, FLOOR)) for _, point in one]
+    rows = [["acquire p50, ours to the floor", *ratio_row(results, "f", ASYNC, "acquire_p50_us", pairs)]]
+    for what, key in (("cycles a second", "cycles_per_s"), ("processor time a cycle", "cpu_us_each")):
+        rows.append([f"{what}, ours to the floor", *ratio_row(results, "f", ASYNC, key, [(p, (p, FLOOR)) for _, p in many])])
+    return [
+        "Acquire, one at a time, p50 in µs:",
+        grid(results, "f", one, "acquire_p50_us"),
+        f"Cycles a second, {NODE_COUNT_WORKERS} at a time:",
+        grid(results, "f", many, "cycles_per_s"),
+        f"Processor time of the contender a cycle, {NODE_COUNT_WORKERS} at a time, in µs:",
+        grid(results, "f", many, "cpu_us_each"),
+        table(["ratio", *(title for title, _ in one)], rows),
+    ]
+
+
+def links(results: Results) -> list[str]:
+    points = [(f"{point} ms", point) for point in results.points("g")]
+    return [
+        "Acquire, one at a time, p50 in µs, by the round trip between client and nodes:",
+        grid(results, "g", points, "acquire_p50_us"),
+        "Acquire, p99 in µs:",
+        grid(results, "g", points, "acquire_p99_us"),
+    ]
+
+
+def tool(results: Results) -> list[str]:
+    rows = []
+    for name in results.contenders(TOOL):
+        wall = sorted(results.by_round(TOOL, POINT, name, "wall_us").values())
+        cpu = list(results.by_round(TOOL, POINT, name, "cpu_us").values())
+        if wall:
+            figures = [stats.median(wall) / 1000, stats.percentile(wall, 0.9) / 1000, stats.median(cpu) / 1000]
+            rows.append([f"`{name}`", *(f"{figure:.2f}" for figure in figures), str(len(wall))])
+        else:
+            rows.append([f"`{name}`", results.reason(TOOL, POINT, name) or NONE, NONE, NONE, "0"])
+    return [table(["ms", "wall, median", "wall, p90", "processor, median", "runs"], rows)]
+
+
+def failures(results: Results) -> str | None:
+    """What has no figure, or had failures, and why: each reason once for each contender."""
+    points: dict[tuple[str, str, str], list[str]] = {}
+    for record in results.records:
+        if record.error:
+            places = points.setdefault((record.letter, record.contender, record.error), [])
+            if record.point not in places:
+                places.append(record.point)
+    rows = [[label(name), letter, ", ".join(places), reason] for (letter, name, reason), places in sorted(points.items())]
+    return table(["contender", "workload", "at", "why"], rows) if rows else None

@@ -1,0 +1,131 @@
+# Ratios, tables and plots' scripts, made from records that are written here.
+import unittest
+
+from . import plots, ratios, report, tables
+from .contenders import About
+from .peers import Peer
+from .results import Record, Results, figures_of
+from .schedule import ASYNC, FLOOR, Step
+
+
+def results(*, peers: dict[str, float] | None = None) -> Results:
+    """Ours takes 110 µs where the floor takes 100; the second round is ten times as slow for all."""
+    made = Results()
+    for number, factor in ((0, 1.0), (1, 10.0)):
+        for name, latency in ((FLOOR, 100.0), (ASYNC, 110.0)):
+            answer = {
+                "cycles": 40,
+                "failed": 0,
+                "seconds": 1.0,
+                "acquire_us": [latency * factor] * 40,
+                "release_us": [50.0] * 40,
+            }
+            step = Step(name, "1", "cycles 1 1000 40", 1000, 2.0)
+            made.add(Record("a", "1", name, number, step.command, figures_of(step, answer, 0.001, 0.002)), answer)
+        for name, rate in {FLOOR: 1000.0, ASYNC: 900.0, **(peers or {})}.items():
+            step = Step(name, "256", "cycles 256 1000 0", 1000, 2.0)
+            answer = {"cycles": rate / factor, "failed": 0, "seconds": 1.0, "acquire_us": [], "release_us": []}
+            made.add(Record("b", "256", name, number, step.command, figures_of(step, answer, 0.5, 1.0)), answer)
+    return made
+
+
+def by_name(made: Results) -> dict[str, ratios.Ratio]:
+    return {ratio.name: ratio for ratio in ratios.make(made)}
+
+
+class Figures(unittest.TestCase):
+    def test_cycles(self) -> None:
+        step = Step(FLOOR, "1", "cycles 1 1000 3", 1000, 2.0)
+        answer = {"cycles": 200, "failed": 1, "seconds": 0.5, "acquire_us": [3.0, 1.0, 2.0], "release_us": []}
+        figures = figures_of(step, answer, 0.01, 0.02)
+        self.assertEqual(figures["cycles_per_s"], 400.0)
+        self.assertEqual(figures["acquire_p50_us"], 2.0)
+        self.assertAlmostEqual(figures["cpu_us_each"], 50.0)
+        self.assertAlmostEqual(figures["servers_cpu_us_each"], 100.0)
+        self.assertNotIn("release_p50_us", figures)
+
+    def test_contend(self) -> None:
+        step = Step(ASYNC, "2", "contend 2 500 1000", 500, 2.0)
+        answer = {"grants": [30, 10], "seconds": 0.6, "handover_us": [5.0], "failed": 0, "overlaps": 0}
+        figures = figures_of(step, answer, 0.01, 0.02)
+        self.assertEqual(figures["grants_per_s"], 80.0)
+        self.assertEqual(figures["jain"], 1600 / (2 * 1000))
+
+    def test_no_cycle_makes_no_figure_a_cycle(self) -> None:
+        step = Step(FLOOR, "1", "cycles 1 1000 0", 1000, 2.0)
+        figures = figures_of(step, {"cycles": 0, "failed": 3, "seconds": 1.0}, 0.01, 0.02)
+        self.assertNotIn("cpu_us_each", figures)
+        self.assertNotIn("cycles_per_s", figures)
+
+
+class Ratios(unittest.TestCase):
+    def test_are_those_of_rounds(self) -> None:
+        found = by_name(results())["acquire_p50_ratio"]
+        self.assertEqual((found.value, found.low, found.high), (1.1, 1.1, 1.1))
+
+    def test_every_promised_name_is_printed_and_never_as_nan(self) -> None:
+        lines = ratios.lines(ratios.make(Results()))
+        self.assertEqual({line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}, ratios.PROMISED)
+        self.assertNotIn("nan", "\n".join(lines))
+
+    def test_what_was_not_measured_says_why_on_the_line_before(self) -> None:
+        made = results()
+        made.add(Record("d", "64", ASYNC, 0, "contend", error="no answer in 45 s"))
+        lines = ratios.lines(ratios.make(made))
+        at = lines.index("contended_grants_64=unmeasured")
+        self.assertIn("no answer in 45 s", lines[at - 1])
+        self.assertIn("(e) did not run", lines[lines.index("lease_bytes=unmeasured") - 1])
+
+    def test_best_peer_is_the_one_that_comes_nearest(self) -> None:
+        found = by_name(results(peers={"slow": 90.0, "fast": 450.0}))
+        self.assertEqual(found["peer_best_name"].value, "fast")
+        self.assertEqual(found["peer_best_cycles_ratio"].value, 2.0)
+        # The same processor time for half the cycles.
+        self.assertEqual(found["peer_best_cpu_ratio"].value, 2.0)
+        self.assertEqual(found["peer_best_cpu_name"].value, "fast")
+
+    def test_one_round_of_a_peer_is_compared_with_that_round_of_ours(self) -> None:
+        made = results()
+        step = Step("peer", "256", "cycles 256 1000 0", 1000, 2.0)
+        answer = {"cycles": 30.0, "failed": 0, "seconds": 1.0}
+        made.add(Record("b", "256", "peer", 1, step.command, figures_of(step, answer, 0.5, 1.0)))
+        self.assertEqual(by_name(made)["peer_best_cycles_ratio"].value, 3.0)
+
+
+class Tables(unittest.TestCase):
+    def test_amounts(self) -> None:
+        for value, text in ((None, "–"), (0.0, "0"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (0.5, "0.50")):
+            self.assertEqual(tables.amount(value), text)
+
+    def test_a_bar_in_a_cell_does_not_end_it(self) -> None:
+        self.assertEqual(tables.table(["a", "b"], [["x|y", "two\nlines"]]).splitlines()[2], "| x/y | two lines |")
+
+    def test_a_cell_has_median_and_spread(self) -> None:
+        self.assertIn("| **redlock_async** | 495 (90.0 … 900) |", tables.grid(results(), "b", [("256", "256")], "cycles_per_s"))
+
+    def test_report_names_a_peer_that_was_skipped_and_why(self) -> None:
+        made = results()
+        about = {ASYNC: About(ASYNC, "0.1", "C", "nothing")}
+        peer = Peer("redisson", None, 0.1, "skipped: no Java here")
+        text = report.as_markdown(report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, 1.0))
+        self.assertIn("| redisson | – | – | not measured: skipped: no Java here |", text)
+        self.assertIn("## (a)", text)
+        self.assertNotIn("## (c)", text)
+
+    def test_a_failed_cell_is_listed(self) -> None:
+        made = results()
+        made.add(Record("b", "4096", "peer", 0, "cycles", error="no answer in 5 s"))
+        self.assertIn("| peer | b | 4096 | no answer in 5 s |", tables.failures(made) or "")
+
+
+class Plots(unittest.TestCase):
+    def test_each_figure_names_its_contenders_and_units(self) -> None:
+        made = {figure.name: figure for figure in plots.figures(results(peers={"it's": 10.0}))}
+        self.assertEqual(list(made), ["latency", "throughput", "cpu"])
+        text = plots.script(made["throughput"], ["it's"])
+        self.assertIn("title 'it''s'", text)
+        self.assertIn("cycles (acquire and release) a second", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

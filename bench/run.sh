@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Measures this library beside the least that a program can do and beside other libraries. Installs what is missing and builds.
+set -euo pipefail
+
+# shellcheck source-path=SCRIPTDIR source=../scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../scripts/lib.sh"
+
+usage() {
+    cat <<'END'
+usage: bench/run.sh [OPTION]…
+
+Installs what is missing (Debian 12 or 13, as root or with sudo), builds the library and the contenders, starts redis-servers
+on free loopback ports in a temporary folder, lets all contenders take turns, and writes results.json, results.md and plots.
+The last lines are the ratios, one name=value a line. It ends whatever it started, also after Ctrl-C.
+
+  --quick            less than two minutes of measuring, instead of less than twenty; wider spreads, peers in (a), (b), (c) only
+  --only LIST        these workloads only: a,b,c,d,e,f,g,tool
+                       a  one lock at a time: latency           e  100,000 leases held; the heap after many cycles
+                       b  many at a time: throughput, CPU       f  1 to 9 nodes
+                       c  nodes dead, hung or slow              g  round trips of 1, 5 and 50 ms
+                       d  many clients, one resource            tool  redlock run, flock, redis-cli as whole processes
+  --peers LIST       all (the default), none, or names with commas between them: the folders in bench/peers. One whose
+                     toolchain or registry is missing is skipped, and the report says why
+  --output DIR       where the results go; default: BUILD_DIR/results
+  --build-dir DIR    where to build; default: build/bench
+  --no-install       install nothing
+  --help             this text
+
+Exit status: 0 if it measured, 1 if something broke, 64 for bad usage.
+END
+}
+
+build=$REDLOCK_ROOT/build/bench
+output=
+install=1
+driver=()
+while (($#)); do
+    case $1 in
+    --help | -h) usage && exit 0 ;;
+    --quick) driver+=(--quick) ;;
+    --only) driver+=(--only "${2:?--only needs a list such as a,b}") && shift ;;
+    --peers) driver+=(--peers "${2:?--peers needs all, none or names}") && shift ;;
+    --output) output=${2:?--output needs a directory} && shift ;;
+    --build-dir) build=${2:?--build-dir needs a directory} && shift ;;
+    --no-install) install=0 ;;
+    *) echo "run.sh: unknown option $1 (see --help)" >&2 && exit 64 ;;
+    esac
+    shift
+done
+mkdir -p "$build" || redlock_die "cannot make the directory $build"
+build=$(cd "$build" && pwd)
+output=${output:-$build/results}
+mkdir -p "$output" || redlock_die "cannot make the directory $output"
+output=$(cd "$output" && pwd)
+
+if ((install)); then
+    redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" python3 redis-server redis-tools gnuplot-nox fonts-dejavu-core util-linux >&2
+fi
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || redlock_die "it needs Python 3.11 or newer, and python3 is $(python3 --version)"
+echo "building in $build …" >&2
+redlock_build "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_BENCH=ON -DCMAKE_BUILD_TYPE=Release
+
+cd "$REDLOCK_ROOT/bench"
+# Python would write its bytecode into the tree.
+exec python3 -B -m driver.main --build "$build" --output "$output" "${driver[@]}"
