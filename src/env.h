@@ -20,6 +20,7 @@ struct redlock_message {
     const char *token; /* ACQUIRE, EXTEND, RELEASE */
     size_t token_size;
     int64_t ttl_ms; /* ACQUIRE, EXTEND */
+    int64_t now_ns; /* when it is sent; at or before now */
     void *owner;    /* handed back with each answer */
     uint32_t round; /* likewise */
 };
@@ -28,6 +29,7 @@ struct redlock_message {
 struct redlock_answer {
     redlock_vote_kind vote;    /* GRANTED, DENIED, FAILED or UNKNOWN */
     bool no_script;            /* FAILED only because the node does not know the script: send it again by source */
+    int64_t read_ns;           /* when it was read, or found to be missing: at or before now */
     struct redlock_text *text; /* what the node said or what went wrong; the receiver keeps it if it wants it */
     const char *holder;        /* INSPECT, GRANTED: the value at the key, not terminated; valid during the call */
     size_t holder_size;

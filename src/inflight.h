@@ -3,6 +3,7 @@
 #ifndef REDLOCK_INFLIGHT_H
 #define REDLOCK_INFLIGHT_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,15 +33,35 @@ struct redlock_inflight {
     size_t expired; /* the first so many were answered with a timeout; their replies are dropped */
 };
 
-/* Returns false without memory. */
-bool redlock_inflight_push(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry);
-
-/* Takes the oldest. Returns true if somebody still waits for it. */
-bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry);
-
 static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
                                                                  size_t index) {
     return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
+}
+
+/* Makes room for one more; false without memory. For redlock_inflight_push(). */
+bool redlock_inflight_grow(struct redlock_inflight *inflight);
+
+/* Returns false without memory. */
+static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
+                                         const struct redlock_inflight_entry *entry) {
+    if (inflight->count == inflight->room && !redlock_inflight_grow(inflight)) {
+        return false;
+    }
+    *redlock_inflight_at(inflight, inflight->count++) = *entry;
+    return true;
+}
+
+/* Takes the oldest. Returns true if somebody still waits for it. */
+static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
+    assert(inflight->count > 0);
+    *entry = *redlock_inflight_at(inflight, 0);
+    inflight->head = (inflight->head + 1) & (inflight->room - 1);
+    inflight->count--;
+    if (inflight->expired == 0) {
+        return true;
+    }
+    inflight->expired--;
+    return false;
 }
 
 /* Takes out `count` entries from `index` on, whose `size` bytes were withdrawn from the outbox. */

@@ -118,6 +118,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .token = lease->token,
                                     .token_size = lease->token_size,
                                     .ttl_ms = lease->core.round_ttl_ms,
+                                    .now_ns = lease->core.start_ns,
                                     .round = lease->core.round};
 }
 
@@ -229,6 +230,9 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
+    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before) {
+        return; /* most votes decide nothing, and then nothing is to do and nothing is due at another time */
+    }
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
@@ -271,6 +275,7 @@ static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     }
     struct redlock_message message = message_of(lease);
     message.by_source = true;
+    message.now_ns = redlock_manager_now_ns(lease->manager);
     return redlock_manager_send(lease->manager, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
@@ -293,10 +298,12 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
         /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
         lease->manager->statistics.votes_late++;
     } else if (!answer->no_script || !sent_by_source(lease, node)) {
-        const int64_t now_ns = redlock_manager_now_ns(lease->manager);
-        if (redlock_round_outcome(&lease->core.votes) != REDLOCK_ROUND_PENDING) {
-            lease->manager->statistics.votes_late++;
-        }
+        const struct redlock_lease_core *core = &lease->core;
+        /* R1, R3: what makes a lease must be in time by the clock, not only by the time when the vote was read. */
+        const bool wins = answer->vote == REDLOCK_VOTE_GRANTED && redlock_round_lacks_one(&core->votes) &&
+                          core->state != REDLOCK_LEASE_RELEASING;
+        const int64_t now_ns = wins ? redlock_manager_now_ns(lease->manager) : answer->read_ns;
+        lease->manager->statistics.votes_late += !redlock_lease_round_is_open(core);
         note_vote(lease, node, answer, now_ns);
         redlock_journal_vote(lease, node);
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
@@ -356,11 +363,13 @@ static void fill_result(const struct redlock_lease *lease, struct redlock_result
 
 static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
                          void *data) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = code,
                                     .of = of,
                                     .loss =
                                         code == REDLOCK_ERR_LOST ? (enum redlock_loss)lease->loss : REDLOCK_LOSS_NONE,
-                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1};
+                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1,
+                                    .votes = votes};
     if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
@@ -380,7 +389,8 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
 }
 
 void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
-    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss};
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
     fill_result(lease, &result);
     redlock_message_loss(&result, buffer, size);
 }

@@ -136,13 +136,17 @@ static bool close_is_due(const redlock_manager *manager) {
     return manager->drained && (redlock_manager_now_ns(manager) >= manager->close_deadline_ns || drained(manager));
 }
 
+static bool is_anybody_to_tell(const redlock_manager *manager) {
+    return manager->told_first || manager->told_queries;
+}
+
 void redlock_manager_rearm(redlock_manager *manager) {
     int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
     if (manager->drained) {
         when_ns = manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
     }
     /* While callbacks run, whoever runs them looks again afterwards. */
-    if (!manager->telling && (manager->told_first || redlock_query_to_tell(manager) || close_is_due(manager))) {
+    if (!manager->telling && (is_anybody_to_tell(manager) || close_is_due(manager))) {
         when_ns = 0;
     }
     if (when_ns != manager->armed_ns) {
@@ -152,7 +156,7 @@ void redlock_manager_rearm(redlock_manager *manager) {
 }
 
 void redlock_manager_settle(redlock_manager *manager) {
-    if (manager->telling) {
+    if (manager->telling || !is_anybody_to_tell(manager)) {
         redlock_manager_rearm(manager);
         return; /* inside a callback: the settle that runs it goes on after it */
     }
@@ -223,7 +227,7 @@ static void end(redlock_manager *manager) {
     for (struct redlock_owner *owner = manager->leases.first; owner; owner = owner->next) {
         redlock_lease_abort((struct redlock_lease *)owner);
     }
-    while (manager->told_first || redlock_query_to_tell(manager)) {
+    while (is_anybody_to_tell(manager)) {
         redlock_manager_settle(manager); /* ends: requests are refused by now, and every handle has ended */
     }
     done(manager, manager->drained_ctx); /* the manager is gone after this */

@@ -8,7 +8,7 @@
 #define ROOM_MIN      4096
 #define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep */
 
-static bool make_room(struct redlock_outbox *outbox, size_t size) {
+bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     size_t held = redlock_outbox_size(outbox);
     if (held + size >= outbox->room / 2) {
         size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
@@ -31,18 +31,6 @@ static bool make_room(struct redlock_outbox *outbox, size_t size) {
     }
     outbox->head = 0;
     outbox->tail = held;
-    return true;
-}
-
-bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
-    if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX) {
-        return false;
-    }
-    if ((outbox->room - outbox->tail < size || outbox->bytes == NULL) && !make_room(outbox, size)) {
-        return false;
-    }
-    memcpy(outbox->bytes + outbox->tail, bytes, size);
-    outbox->tail += size;
     return true;
 }
 

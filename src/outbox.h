@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define REDLOCK_OUTBOX_SIZE_MAX ((size_t)64 * 1024 * 1024)
 
@@ -15,11 +16,24 @@ struct redlock_outbox {
     uint64_t written; /* since the last clear: the position, in the stream, of bytes[head] */
 };
 
-/* Returns false without memory, or over the limit. */
-bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size);
-
 static inline size_t redlock_outbox_size(const struct redlock_outbox *outbox) {
     return outbox->tail - outbox->head;
+}
+
+/* Room for so many bytes at the end; false without memory. For redlock_outbox_append(). */
+bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size);
+
+/* Returns false without memory, or over the limit. */
+static inline bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
+    if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX ||
+        (outbox->room - outbox->tail < size && !redlock_outbox_make_room(outbox, size))) {
+        return false;
+    }
+    if (size > 0) {
+        memcpy(outbox->bytes + outbox->tail, bytes, size);
+    }
+    outbox->tail += size;
+    return true;
 }
 
 /* The position that the next byte appended will have in the stream. */

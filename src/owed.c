@@ -15,17 +15,19 @@ static void drop_oldest(redlock_manager *manager) {
     }
 }
 
-static void ask(redlock_manager *manager, struct redlock_owed *owed, redlock_nodes nodes, bool by_source) {
+static void ask(redlock_manager *manager, struct redlock_owed *owed, redlock_nodes nodes, bool by_source,
+                int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
                                       .key = owed->key,
                                       .key_size = owed->key_size,
                                       .token = owed->token,
-                                      .token_size = owed->token_size};
+                                      .token_size = owed->token_size,
+                                      .now_ns = now_ns};
     const redlock_nodes refused = nodes & ~redlock_manager_send(manager, &owed->owner, nodes, &message);
     for (unsigned i = 0; refused && i < manager->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
-            redlock_debt_vote(&owed->debt, i, REDLOCK_VOTE_FAILED, redlock_manager_now_ns(manager));
+            redlock_debt_vote(&owed->debt, i, REDLOCK_VOTE_FAILED, now_ns);
         }
     }
 }
@@ -67,23 +69,24 @@ void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size
     redlock_manager_own(&manager->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_manager_now_ns(manager);
     redlock_debt_start(&owed->debt, nodes, redlock_after_ms(now_ns, ttl_ms));
-    ask(manager, owed, redlock_debt_ask(&owed->debt, nodes, now_ns), false);
+    ask(manager, owed, redlock_debt_ask(&owed->debt, nodes, now_ns), false, now_ns);
     settle(manager, owed, now_ns);
 }
 
 void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer) {
+    const int64_t now_ns = redlock_manager_now_ns(manager);
     if (answer->no_script && redlock_manager_may_ask_by_source(&owed->owner, node)) {
-        ask(manager, owed, REDLOCK_NODE(node), true);
+        ask(manager, owed, REDLOCK_NODE(node), true, now_ns);
     } else {
-        redlock_debt_vote(&owed->debt, node, answer->vote, redlock_manager_now_ns(manager));
+        redlock_debt_vote(&owed->debt, node, answer->vote, now_ns);
     }
-    settle(manager, owed, redlock_manager_now_ns(manager));
+    settle(manager, owed, now_ns);
 }
 
 void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns) {
     if (!redlock_debt_over(&owed->debt, now_ns)) {
-        ask(manager, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false);
+        ask(manager, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false, now_ns);
     }
     settle(manager, owed, now_ns);
 }
@@ -94,7 +97,7 @@ void redlock_owed_node_ready(redlock_manager *manager, unsigned node) {
         next = owner->next;
         struct redlock_owed *owed = (struct redlock_owed *)owner;
         if (owed->debt.owing & REDLOCK_NODE(node)) {
-            ask(manager, owed, redlock_debt_ask(&owed->debt, REDLOCK_NODE(node), now_ns), false);
+            ask(manager, owed, redlock_debt_ask(&owed->debt, REDLOCK_NODE(node), now_ns), false, now_ns);
             settle(manager, owed, now_ns);
         }
     }

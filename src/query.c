@@ -88,7 +88,7 @@ static void finish_if_answered(redlock_manager *manager, struct redlock_query *q
 static void vote(const redlock_manager *manager, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
                  struct redlock_text *error) {
     struct redlock_query_vote *vote = &query->votes[node];
-    if (redlock_round_vote(&query->round, node, kind)) {
+    if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
         vote->kind = kind;
         vote->error = redlock_text_keep(error);
         vote->latency_us = (redlock_manager_now_ns(manager) - query->start_ns) / 1000;
@@ -108,7 +108,8 @@ static redlock_nodes ask(redlock_manager *manager, struct redlock_query *query, 
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
                                       .key = query_key(manager, query),
-                                      .key_size = query->key_size};
+                                      .key_size = query->key_size,
+                                      .now_ns = redlock_manager_now_ns(manager)};
     return redlock_manager_send(manager, &query->owner, nodes, &message);
 }
 
@@ -219,25 +220,23 @@ void redlock_query_close(redlock_manager *manager, struct redlock_query *query) 
     }
 }
 
-bool redlock_query_to_tell(const redlock_manager *manager) {
-    return manager->told_queries != NULL;
-}
-
 static void tell(redlock_manager *manager, struct redlock_query *query) {
     const bool inspect = query->owner.kind == REDLOCK_OWNER_INSPECT;
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
                                     .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
                                     .resource = query_key(manager, query) + manager->key_prefix_size,
                                     .attempts = 1,
-                                    .count = manager->node_count};
+                                    .count = manager->node_count,
+                                    .votes = votes};
     for (unsigned i = 0; i < manager->node_count; i++) {
         const struct redlock_query_vote *vote = &query->votes[i];
-        result.votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
-                                                       .error = redlock_text_string(vote->error),
-                                                       .holder = redlock_text_string(vote->holder),
-                                                       .latency_us = vote->latency_us,
-                                                       .holder_ttl_ms = vote->holder_ttl_ms,
-                                                       .kind = vote->kind};
+        votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
+                                                .error = redlock_text_string(vote->error),
+                                                .holder = redlock_text_string(vote->holder),
+                                                .latency_us = vote->latency_us,
+                                                .holder_ttl_ms = vote->holder_ttl_ms,
+                                                .kind = vote->kind};
     }
     manager->statistics.requests_pending--;
     query->cb(&result, query->data);

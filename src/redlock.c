@@ -68,10 +68,9 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
-    int64_t now_ns = redlock_loop_now_ns(root->loop);
     for (unsigned i = 0; i < root->count; i++) {
         if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(root->nodes[i], bytes, size, message->operation,
-                                                                message->owner, message->round, now_ns)) {
+                                                                message->owner, message->round, message->now_ns)) {
             taken |= REDLOCK_NODE(i);
         }
     }

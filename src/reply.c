@@ -18,7 +18,9 @@ struct redlock_reader {
      */
     char *strings;
     size_t strings_size, strings_room;
-    size_t fed; /* bytes of the reply that is not complete yet */
+    const char *rest; /* borrowed: what came and has not been looked at */
+    size_t rest_size;
+    size_t fed; /* bytes that the parser holds, of a reply that is not complete yet */
     bool no_memory;
     bool taken; /* the reply was handed out: the next call starts a new one */
     const char *error;
@@ -151,9 +153,50 @@ void redlock_reader_delete(struct redlock_reader *reader) {
     free(reader);
 }
 
-bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size) {
+static bool hand_over(struct redlock_reader *reader) {
+    const size_t size = reader->rest_size;
+    reader->rest_size = 0;
     reader->fed += size;
-    return redisReaderFeed(reader->parser, bytes, size) == REDIS_OK;
+    return size == 0 || redisReaderFeed(reader->parser, reader->rest, size) == REDIS_OK;
+}
+
+bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size) {
+    const bool kept = hand_over(reader);
+    reader->rest = bytes;
+    reader->rest_size = size;
+    return kept;
+}
+
+static bool begins_with(const struct redlock_reader *reader, const char *bytes, size_t size) {
+    return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
+}
+
+/* Nearly every reply is one of the five that votes are made of: they are known by their bytes, and the parser is for the rest. */
+static bool take_known(struct redlock_reader *reader) {
+    static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", nil[] = "$-1\r\n";
+    struct redlock_reply_value *value = &reader->reply.value;
+    size_t size;
+    if (begins_with(reader, ok, sizeof ok - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
+        size = sizeof ok - 1;
+    } else if (begins_with(reader, one, sizeof one - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 1};
+        size = sizeof one - 1;
+    } else if (begins_with(reader, zero, sizeof zero - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 0};
+        size = sizeof zero - 1;
+    } else if (begins_with(reader, minus_one, sizeof minus_one - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = -1};
+        size = sizeof minus_one - 1;
+    } else if (begins_with(reader, nil, sizeof nil - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
+        size = sizeof nil - 1;
+    } else {
+        return false;
+    }
+    reader->rest += size;
+    reader->rest_size -= size;
+    return true;
 }
 
 static void place_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
@@ -192,6 +235,17 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
     void *got = NULL;
     if (reader->taken) {
         begin(reader);
+    }
+    if (reader->fed == 0 && take_known(reader)) {
+        reader->taken = true;
+        *reply = &reader->reply;
+        return REDLOCK_READ_REPLY;
+    }
+    if (!hand_over(reader)) {
+        return REDLOCK_READ_NO_MEMORY;
+    }
+    if (reader->fed == 0) {
+        return REDLOCK_READ_MORE;
     }
     if (redisReaderGetReply(parser, &got) != REDIS_OK) {
         reader->error = parser->errstr;

@@ -49,7 +49,8 @@ struct redlock_reader;
 struct redlock_reader *redlock_reader_new(void);
 void redlock_reader_delete(struct redlock_reader *reader); /* NULL is allowed */
 
-/* Takes in what came from the node. Returns false without memory. */
+/* Takes in what came from the node: borrowed until redlock_reader_next() says MORE, or the next call of this. Returns
+ * false without memory. */
 bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size);
 
 /* The next reply of what was fed. It is overwritten by the next call. */

@@ -48,7 +48,7 @@ static const char *put(char **at, const char *string) {
 }
 
 redlock_result *redlock_result_copy(const redlock_result *result) {
-    size_t size = sizeof *result + strlen(result->resource) + 1;
+    size_t size = sizeof *result + result->count * sizeof result->votes[0] + strlen(result->resource) + 1;
     for (unsigned i = 0; i < result->count; i++) {
         const struct redlock_result_vote *vote = &result->votes[i];
         size += strlen(vote->node) + strlen(vote->error) + strlen(vote->holder) + 3;
@@ -58,9 +58,11 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         return NULL;
     }
     *copy = *result;
-    char *at = (char *)(copy + 1);
+    copy->votes = (struct redlock_result_vote *)(copy + 1);
+    char *at = (char *)(copy->votes + result->count);
     copy->resource = put(&at, result->resource);
     for (unsigned i = 0; i < result->count; i++) {
+        copy->votes[i] = result->votes[i];
         copy->votes[i].node = put(&at, result->votes[i].node);
         copy->votes[i].error = put(&at, result->votes[i].error);
         copy->votes[i].holder = put(&at, result->votes[i].holder);

@@ -38,7 +38,7 @@ struct redlock_result {
     int64_t ttl_ms; /* that was asked for */
     int64_t cap_ms; /* auto_extend_max_ms */
     unsigned count;
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result_vote *votes; /* count of them */
 };
 
 /* One sentence without a full stop: how the lease was lost. As redlock_result_message() otherwise. */

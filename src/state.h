@@ -179,7 +179,6 @@ void redlock_query_due(redlock_manager *manager, struct redlock_query *query);
 void redlock_query_close(redlock_manager *manager, struct redlock_query *query);
 void redlock_query_node_settled(redlock_manager *manager);
 void redlock_query_tell(redlock_manager *manager);
-bool redlock_query_to_tell(const redlock_manager *manager);
 void redlock_query_free(redlock_manager *manager, struct redlock_query *query);
 
 #endif

@@ -36,24 +36,10 @@ struct redlock_text *redlock_text_new(const char *format, ...) {
     return text;
 }
 
-struct redlock_text *redlock_text_keep(struct redlock_text *text) {
-    if (text != NULL && text->references != 0) {
-        text->references++;
-    }
-    return text;
-}
-
-void redlock_text_drop(struct redlock_text *text) {
-    if (text == NULL || text->references == 0) {
-        return;
-    }
+void redlock_text_drop_counted(struct redlock_text *text) {
     if (--text->references == 0) {
         free(text);
     }
-}
-
-const char *redlock_text_string(const struct redlock_text *text) {
-    return text == NULL ? "" : text->string;
 }
 
 void redlock_text_printable(const char *string, char *buffer, size_t size) {

@@ -17,9 +17,26 @@ struct redlock_text {
 struct redlock_text *redlock_text_constant(const struct redlock_text *text);
 
 struct redlock_text *redlock_text_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
-struct redlock_text *redlock_text_keep(struct redlock_text *text);
-void redlock_text_drop(struct redlock_text *text);
-const char *redlock_text_string(const struct redlock_text *text); /* "" for NULL */
+
+static inline struct redlock_text *redlock_text_keep(struct redlock_text *text) {
+    if (text != NULL && text->references != 0) {
+        text->references++;
+    }
+    return text;
+}
+
+void redlock_text_drop_counted(struct redlock_text *text); /* for redlock_text_drop() */
+
+static inline void redlock_text_drop(struct redlock_text *text) {
+    if (text != NULL && text->references != 0) {
+        redlock_text_drop_counted(text);
+    }
+}
+
+/* "" for NULL. */
+static inline const char *redlock_text_string(const struct redlock_text *text) {
+    return text == NULL ? "" : text->string;
+}
 
 /* A resource may hold any bytes: what would break a line or a terminal is written as \xNN. Cut where it does not fit;
  * always terminated. size is 1 or more. */

@@ -17,16 +17,14 @@
 
 static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 
-static bool queue(struct redlock_node *node, const char *bytes, size_t size,
-                  const struct redlock_inflight_entry *entry) {
-    struct redlock_inflight_entry full = *entry;
-    full.position = redlock_outbox_end(&node->outbox);
-    full.size = (uint16_t)size;
+static bool queue(struct redlock_node *node, const char *bytes, size_t size, struct redlock_inflight_entry *entry) {
+    entry->position = redlock_outbox_end(&node->outbox);
+    entry->size = (uint16_t)size;
     if (!redlock_outbox_append(&node->outbox, bytes, size)) {
         return false;
     }
-    if (!redlock_inflight_push(&node->inflight, &full)) {
-        redlock_outbox_withdraw(&node->outbox, full.position, size);
+    if (!redlock_inflight_push(&node->inflight, entry)) {
+        redlock_outbox_withdraw(&node->outbox, entry->position, size);
         return false;
     }
     if (redlock_node_is_up(node)) {
@@ -56,8 +54,8 @@ static void queue_own(struct redlock_node *node, const char *bytes, size_t size,
 }
 
 static void answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
-                   struct redlock_text *text) {
-    struct redlock_answer told = {.vote = vote, .text = text};
+                   struct redlock_text *text, int64_t now_ns) {
+    struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
     if (entry->kind == REDLOCK_INFLIGHT_REQUEST) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
     }
@@ -113,6 +111,7 @@ static bool judge_reply(struct redlock_node *node, const struct redlock_inflight
                reply->value.type == REDLOCK_REPLY_ERROR;
     }
     redlock_wire_answer((enum redlock_operation)entry->operation, reply, &told);
+    told.read_ns = now_ns;
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
     if (told.no_script) {
         load_scripts(node, now_ns);
@@ -171,7 +170,6 @@ static bool take_replies(struct redlock_node *node, int64_t now_ns) {
 
 static void read_replies(struct redlock_node *node) {
     char buffer[READ_SIZE];
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
     for (int i = 0; i < READS_A_TURN; i++) {
         ssize_t got = redlock_stream_read(node->fd, buffer, sizeof buffer);
         if (got == 0) {
@@ -188,7 +186,7 @@ static void read_replies(struct redlock_node *node) {
             redlock_node_lost(node, redlock_text_new("no memory for a reply"));
             return;
         }
-        if (!take_replies(node, now_ns) || (size_t)got < sizeof buffer) {
+        if (!take_replies(node, node->reactor.now_ns(node->reactor.ctx)) || (size_t)got < sizeof buffer) {
             return;
         }
     }
@@ -239,12 +237,12 @@ static void expire(struct redlock_node *node, int64_t now_ns) {
         if (entry.position < node->outbox.written) {
             inflight->expired++;
             node->timeouts++;
-            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out);
+            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
         } else {
             position = withdrawn == 0 ? entry.position : position;
             withdrawn++;
             size += entry.size;
-            answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn);
+            answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn, now_ns);
         }
     }
     if (withdrawn > 0) {
@@ -280,6 +278,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
 void redlock_traffic_end(struct redlock_node *node) {
     struct redlock_inflight_entry entry;
     const char *why = redlock_text_string(node->why);
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
     struct redlock_text *after = NULL, *before = NULL;
     while (node->inflight.count > 0) {
         if (!redlock_inflight_pop(&node->inflight, &entry)) {
@@ -287,10 +286,10 @@ void redlock_traffic_end(struct redlock_node *node) {
         }
         if (entry.position < node->outbox.written) {
             after = after != NULL ? after : redlock_text_new("%s after the request was written", why);
-            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after);
+            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after, now_ns);
         } else {
             before = before != NULL ? before : redlock_text_new("nothing was sent: %s", why);
-            answer(node, &entry, REDLOCK_VOTE_FAILED, before);
+            answer(node, &entry, REDLOCK_VOTE_FAILED, before, now_ns);
         }
     }
     redlock_text_drop(after);

@@ -349,11 +349,9 @@ static void on_votes(struct redlock_lease_core *lease, redlock_nodes nodes, redl
                      struct redlock_actions *actions) {
     bool untouched = vote == REDLOCK_VOTE_FAILED || vote == REDLOCK_VOTE_ABSTAINED ||
                      (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
-    for (unsigned i = 0; i < lease->node_count; i++) {
-        bool counted = (nodes & REDLOCK_NODE(i)) != 0 && redlock_round_vote(&lease->votes, i, vote);
-        if (counted && untouched && lease->operation == REDLOCK_OP_ACQUIRE) {
-            lease->touched &= ~REDLOCK_NODE(i);
-        }
+    redlock_nodes counted = redlock_round_vote(&lease->votes, nodes & all_nodes(lease), vote);
+    if (untouched && lease->operation == REDLOCK_OP_ACQUIRE) {
+        lease->touched &= ~counted;
     }
     decide(lease, now_ns, actions);
 }

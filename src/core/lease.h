@@ -151,6 +151,12 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
  */
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
 
+/* Whether the votes of the current round are still waited for. */
+static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
+    return lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_EXTENDING ||
+           lease->state == REDLOCK_LEASE_RELEASING;
+}
+
 /* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 

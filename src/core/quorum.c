@@ -10,14 +10,6 @@ redlock_nodes redlock_nodes_all(unsigned n) {
     return REDLOCK_NODE(n) - 1;
 }
 
-unsigned redlock_nodes_count(redlock_nodes nodes) {
-    unsigned count = 0;
-    for (; nodes != 0; nodes &= nodes - 1) {
-        count++;
-    }
-    return count;
-}
-
 unsigned redlock_quorum(unsigned n) {
     assert(n >= 1 && n <= REDLOCK_NODES_MAX);
     return REDLOCK_PLANTED(QUORUM_HALF) ? (n + (n == 1)) / 2 : n / 2 + 1;
@@ -28,33 +20,29 @@ void redlock_round_start(struct redlock_round *round, unsigned n, redlock_nodes 
     round->abstained = round->all & ~asked;
 }
 
-redlock_nodes redlock_round_pending(const struct redlock_round *round) {
-    return round->all & ~(round->granted | round->denied | round->failed | round->unknown | round->abstained);
-}
-
-bool redlock_round_vote(struct redlock_round *round, unsigned node, redlock_vote_kind vote) {
-    assert(node < REDLOCK_NODES_MAX && (round->all & REDLOCK_NODE(node)) != 0);
-    redlock_nodes bit = REDLOCK_NODE(node) & redlock_round_pending(round);
+redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote) {
+    assert((nodes & ~round->all) == 0);
+    const redlock_nodes counted = nodes & redlock_round_pending(round);
     switch (vote) {
     case REDLOCK_VOTE_GRANTED:
-        round->granted |= bit;
+        round->granted |= counted;
         break;
     case REDLOCK_VOTE_DENIED:
-        round->denied |= bit;
+        round->denied |= counted;
         break;
     case REDLOCK_VOTE_FAILED:
-        round->failed |= bit;
+        round->failed |= counted;
         break;
     case REDLOCK_VOTE_UNKNOWN:
-        *(REDLOCK_PLANTED(UNKNOWN_GRANTS) ? &round->granted : &round->unknown) |= bit;
+        *(REDLOCK_PLANTED(UNKNOWN_GRANTS) ? &round->granted : &round->unknown) |= counted;
         break;
     case REDLOCK_VOTE_ABSTAINED:
-        round->abstained |= bit;
+        round->abstained |= counted;
         break;
     case REDLOCK_VOTE_PENDING:
-        return false;
+        return 0;
     }
-    return bit != 0;
+    return counted;
 }
 
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round) {

@@ -14,7 +14,13 @@ typedef uint32_t redlock_nodes;
 
 /* The first n nodes; n is 1 to REDLOCK_NODES_MAX. */
 redlock_nodes redlock_nodes_all(unsigned n);
-unsigned redlock_nodes_count(redlock_nodes nodes);
+
+/* In pairs of bits, in fours, in bytes, then the sum of the bytes: without a branch, for it runs at every vote. */
+static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
+    nodes -= nodes >> 1 & 0x55555555U;
+    nodes = (nodes & 0x33333333U) + (nodes >> 2 & 0x33333333U);
+    return ((nodes + (nodes >> 4)) & 0x0f0f0f0fU) * 0x01010101U >> 24;
+}
 
 enum redlock_outcome { REDLOCK_ROUND_PENDING, REDLOCK_ROUND_WON, REDLOCK_ROUND_LOST };
 
@@ -31,11 +37,20 @@ unsigned redlock_quorum(unsigned n);
 /* Nodes of the n that are not asked abstain. */
 void redlock_round_start(struct redlock_round *round, unsigned n, redlock_nodes asked);
 
-/* The first vote of a node counts; returns false for a second one, which changes nothing. PENDING is not a vote. */
-bool redlock_round_vote(struct redlock_round *round, unsigned node, redlock_vote_kind vote);
+/* The same vote of some nodes. A node's first vote counts; a second one changes nothing, and PENDING is not a vote. Returns
+ * the nodes whose vote counted. */
+redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote);
 
-redlock_nodes redlock_round_pending(const struct redlock_round *round);
+static inline redlock_nodes redlock_round_pending(const struct redlock_round *round) {
+    return round->all & ~(round->granted | round->denied | round->failed | round->unknown | round->abstained);
+}
+
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round);
+
+/* Whether one more GRANTED wins the round. */
+static inline bool redlock_round_lacks_one(const struct redlock_round *round) {
+    return redlock_nodes_count(round->granted) + 1 == round->quorum;
+}
 
 /* Of a LOST round: could the nodes that answered, or still may, have made a quorum (R13)? Then others hold it:
  * CONTENDED, not NO_QUORUM. */

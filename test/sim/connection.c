@@ -62,6 +62,7 @@ static void end_entries(struct sim_client *client, unsigned node) {
             continue;
         }
         struct redlock_answer answer = {.vote = entry.written ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED,
+                                        .read_ns = sim_client_now(client),
                                         .text = client->text};
         redlock_manager_answer(client->manager, entry.owner, entry.round, node, &answer);
     }

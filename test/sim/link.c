@@ -197,6 +197,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     struct redlock_answer answer;
     fake_reply_flatten(reply, &flat);
     redlock_wire_answer((enum redlock_operation)entry->operation, &flat, &answer);
+    answer.read_ns = sim_client_now(client);
     redlock_manager_answer(client->manager, entry->owner, entry->round, node, &answer);
     redlock_text_drop(answer.text);
 }
@@ -293,6 +294,7 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
         stall(client, event->node);
     }
     struct redlock_answer timeout = {.vote = withdrawn ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN,
+                                     .read_ns = sim_client_now(client),
                                      .text = client->text};
     sim_client_enter(client);
     redlock_manager_answer(client->manager, owner, round, event->node, &timeout);

@@ -107,6 +107,7 @@ static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_k
     sent->answered = true;
     struct redlock_text *text = vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new("answer of node %u", sent->node);
     const struct redlock_answer given = {.vote = vote,
+                                         .read_ns = fake->now_ns,
                                          .no_script = no_script,
                                          .text = text,
                                          .holder = "somebody",

@@ -51,9 +51,9 @@ static void the_first_vote_counts(void **state) {
         for (int second = REDLOCK_VOTE_PENDING; second < KINDS; second++) {
             struct redlock_round round;
             redlock_round_start(&round, 3, 7);
-            assert_true(redlock_round_vote(&round, 1, (redlock_vote_kind)first));
+            assert_true(redlock_round_vote(&round, REDLOCK_NODE(1), (redlock_vote_kind)first));
             const struct redlock_round before = round;
-            assert_false(redlock_round_vote(&round, 1, (redlock_vote_kind)second));
+            assert_false(redlock_round_vote(&round, REDLOCK_NODE(1), (redlock_vote_kind)second));
             assert_memory_equal(&round, &before, sizeof round);
         }
     }
@@ -63,7 +63,7 @@ static void who_was_not_asked_has_no_vote(void **state) {
     (void)state;
     struct redlock_round round;
     redlock_round_start(&round, 3, 3);
-    assert_false(redlock_round_vote(&round, 2, REDLOCK_VOTE_GRANTED));
+    assert_false(redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED));
     assert_int_equal(round.granted, 0);
     assert_int_equal(round.abstained, 4);
 }
@@ -72,7 +72,7 @@ static void pending_is_no_vote(void **state) {
     (void)state;
     struct redlock_round round;
     redlock_round_start(&round, 3, 7);
-    assert_false(redlock_round_vote(&round, 0, REDLOCK_VOTE_PENDING));
+    assert_false(redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_PENDING));
     assert_int_equal(redlock_round_pending(&round), 7);
 }
 
@@ -87,7 +87,8 @@ static void every_mask_of_grants(void **state) {
             for (unsigned i = 0; i < n; i++) {
                 const bool grants = (mask >> i & 1) != 0;
                 granted += grants;
-                assert_true(redlock_round_vote(&round, i, grants ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED));
+                assert_true(
+                    redlock_round_vote(&round, REDLOCK_NODE(i), grants ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED));
             }
             assert_int_equal(round.granted, mask);
             assert_int_equal(redlock_round_outcome(&round), 2 * granted > n ? REDLOCK_ROUND_WON : REDLOCK_ROUND_LOST);
@@ -100,14 +101,14 @@ static void a_tie_is_lost_at_once(void **state) {
     (void)state;
     struct redlock_round round;
     redlock_round_start(&round, 2, 3);
-    redlock_round_vote(&round, 0, REDLOCK_VOTE_DENIED);
+    redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_DENIED);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     redlock_round_start(&round, 4, 15);
-    redlock_round_vote(&round, 0, REDLOCK_VOTE_GRANTED);
-    redlock_round_vote(&round, 1, REDLOCK_VOTE_DENIED);
-    redlock_round_vote(&round, 2, REDLOCK_VOTE_GRANTED);
+    redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_GRANTED);
+    redlock_round_vote(&round, REDLOCK_NODE(1), REDLOCK_VOTE_DENIED);
+    redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
-    redlock_round_vote(&round, 3, REDLOCK_VOTE_DENIED);
+    redlock_round_vote(&round, REDLOCK_NODE(3), REDLOCK_VOTE_DENIED);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     assert_true(redlock_round_answered(&round));
 }
@@ -169,7 +170,7 @@ static void every_set_of_votes(void **state) {
             unsigned rest = c;
             for (unsigned i = 0; i < n; i++, rest /= KINDS) {
                 votes[i] = (int)(rest % KINDS);
-                redlock_round_vote(&round, i, (redlock_vote_kind)votes[i]);
+                redlock_round_vote(&round, REDLOCK_NODE(i), (redlock_vote_kind)votes[i]);
             }
             check_against_oracle(&round, votes, n);
         }
@@ -191,7 +192,7 @@ static void next_vote(struct redlock_round round, int *votes, unsigned n, enum r
         for (int kind = REDLOCK_VOTE_GRANTED; votes[i] == REDLOCK_VOTE_PENDING && kind < REDLOCK_VOTE_ABSTAINED;
              kind++) {
             struct redlock_round after = round;
-            assert_true(redlock_round_vote(&after, i, (redlock_vote_kind)kind));
+            assert_true(redlock_round_vote(&after, REDLOCK_NODE(i), (redlock_vote_kind)kind));
             votes[i] = kind;
             next_vote(after, votes, n, now);
             votes[i] = REDLOCK_VOTE_PENDING;
