@@ -17,6 +17,8 @@ CONNECT_SECONDS = 15.0
 JSON_SECONDS = 20.0
 GOODBYE_SECONDS = 1.0
 
+UNSUPPORTED = "unsupported"  # a contender's word for a command that it does not have
+
 
 class ContenderError(Exception):
     """It ended, kept silent, or said what is no protocol. It was killed; the next command starts it again."""
@@ -132,7 +134,7 @@ class Contender:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in parts[-1]:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise ContenderError(f"no answer in {seconds:.0f} s")
+                    raise ContenderError(f"no answer in {seconds:.1f} s")
                 part = os.read(self._process.stdout.fileno(), 1 << 20)
                 if not part:
                     raise ContenderError(self._ended())

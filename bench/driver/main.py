@@ -57,7 +57,7 @@ def introduce(programs: list[Program], logs: Path) -> tuple[dict[str, Contender]
             contender.start()
             ready[program.name] = contender
         except (ContenderError, OSError) as error:
-            reasons[program.name] = str(error)
+            reasons[program.name] = f"does not start: {error}"
             progress(f"{program.name} does not start: {error}")
     return ready, reasons
 
@@ -66,10 +66,15 @@ def introduce(programs: list[Program], logs: Path) -> tuple[dict[str, Contender]
 def signals_as_exits() -> Iterator[None]:
     """Whatever ends this run, what it started is ended too."""
 
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
     def leave(number: int, _: object) -> None:
+        # A second one may not interrupt the cleaning up, which is short.
+        for each in ends:
+            signal.signal(each, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in ends:
         signal.signal(number, leave)
     yield
 
@@ -84,7 +89,8 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     build, output = options.build.resolve(), options.output.resolve()
     mode = QUICK if options.quick else FULL
     logs = output / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
     about_machine = environment.gather(ROOT)
     made = build_peers(wanted, build, logs)
     programs = [Program(name, (str(build / "bench" / name),)) for name in CORE]
@@ -98,7 +104,8 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
             stack.callback(contender.close)
         missing = [name for name in CORE if name not in contenders]
         if ASYNC in missing:
-            raise ServerError(f"{ASYNC} does not start: {reasons[ASYNC]}")
+            raise ServerError(f"{ASYNC} {reasons[ASYNC]}")
+        results.absent = reasons
         made = [peers.Peer(peer.name, None, peer.build_seconds, peer.reason or reasons.get(peer.name)) for peer in made]
         planner = Planner(mode, [name for name in contenders if name not in CORE], without=missing)
         workloads = planner.workloads(letters)
@@ -123,6 +130,9 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
             tool.measure(results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end)
         seconds = time.monotonic() - began
         about = {name: contender.start() for name, contender in contenders.items()}
+    for log in logs.iterdir():
+        if log.stat().st_size == 0:
+            log.unlink()
     drawn, problems = plots.draw(results, output)
     for problem in problems:
         progress(problem)

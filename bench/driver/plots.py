@@ -1,6 +1,7 @@
 # The pictures, drawn by gnuplot as SVG and PNG; the script of each one stays beside it.
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
@@ -13,6 +14,12 @@ from .schedule import ASYNC, BLOCKING, CONCURRENCIES, CORE, FLOOR, HIREDIS, NODE
 
 WIDTH, HEIGHT = 1100, 500
 GNUPLOT_SECONDS = 60
+COMMON = "enhanced background '#ffffff' font 'DejaVu Sans,12'"
+TERMINALS = {
+    "png": f"set terminal pngcairo size {WIDTH * 2},{HEIGHT * 2} fontscale 2 linewidth 2 pointscale 2 {COMMON}",
+    "svg": f"set terminal svg size {WIDTH},{HEIGHT} dynamic {COMMON}",
+}
+FEW_POINTS = 12
 
 # Ours is strong and blue, the floor black, others thin and of a colour and a mark of their own.
 CORE_STYLES = {
@@ -49,6 +56,7 @@ class Figure:
     name: str
     title: str
     panels: list[Panel]
+    same_y: bool = False  # for all panels
 
 
 def style(name: str, peers: Sequence[str]) -> str:
@@ -62,9 +70,22 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def log_axis(values: Sequence[float]) -> tuple[float, float, list[tuple[str, float]]]:
+    """From, to, and ticks at 1, 2 and 5 times the powers of ten, or at these powers alone where there are many."""
+    low, high = min(values) / 1.3, max(values) * 1.3
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    return low, high, [(f"{tick:,.0f}" if tick >= 1 else f"{tick:g}", tick) for tick in ticks if low <= tick <= high]
+
+
+def written(ticks: Sequence[tuple[str, float]]) -> str:
+    return "(" + ", ".join(f"{quoted(text)} {value:g}" for text, value in ticks) + ")"
+
+
 def script(figure: Figure, peers: Sequence[str]) -> str:
     """Panels side by side; one legend at the right of them."""
-    left, right, gap = 0.075, 0.80, 0.085
+    left, right, gap = 0.085, 0.79, 0.085
     count = len(figure.panels)
     width = (right - left - gap * (count - 1)) / count
     order = [FLOOR, HIREDIS, ASYNC, BLOCKING, *peers]
@@ -72,9 +93,9 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
     shown = [name for name in order if name in present]
     lines = [
         f"set multiplot title {quoted(figure.title)} font ',14' noenhanced",
-        "set grid xtics ytics lc rgb '#dddddd' lw 0.5",
+        "set grid xtics ytics lc rgb '#cccccc' lw 0.7 dt 1",
         "set border 3 lc rgb '#444444'",
-        "set tics nomirror textcolor rgb '#222222'",
+        "set tics nomirror font ',11' textcolor rgb '#222222'",
         "set tmargin screen 0.85",
         "set bmargin screen 0.15",
     ]
@@ -86,16 +107,21 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
             f"set rmargin screen {begin + width:.4f}",
             f"set title {quoted(panel.title)} noenhanced",
             f"set xlabel {quoted(panel.x)} noenhanced",
-            f"set ylabel {quoted(panel.y)} noenhanced offset 1",
+            f"set ylabel {quoted(panel.y)} noenhanced",
             "unset logscale",
             "set autoscale",
-            "set xtics autofreq"
-            if not panel.ticks
-            else "set xtics (" + ", ".join(f"{quoted(t)} {x:g}" for t, x in panel.ticks) + ")",
+            f"set xtics {written(panel.ticks)}" if panel.ticks else "set xtics autofreq",
+            "set ytics autofreq",
         ]
         if panel.log_x:
             lines.append("set logscale x")
-        lines.append("set logscale y" if panel.log_y else f"set yrange {panel.range_y or '[0:*]'}")
+        compared = figure.panels if figure.same_y else [panel]
+        heights = [value for one in compared for series in one.series for point in series.points for value in point[1:]]
+        if panel.log_y and heights:
+            low, high, ticks = log_axis(heights)
+            lines += ["set logscale y", f"set yrange [{low:g}:{high:g}]", f"set ytics {written(ticks)}"]
+        elif not panel.log_y:
+            lines.append(f"set yrange {panel.range_y or '[0:*]'}")
         if panel.ticks:
             edges = [x for _, x in panel.ticks]
             lines.append(
@@ -104,7 +130,7 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
                 else f"set xrange [{min(edges) - 0.5:g}:{max(edges) + 0.5:g}]"
             )
         lines.append(
-            "set key at screen 0.825,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3" if last else "unset key"
+            "set key at screen 0.80,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3" if last else "unset key"
         )
         drawn = []
         for index, name in enumerate(shown):
@@ -113,9 +139,11 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
                     continue
                 block = f"$data_{number}_{index}"
                 lines += [f"{block} << END", *(" ".join(f"{value:.9g}" for value in point) for point in series.points), "END"]
-                how = "yerrorbars" if panel.bars else "linespoints" if len(series.points) <= 12 else "lines"
+                # A line of many points has few marks, at other places than its neighbours'.
+                sparse = f" pi {max(len(series.points) // 5, 1)}" if len(series.points) > FEW_POINTS else ""
+                how = "yerrorbars" if panel.bars else "linespoints"
                 columns = "1:2:3:4" if panel.bars else "1:2"
-                drawn.append(f"{block} using {columns} with {how} {style(name, peers)} notitle")
+                drawn.append(f"{block} using {columns} with {how} {style(name, peers)}{sparse} notitle")
         if last:
             drawn += [f"keyentry with linespoints {style(name, peers)} title {quoted(name)}" for name in shown]
         lines.append("plot " + ", \\\n  ".join(drawn))
@@ -214,7 +242,14 @@ def figures(results: Results) -> list[Figure]:
         panels = [
             _faults(results, kind, "acquire, µs" if not number else "") for number, kind in enumerate(("dead", "hung", "slow"))
         ]
-        made.append(Figure("faults", "Acquire with nodes down: p50 (mark) up to p99 (whisker)", panels))
+        made.append(
+            Figure(
+                "faults",
+                "Acquire with nodes down: p50 (mark) up to p99 (whisker); without a mark: no success, or not measured",
+                panels,
+                same_y=True,
+            )
+        )
     if "d" in letters:
         xs = [(float(point), point) for point in results.points("d")]
         ticks = [(point, x) for x, point in xs]
@@ -304,16 +339,10 @@ def draw(results: Results, folder: Path) -> tuple[dict[str, str], list[str]]:
     drawn, problems = {}, []
     for figure in figures(results):
         body = script(figure, peers)
-        terminals = (
-            ("svg", f"set terminal svg size {WIDTH},{HEIGHT} dynamic enhanced background '#ffffff' font 'DejaVu Sans,12'"),
-            (
-                "png",
-                f"set terminal pngcairo size {WIDTH * 2},{HEIGHT * 2} enhanced background '#ffffff' fontscale 2 linewidth 2 pointscale 2 font 'DejaVu Sans,12'",
-            ),
-        )
-        for ending, terminal in terminals:
+        for ending, terminal in TERMINALS.items():
             source = folder / f"{figure.name}.gp"
-            text = f"# Draws {figure.name}.{ending}: gnuplot {figure.name}.gp\n{terminal}\nset output '{figure.name}.{ending}'\n{body}"
+            output = f"{figure.name}.{ending}"
+            text = f"# Draws {output}: gnuplot {source.name}\n{terminal}\nset output '{output}'\n{body}"
             source.write_text(text)
             try:
                 done = subprocess.run(

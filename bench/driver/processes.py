@@ -1,6 +1,7 @@
 # Child processes: they end when the driver ends, however that comes; and the processor time that one has used.
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -44,15 +45,11 @@ def start(
 def end(process: subprocess.Popen[bytes], *, kindly: float = 0.0) -> None:
     """Ends it and reaps it: after some seconds of kindness for one that ends by itself, at once for one that does not."""
     if process.stdin:
-        try:
+        with contextlib.suppress(OSError):
             process.stdin.close()
-        except OSError:
-            pass
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         if process.poll() is None and kindly > 0:
             process.wait(kindly)
-    except subprocess.TimeoutExpired:
-        pass
     if process.poll() is None:
         # A stopped process takes SIGKILL too; SIGCONT comes first so that nothing stays stopped should that fail.
         for number in (signal.SIGCONT, signal.SIGKILL):
@@ -64,10 +61,8 @@ def end(process: subprocess.Popen[bytes], *, kindly: float = 0.0) -> None:
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """Also what it started, as far as that stayed in its group, which is its own."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait(END_SECONDS)
 
 

@@ -35,7 +35,7 @@ def _why(results: Results, letter: str, point: str, *contenders: str) -> str:
     if letter not in {record.letter for record in results.records}:
         return f"workload ({letter}) did not run"
     for name in contenders:
-        reason = results.reason(letter, point, name)
+        reason = results.absent.get(name) or results.reason(letter, point, name)
         if reason:
             return f"{name} at {point}: {reason}"
     return f"no round of ({letter}) at {point} has figures of {' and '.join(contenders)}"

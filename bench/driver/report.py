@@ -59,7 +59,7 @@ def as_markdown(report: Report) -> str:
         f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by round. A figure is the median of its "
         "rounds (least … greatest round); a ratio is the median of the ratios of rounds, for which both were measured one right after the "
         "other. p99.9 is that of all samples together. What the words mean is in docs/performance.md.",
-        tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()]),
+        tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()], words=True),
     ]
     for letter, (title, make, plots) in SECTIONS.items():
         if letter in measured:
@@ -75,16 +75,17 @@ def as_markdown(report: Report) -> str:
 def contenders_table(report: Report) -> str:
     rows = [[tables.label(name), about.version, about.language, about.notes] for name, about in report.about.items()]
     rows += [[peer.name, tables.NONE, tables.NONE, f"not measured: {peer.reason}"] for peer in report.peers if peer.reason]
-    return tables.table(["contender", "version", "language", "what differs in its exchange"], rows).replace(" ---: |", " --- |")
+    return tables.table(["contender", "version", "language", "what differs in its exchange"], rows, words=True)
 
 
 def ratios_table(ratios: list[Ratio]) -> str:
     rows = []
     for ratio in ratios:
-        value = f"{ratio.value:.3f}" if isinstance(ratio.value, float) else str(ratio.value or "unmeasured")
-        rounds = (
-            f"{ratio.low:.3f} … {ratio.high:.3f}" if ratio.low is not None and ratio.high is not None else ratio.reason or ""
-        )
+        if ratio.value is None:
+            rows.append([f"`{ratio.name}`", "unmeasured", ratio.reason or ""])
+            continue
+        value = f"{ratio.value:,.3f}" if isinstance(ratio.value, float) else ratio.value
+        rounds = f"{ratio.low:,.3f} … {ratio.high:,.3f}" if ratio.low is not None and ratio.low != ratio.high else ""
         rows.append([f"`{ratio.name}`", value, rounds])
     return tables.table(["name", "value", "least … greatest round"], rows)
 

@@ -58,6 +58,7 @@ class Results:
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.pooled: dict[Cell, dict[str, array[float]]] = {}
+        self.absent: dict[str, str] = {}  # contenders that do not start, and why
 
     def add(self, record: Record, answer: dict[str, Any] | None = None) -> None:
         self.records.append(record)
@@ -106,6 +107,9 @@ class Results:
     def pooled_percentile(self, letter: str, point: str, contender: str, name: str, share: float) -> float | None:
         samples = self.pooled.get((letter, point, contender), {}).get(name)
         return stats.percentile(sorted(samples), share) if samples else None
+
+    def pooled_count(self, letter: str, point: str, contender: str, name: str) -> int:
+        return len(self.pooled.get((letter, point, contender), {}).get(name, ()))
 
     def curve(self, letter: str, point: str, contender: str, name: str) -> list[tuple[float, float]]:
         return stats.curve(sorted(self.pooled.get((letter, point, contender), {}).get(name, ())))

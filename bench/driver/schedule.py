@@ -93,6 +93,7 @@ class Mode:
     name: str
     bound_seconds: float  # of the whole run
     patience_seconds: float  # how long an answer may be overdue
+    fault_patience_seconds: float  # the same while nodes are down
     warm_up_ms: int
     sizes: dict[str, Size]
     peer_concurrencies: tuple[int, ...]
@@ -109,6 +110,7 @@ QUICK = Mode(
     name="quick",
     bound_seconds=115.0,
     patience_seconds=5.0,
+    fault_patience_seconds=3.0,
     warm_up_ms=300,
     sizes={
         "a": Size(rounds=5, ms=300, peer_rounds=1, peer_ms=250),
@@ -116,14 +118,14 @@ QUICK = Mode(
         "c": Size(rounds=2, ms=200, peer_rounds=1, peer_ms=200),
         "d": Size(rounds=1, ms=700, peer_rounds=0, peer_ms=0),
         "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
-        "f": Size(rounds=2, ms=200, peer_rounds=0, peer_ms=0),
+        "f": Size(rounds=2, ms=150, peer_rounds=0, peer_ms=0),
         "g": Size(rounds=1, ms=300, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=(16, 256, 1024),
     threads=(1, 4, 16),
     peer_faults=("dead1", "hung1"),
-    hold_ms=5000,
-    hold_ttl_ms=20_000,
+    hold_ms=6000,
+    hold_ttl_ms=15_000,
     churn_cycles=100_000,
     tool_rounds=40,
     lease_patience_seconds=40.0,
@@ -133,6 +135,7 @@ FULL = Mode(
     name="full",
     bound_seconds=1150.0,
     patience_seconds=30.0,
+    fault_patience_seconds=20.0,
     warm_up_ms=3000,
     sizes={
         "a": Size(rounds=15, ms=1200, peer_rounds=6, peer_ms=1000),
@@ -204,7 +207,7 @@ class Planner:
     def _warm_up(self) -> tuple[Stage, ...]:
         """Just-in-time compilers have done their work before they are measured."""
         ms = self.mode.warm_up_ms
-        steps = [self._cycles(name, "", 16, ms, recorded=False) for name in (*CORE, *self.peers) for workers in (1, 16)]
+        steps = [self._cycles(name, "", 16, ms, recorded=False) for name in (*CORE, *self.peers)]
         return (Stage(tuple(steps)),)
 
     def _a(self, number: int, size: Size) -> tuple[Stage, ...]:
@@ -232,7 +235,9 @@ class Planner:
             kind, count = fault[:-1], int(fault[-1])
             nodes = tuple((number + position + i) % NODES for i in range(count))
             steps = tuple(
-                self._cycles(name, fault, 1, ms, samples=True)
+                replace(
+                    self._cycles(name, fault, 1, ms, samples=True), bound_seconds=ms / 1000 + self.mode.fault_patience_seconds
+                )
                 for name, ms in everybody
                 if name in OURS or fault in self.mode.peer_faults
             )

@@ -1,6 +1,7 @@
 # The nodes: redis-servers on loopback that are killed, stopped and started again; and the proxy that delays links to them.
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import selectors
@@ -72,11 +73,9 @@ class Server:
         self._process = processes.start(["redis-server", *arguments], log=self._log)
         deadline = time.monotonic() + READY_SECONDS
         while True:
-            try:
+            with contextlib.suppress(OSError, ServerError):
                 if command(self.port, ["PING"]) == b"+PONG":
                     return
-            except (OSError, ServerError):
-                pass
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise ServerError(f"redis-server does not answer on port {self.port}: {processes.tail(self._log)}")
             time.sleep(0.005)

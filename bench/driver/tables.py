@@ -4,11 +4,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from . import stats
+from .contenders import UNSUPPORTED
 from .results import Results
 from .schedule import ASYNC, BLOCKING, CONCURRENCIES, FAULTS, FLOOR, HEALTHY, NODE_COUNT_WORKERS, OURS, TOOL, healthy_point
 from .tool import POINT
 
 NONE = "–"
+FEW = 100  # below this a p99 says little
 
 
 def amount(value: float | None) -> str:
@@ -30,8 +32,9 @@ def spread(value: stats.Spread | None, *, factor: bool = False) -> str:
     return f"{write(value.median)} ({write(value.low)} … {write(value.high)})"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = False) -> str:
+    """Figures stand at the right of their column, words at the left."""
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + (" --- |" if words else " ---: |") * (len(head) - 1)]
     for row in rows:
         lines.append("| " + " | ".join(" ".join(cell.replace("|", "/").split()) for cell in row) + " |")
     return "\n".join(lines)
@@ -40,6 +43,14 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def label(name: str) -> str:
     """Ours stand out."""
     return f"**{name}**" if name in OURS else name
+
+
+def gap(results: Results, letter: str, point: str, name: str) -> str:
+    """What stands in a cell without figures."""
+    reason = results.reason(letter, point, name)
+    if reason is None:
+        return NONE
+    return reason if reason.startswith("no answer") else "failed, see below" if reason != UNSUPPORTED else reason
 
 
 def median(results: Results, letter: str, point: str, name: str, key: str) -> float | None:
@@ -57,7 +68,10 @@ def grid(
         for _, point in points:
             cell = spread(results.spread(letter, point, name, key))
             failed = results.total(letter, point, name, "failed")
-            cells.append(f"{cell}, {failed:,.0f} failed" if failed and cell != NONE else cell)
+            if cell == NONE:
+                cells.append(gap(results, letter, point, name))
+            else:
+                cells.append(f"{cell}, {failed:,.0f} failed" if failed else cell)
         if any(cell != NONE for cell in cells):
             rows.append([label(name), *cells])
     return table(["contender", *(title for title, _ in points)], rows)
@@ -74,8 +88,11 @@ def latency(results: Results) -> list[str]:
             continue
         cells = [label(name)]
         for what in ("acquire", "release"):
-            cells += [amount(median(results, "a", "1", name, f"{what}_{key}_us")) for key in ("p50", "p90", "p99")]
-            cells.append(amount(results.pooled_percentile("a", "1", name, what, 0.999)))
+            count = median(results, "a", "1", name, f"{what}_samples") or 0
+            for key, needed in (("p50", 1), ("p90", 10), ("p99", 100)):
+                cells.append(amount(median(results, "a", "1", name, f"{what}_{key}_us")) if count >= needed else NONE)
+            pooled = results.pooled_count("a", "1", name, what)
+            cells.append(amount(results.pooled_percentile("a", "1", name, what, 0.999)) if pooled >= 1000 else NONE)
         cells += [amount(results.total("a", "1", name, key)) for key in ("cycles", "failed")]
         rows.append(cells)
         if name != FLOOR:
@@ -130,11 +147,14 @@ def faults(results: Results) -> list[str]:
             else:
                 middle, tail = (results.spread("c", fault, name, f"acquire_{key}_us") for key in ("p50", "p99"))
                 failed = results.total("c", fault, name, "failed") or 0
-            done = results.total("c", fault, name, "cycles")
             if middle is None or tail is None:
-                cells.append(f"none of {failed:,.0f} succeeded" if failed and not done else NONE)
-            else:
-                cells.append(f"{amount(middle.median)} / {amount(tail.median)}" + (f", {failed:,.0f} failed" if failed else ""))
+                cells.append(f"none of {failed:,.0f} succeeded" if failed else gap(results, "c", fault, name))
+                continue
+            count = results.total("c", fault, name, "cycles")
+            few = f", only {count:,.0f} ended" if count is not None and count < FEW else ""
+            cells.append(
+                f"{amount(middle.median)} / {amount(tail.median)}{few}" + (f", {failed:,.0f} failed" if failed else "")
+            )
         rows.append([label(name), *cells])
     for name in OURS:
         for key in ("p50", "p99"):
@@ -232,4 +252,4 @@ def failures(results: Results) -> str | None:
             if record.point not in places:
                 places.append(record.point)
     rows = [[label(name), letter, ", ".join(places), reason] for (letter, name, reason), places in sorted(points.items())]
-    return table(["contender", "workload", "at", "why"], rows) if rows else None
+    return table(["contender", "workload", "at", "why"], rows, words=True) if rows else None

@@ -7,9 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from .contenders import Contender, ContenderError
+from .contenders import UNSUPPORTED, Contender, ContenderError
 from .results import Cell, Record, Results, figures_of
-from .schedule import CORE, Stage, Step, Workload
+from .schedule import CORE, Stage, Step, Workload, stage_seconds
 from .servers import Fleet, Proxy
 
 # A peer that takes this much longer than its slice is not asked the same again.
@@ -17,7 +17,6 @@ SLOW_FACTOR = 3
 SLOW_SECONDS = 3.0
 CONNECT_TRIES = 2
 
-UNSUPPORTED = "unsupported"
 OVER = "not measured: the time was over"
 
 
@@ -54,16 +53,18 @@ class Runner:
             self._workload(workload, min(began + share, self._end))
 
     def _workload(self, workload: Workload, end: float) -> None:
-        began, longest = self._now(), 0.0
+        began, slowness = self._now(), 1.0
         for number, stages in enumerate(workload.rounds):
             round_began = self._now()
-            if number and round_began + longest > end:
+            planned = sum(stage_seconds(stage) for stage in stages)
+            # Rounds differ, for peers are not in all of them; how much longer than its plan one takes is likely to stay.
+            if number and round_began + planned * slowness > end:
                 progress(f"({workload.letter}) ends after {number} of {len(workload.rounds)} rounds: its time is over")
                 break
             progress(f"({workload.letter}) {workload.title}: round {number + 1} of {len(workload.rounds)}")
             for stage in stages:
                 self._stage(workload.letter, number, stage, end)
-            longest = max(longest, self._now() - round_began)
+            slowness = max((self._now() - round_began) / planned, 1.0)
         progress(f"({workload.letter}) took {self._now() - began:.1f} s, planned were {workload.seconds:.1f} s")
 
     def _stage(self, letter: str, number: int, stage: Stage, end: float) -> None:
