@@ -9,10 +9,28 @@ from .schedule import ASYNC, BLOCKING, CONCURRENCIES, CORE, FAULTS, FLOOR, ROUND
 
 # These are printed in every run; the others where they were measured.
 PROMISED = frozenset(
-    """acquire_p50_ratio acquire_p99_ratio release_p50_ratio cycles_ratio_256 cycles_ratio_1024 cpu_ratio_1024
-    peer_best_cpu_ratio peer_best_cycles_ratio peer_best_name dead1_p50_ratio dead2_p50_ratio hung1_p50_ratio
-    hung1_p99_ratio slow1_p50_ratio contended_grants_64 contended_jain_64 lease_bytes late_extensions blocking_p50_ratio
-    blocking_cycles_ratio_16""".split()
+    {
+        "acquire_p50_ratio",
+        "acquire_p99_ratio",
+        "release_p50_ratio",
+        "cycles_ratio_256",
+        "cycles_ratio_1024",
+        "cpu_ratio_1024",
+        "peer_best_cpu_ratio",
+        "peer_best_cycles_ratio",
+        "peer_best_name",
+        "dead1_p50_ratio",
+        "dead2_p50_ratio",
+        "hung1_p50_ratio",
+        "hung1_p99_ratio",
+        "slow1_p50_ratio",
+        "contended_grants_64",
+        "contended_jain_64",
+        "lease_bytes",
+        "late_extensions",
+        "blocking_p50_ratio",
+        "blocking_cycles_ratio_16",
+    }
 )
 
 

@@ -56,9 +56,10 @@ def as_markdown(report: Report) -> str:
     measured = {record.letter for record in results.records}
     parts = [
         "# Results",
-        f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by round. A figure is the median of its "
-        "rounds (least … greatest round); a ratio is the median of the ratios of rounds, for which both were measured one right after the "
-        "other. p99.9 is that of all samples together. What the words mean is in docs/performance.md.",
+        f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by round. "
+        "A figure is the median of its rounds (least … greatest round); a ratio is the median of the ratios of rounds, "
+        "in each of which both were measured one right after the other. p99.9 is that of all samples together. "
+        "What the words mean is in docs/performance.md.",
         tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()], words=True),
     ]
     for letter, (title, make, plots) in SECTIONS.items():

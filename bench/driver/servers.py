@@ -145,7 +145,7 @@ class Proxy:
         self.addresses = [f"{HOST}:{port}" for port in ports]
         self._delays_us = [0] * len(ports)
         self._log = log
-        links = [f"{port}={HOST}:{target}" for port, target in zip(ports, targets)]
+        links = [f"{port}={HOST}:{target}" for port, target in zip(ports, targets, strict=True)]
         self._process = processes.start([program, *links], log=log, pipes=True)
         self._unread = b""
         try:

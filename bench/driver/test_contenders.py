@@ -1,4 +1,6 @@
 # The protocol, with a fake contender: answers, deadlines, deaths, restarts; and the runner over nodes that are fakes too.
+import contextlib
+import io
 import sys
 import tempfile
 import unittest
@@ -111,12 +113,13 @@ class Protocol(WithContenders):
             contender.ask("cycles 1 10 0", 20.0)
 
     def test_its_clock_counts_other_processes_threads(self) -> None:
+        program = (
+            "import threading, time\n"
+            "thread = threading.Thread(target=lambda: [None for _ in range(10**7)])\n"
+            "thread.start(); thread.join(); print(1, flush=True); time.sleep(60)"
+        )
         burner = processes.start(
-            [
-                sys.executable,
-                "-c",
-                "import threading,time\nt=threading.Thread(target=lambda:[None for _ in range(10**7)])\nt.start();t.join()\nprint(1,flush=True)\ntime.sleep(60)",
-            ],
+            [sys.executable, "-c", program],
             log=self.logs / "burner.log",
             pipes=True,
         )
@@ -127,6 +130,11 @@ class Protocol(WithContenders):
 
 
 class Running(WithContenders):
+    def setUp(self) -> None:
+        super().setUp()
+        # Progress is for people.
+        self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+
     def run_workloads(
         self, contenders: dict[str, Contender], workloads: list[Workload], bound_seconds: float = 100.0
     ) -> tuple[Results, FakeFleet, FakeProxy]:
@@ -135,7 +143,10 @@ class Running(WithContenders):
         return results, fleet, proxy
 
     def test_the_whole_quick_schedule(self) -> None:
-        contenders = {name: self.contender(name, latency) for name, latency in zip((*CORE, "peer"), (100, 110, 105, 150, 900))}
+        contenders = {
+            name: self.contender(name, latency)
+            for name, latency in zip((*CORE, "peer"), (100, 110, 105, 150, 900), strict=True)
+        }
         planned = Planner(QUICK, ["peer"]).workloads(["a", "b", "c", "d", "e", "f", "g"])
         results, fleet, proxy = self.run_workloads(contenders, planned)
         ratio = results.ratio("a", "1", ASYNC, "acquire_p50_us", ("1", FLOOR))

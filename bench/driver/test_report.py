@@ -1,7 +1,7 @@
 # Ratios, tables and plots' scripts, made from records that are written here.
 import unittest
 
-from . import plots, ratios, report, tables
+from . import gnuplot, plots, ratios, report, tables
 from .contenders import About
 from .peers import Peer
 from .results import Record, Results, figures_of
@@ -122,7 +122,7 @@ class Plots(unittest.TestCase):
     def test_each_figure_names_its_contenders_and_units(self) -> None:
         made = {figure.name: figure for figure in plots.figures(results(peers={"it's": 10.0}))}
         self.assertEqual(list(made), ["latency", "throughput", "cpu"])
-        text = plots.script(made["throughput"], ["it's"])
+        text = gnuplot.script(made["throughput"], ["it's"])
         self.assertIn("title 'it''s'", text)
         self.assertIn("cycles (acquire and release) a second", text)
 
