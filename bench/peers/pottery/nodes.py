@@ -45,8 +45,7 @@ async def connect(addresses: list[str]) -> Masters:
     except (asyncio.TimeoutError, PrimitiveError) as error:
         await cancel_others()
         await close(masters)
-        reason = str(error) or "pottery waits for all nodes"
-        raise ConnectError(f"no lock could be taken and released in {CONNECT_SECONDS:.0f} s: {reason}") from error
+        raise ConnectError(f"no lock could be taken and released in {CONNECT_SECONDS:.0f} s") from error
     return masters
 
 

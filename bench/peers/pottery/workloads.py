@@ -24,8 +24,13 @@ def microseconds(seconds: float) -> float:
     return round(seconds * 1e6, 1)
 
 
-class NotAcquired(Exception):
+class NotAcquired(PrimitiveError):
     """pottery says no more than False; what went wrong on the nodes is in its log."""
+
+
+def told(error: Exception) -> str:
+    """A message for people: of its own errors the name and the key, for they print all clients with all options."""
+    return f"{type(error).__name__}: {error.key if isinstance(error, PrimitiveError) else error}"
 
 
 class Cycles:
@@ -41,12 +46,12 @@ class Cycles:
             lock, turn = locks[turn], (turn + 1) % NAMES
             try:
                 if not await lock.acquire(blocking=False):
-                    raise NotAcquired(lock.key)
+                    raise NotAcquired(lock.key, masters=lock.masters)
                 acquired = now()
                 await lock.release()
-            except (NotAcquired, *ERRORS) as error:
+            except ERRORS as error:
                 figures["failed"] += 1
-                figures.setdefault("error", f"{type(error).__name__}: {error}")
+                figures.setdefault("error", told(error))
                 continue
             figures["cycles"] += 1
             if len(figures["acquire_us"]) < self.samples:
@@ -81,7 +86,7 @@ class Fight:
                     await lock.release()
             except ERRORS as error:
                 self.failed += 1
-                self.error = self.error or f"{type(error).__name__}: {error}"
+                self.error = self.error or told(error)
 
     @asynccontextmanager
     async def _holding(self, index: int) -> AsyncIterator[None]:
