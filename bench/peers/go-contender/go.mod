@@ -1,0 +1,3 @@
+module libredlock/bench/contender
+
+go 1.26.0

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Builds this contender: build.sh OUT_DIR makes OUT_DIR/run.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+exec "$here/../go-contender/build_peer.sh" "$here" "$@"
