@@ -159,13 +159,14 @@ class Running(WithContenders):
         for name in (FLOOR, HIREDIS, ASYNC, BLOCKING, "peer"):
             self.assertEqual(contenders[name].starts, 1)
 
-    def workload(self, *names: str, rounds: int = 2, bound_seconds: float = 20.0) -> Workload:
-        steps = tuple(Step(name, "1", "cycles 1 10 5", 10, bound_seconds) for name in names)
+    def workload(self, *names: str, rounds: int = 2, peer_bound_seconds: float = 20.0) -> Workload:
+        bounds = {"peer": peer_bound_seconds}
+        steps = tuple(Step(name, "1", "cycles 1 10 5", 10, bounds.get(name, 20.0)) for name in names)
         return Workload("a", "", ((Stage(steps),),) * rounds)
 
     def test_a_peer_that_hangs_is_given_up_and_the_others_go_on(self) -> None:
         contenders = {FLOOR: self.contender(FLOOR), "peer": self.contender("peer", 1000, "hangs-on", "cycles")}
-        results, _, _ = self.run_workloads(contenders, [self.workload(FLOOR, "peer", bound_seconds=0.5)])
+        results, _, _ = self.run_workloads(contenders, [self.workload(FLOOR, "peer", peer_bound_seconds=0.5)])
         self.assertEqual(len(results.by_round("a", "1", FLOOR, "cycles")), 2)
         self.assertEqual([record.error for record in results.records if record.contender == "peer"], ["no answer in 0.5 s"])
 
