@@ -33,10 +33,12 @@ SAMPLES_A_MS = 40
 SAMPLES_MAX = 200_000
 
 # What a step takes beside its slice: the driver's own work, cycles that end late, and for a peer more of both.
-STEP_SECONDS = 0.05
-PEER_STEP_SECONDS = 0.2
-CONNECT_SECONDS = 0.05
+STEP_SECONDS = 0.03
+PEER_STEP_SECONDS = 0.15
+CONNECT_SECONDS = 0.02
 FAULT_SECONDS = 0.15
+# Most peers wait for a node that is down; some must be killed and started again.
+PEER_FAULT_SECONDS = 1.6
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,13 @@ QUICK = Mode(
     name="quick",
     bound_seconds=115.0,
     patience_seconds=5.0,
-    fault_patience_seconds=3.0,
+    fault_patience_seconds=2.0,
     warm_up_ms=300,
     sizes={
         "a": Size(rounds=5, ms=300, peer_rounds=1, peer_ms=250),
         "b": Size(rounds=3, ms=200, peer_rounds=1, peer_ms=200),
         "c": Size(rounds=2, ms=200, peer_rounds=1, peer_ms=200),
-        "d": Size(rounds=1, ms=700, peer_rounds=0, peer_ms=0),
+        "d": Size(rounds=1, ms=600, peer_rounds=0, peer_ms=0),
         "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
         "f": Size(rounds=2, ms=150, peer_rounds=0, peer_ms=0),
         "g": Size(rounds=1, ms=300, peer_rounds=0, peer_ms=0),
@@ -135,7 +137,7 @@ FULL = Mode(
     name="full",
     bound_seconds=1150.0,
     patience_seconds=30.0,
-    fault_patience_seconds=20.0,
+    fault_patience_seconds=8.0,
     warm_up_ms=3000,
     sizes={
         "a": Size(rounds=15, ms=1200, peer_rounds=6, peer_ms=1000),
@@ -162,11 +164,17 @@ def healthy_point(fault: str) -> str:
     return f"{HEALTHY}:{fault}"
 
 
-def stage_seconds(stage: Stage) -> float:
-    """An estimate, for the plan."""
-    steps = sum(step.ms / 1000 + (STEP_SECONDS if step.contender in CORE else PEER_STEP_SECONDS) for step in stage.steps)
-    connects = len({step.contender for step in stage.steps}) * CONNECT_SECONDS
-    return steps + connects + (FAULT_SECONDS if stage.disturbs else 0)
+def stage_seconds(stage: Stage, *, peers: bool = True) -> float:
+    """An estimate, for the plan; with peers or without."""
+    steps = [step for step in stage.steps if peers or step.contender in CORE]
+    seconds = len({step.contender for step in steps}) * CONNECT_SECONDS + (FAULT_SECONDS if stage.disturbs else 0.0)
+    for step in steps:
+        seconds += step.ms / 1000
+        if step.contender in CORE:
+            seconds += STEP_SECONDS
+        else:
+            seconds += PEER_STEP_SECONDS + (PEER_FAULT_SECONDS if stage.dead or stage.hung else 0.0)
+    return seconds
 
 
 class Planner:
@@ -192,8 +200,7 @@ class Planner:
         for letter in letters:
             if letter in makers:
                 size = self.mode.sizes[letter]
-                count = max(size.rounds, size.peer_rounds)
-                rounds = tuple(self._present(makers[letter](number, size)) for number in range(count))
+                rounds = tuple(self._present(makers[letter](number, size)) for number in range(size.rounds))
                 made.append(Workload(letter, titles[letter], rounds))
         return made
 
@@ -267,9 +274,9 @@ class Planner:
         return (
             Stage(
                 (
-                    # Taking the leases and giving them back, and the cycles, at some 20,000 a second.
-                    Step(ASYNC, "hold", hold, mode.hold_ms + 50 * TTL_HOLD // 1000, mode.hold_ms / 1000 + bound),
-                    Step(ASYNC, "churn", churn, 50 * mode.churn_cycles // 1000, bound),
+                    # Taking the leases and giving them back, and the cycles, at some 30,000 a second.
+                    Step(ASYNC, "hold", hold, mode.hold_ms + 30 * TTL_HOLD // 1000, mode.hold_ms / 1000 + bound),
+                    Step(ASYNC, "churn", churn, 30 * mode.churn_cycles // 1000, bound),
                 )
             ),
         )
@@ -293,8 +300,9 @@ class Planner:
 
     def _turn(self, core: Sequence[str], number: int, size: Size) -> list[tuple[str, int]]:
         """Who takes part in this round, in the order A B C, and for how long."""
-        turn = [(name, size.ms) for name in core] if number < size.rounds else []
-        return turn + ([(name, size.peer_ms) for name in self.peers] if number < size.peer_rounds else [])
+        turn = [(name, size.ms) for name in core]
+        # Peers come last: should they take longer than planned, our own rounds are there already.
+        return turn + ([(name, size.peer_ms) for name in self.peers] if number >= size.rounds - size.peer_rounds else [])
 
     def _cycles(self, name: str, point: str, workers: int, ms: int, *, samples: bool = False, recorded: bool = True) -> Step:
         count = min(ms * SAMPLES_A_MS, SAMPLES_MAX) if samples else 0

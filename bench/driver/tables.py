@@ -50,7 +50,8 @@ def gap(results: Results, letter: str, point: str, name: str) -> str:
     reason = results.reason(letter, point, name)
     if reason is None:
         return NONE
-    return reason if reason.startswith("no answer") else "failed, see below" if reason != UNSUPPORTED else reason
+    short = reason.split(":")[0]
+    return short if short.startswith(("no answer", "not measured", UNSUPPORTED)) else "failed, see below"
 
 
 def median(results: Results, letter: str, point: str, name: str, key: str) -> float | None:

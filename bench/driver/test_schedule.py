@@ -16,7 +16,7 @@ class Plan(unittest.TestCase):
         for mode in (QUICK, FULL):
             with self.subTest(mode=mode.name):
                 planned = sum(made.seconds for made in Planner(mode, SEVEN).workloads(LETTERS))
-                self.assertLess(planned, 0.9 * mode.bound_seconds)
+                self.assertLess(planned, 0.95 * mode.bound_seconds)
 
     def test_only_what_is_asked_for(self) -> None:
         made = Planner(QUICK, []).workloads(["c", "a", TOOL])
@@ -41,9 +41,9 @@ class Plan(unittest.TestCase):
 class Turns(unittest.TestCase):
     def test_each_round_has_everybody_once_in_the_same_order(self) -> None:
         made = workload("a")
-        for stages in made.rounds[: FULL.sizes["a"].peer_rounds]:
+        for stages in made.rounds[-FULL.sizes["a"].peer_rounds :]:
             self.assertEqual([step.contender for step in stages[0].steps], [*CORE, *SEVEN])
-        self.assertEqual([step.contender for step in made.rounds[-1][0].steps], list(CORE))
+        self.assertEqual([step.contender for step in made.rounds[0][0].steps], list(CORE))
 
     def test_at_each_concurrency_ours_is_next_to_the_floor(self) -> None:
         steps = workload("b").rounds[0][0].steps

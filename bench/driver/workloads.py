@@ -57,8 +57,8 @@ class Runner:
         for number, stages in enumerate(workload.rounds):
             round_began = self._now()
             planned = sum(stage_seconds(stage) for stage in stages)
-            # Rounds differ, for peers are not in all of them; how much longer than its plan one takes is likely to stay.
-            if number and round_began + planned * slowness > end:
+            # A round begins if the core of it fits, by how much longer than planned the last one took; its peers get what is left.
+            if number and round_began + sum(stage_seconds(stage, peers=False) for stage in stages) * slowness > end:
                 progress(f"({workload.letter}) ends after {number} of {len(workload.rounds)} rounds: its time is over")
                 break
             progress(f"({workload.letter}) {workload.title}: round {number + 1} of {len(workload.rounds)}")
