@@ -31,7 +31,7 @@ cd "$out"
 
 log=$out/build.log
 if ! mvn -q -B -Dstyle.color=never compiler:compile dependency:copy-dependencies >"$log" 2>&1; then
-    grep -q 'COMPILATION ERROR' "$log" || skip "Maven cannot fetch what it needs: $(grep -m 1 . "$log")"
+    grep -q 'COMPILATION ERROR' "$log" || skip "Maven cannot fetch what it needs: $(grep -m 1 -o '\[ERROR\].*' "$log")"
     cat "$log" >&2
     exit 1
 fi
