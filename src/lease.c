@@ -279,17 +279,25 @@ static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     return redlock_manager_send(lease->manager, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
-static void note_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer, int64_t now_ns) {
+static void note_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     struct redlock_detail *detail = &lease->details[node];
     redlock_text_drop(detail->text);
     detail->text = redlock_text_keep(answer->text);
     detail->kind = (uint8_t)answer->vote;
-    const int64_t latency_us = (now_ns - lease->core.start_ns) / 1000;
+    const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
     if (lease->core.operation == REDLOCK_OP_RELEASE &&
         (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
         lease->owing &= ~REDLOCK_NODE(node);
     }
+}
+
+static void feed_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, int64_t now_ns) {
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                      .now_ns = now_ns,
+                                                      .nodes = REDLOCK_NODE(node),
+                                                      .vote = vote,
+                                                      .round = lease->core.round});
 }
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
@@ -298,19 +306,13 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
         /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
         lease->manager->statistics.votes_late++;
     } else if (!answer->no_script || !sent_by_source(lease, node)) {
-        const struct redlock_lease_core *core = &lease->core;
-        /* R1, R3: what makes a lease must be in time by the clock, not only by the time when the vote was read. */
-        const bool wins = answer->vote == REDLOCK_VOTE_GRANTED && redlock_round_lacks_one(&core->votes) &&
-                          core->state != REDLOCK_LEASE_RELEASING;
-        const int64_t now_ns = wins ? redlock_manager_now_ns(lease->manager) : answer->read_ns;
-        lease->manager->statistics.votes_late += !redlock_lease_round_is_open(core);
-        note_vote(lease, node, answer, now_ns);
+        lease->manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
+        note_vote(lease, node, answer);
         redlock_journal_vote(lease, node);
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                          .now_ns = now_ns,
-                                                          .nodes = REDLOCK_NODE(node),
-                                                          .vote = answer->vote,
-                                                          .round = round});
+        if (!redlock_lease_count_only(&lease->core, node, answer->vote)) {
+            /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
+            feed_vote(lease, node, answer->vote, redlock_manager_now_ns(lease->manager));
+        }
     }
     free_if_over(lease);
 }

@@ -6,6 +6,15 @@
 static char *digits(char *at, uint64_t value) {
     char reversed[20];
     size_t count = 0;
+    if (value < 10) {
+        *at = (char)('0' + value);
+        return at + 1;
+    }
+    if (value < 100) {
+        at[0] = (char)('0' + value / 10);
+        at[1] = (char)('0' + value % 10);
+        return at + 2;
+    }
     do {
         reversed[count++] = (char)('0' + value % 10);
         value /= 10;

@@ -44,21 +44,12 @@ enum redlock_tell {
     REDLOCK_TELL_RELEASED = 8
 };
 
+/* Owner and core come first: a vote touches little else. */
 struct redlock_lease {
     struct redlock_owner owner;
-    redlock_manager *manager;
-    _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
-    struct redlock_lease *next_told;
-    redlock_callback cb; /* of the acquire, later of the release */
-    void *data;
-    redlock_callback extend_cb;
-    void *extend_data;
-    int64_t extend_ttl_ms; /* that the caller asked for */
-    redlock_lost_callback lost_cb;
-    void *lost_data;
     struct redlock_lease_core core;
-    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
-    redlock_nodes owing;     /* nodes whose release is not confirmed */
+    redlock_manager *manager;
+    redlock_nodes owing; /* nodes whose release is not confirmed */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */
@@ -70,8 +61,18 @@ struct redlock_lease {
     bool forgotten : 1;    /* answers and time change nothing any more */
     uint8_t loss : 2;      /* enum redlock_loss */
     bool counted_held : 1;
-    bool extend_pending : 1;  /* a caller's extend has not been told */
-    bool release_pending : 1; /* a caller's release has not been told */
+    bool extend_pending : 1;       /* a caller's extend has not been told */
+    bool release_pending : 1;      /* a caller's release has not been told */
+    _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
+    struct redlock_lease *next_told;
+    redlock_callback cb; /* of the acquire, later of the release */
+    void *data;
+    redlock_callback extend_cb;
+    void *extend_data;
+    int64_t extend_ttl_ms; /* that the caller asked for */
+    redlock_lost_callback lost_cb;
+    void *lost_data;
+    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_detail details[]; /* node_count of them, then the key, terminated */
 };

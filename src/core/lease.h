@@ -122,13 +122,17 @@ struct redlock_actions {
     int acquired_code, extended_code, released_code;
 };
 
+/* What every vote reads comes first, side by side in memory. */
 struct redlock_lease_core {
     enum redlock_lease_state state;
-    struct redlock_round votes; /* of the current round */
-    struct redlock_plan plan;
-    redlock_nodes touched;            /* nodes where the current token's key may be */
     enum redlock_operation operation; /* of the current round */
     uint32_t round;                   /* number of the current round; rises by one a round */
+    redlock_nodes touched;            /* nodes where the current token's key may be */
+    struct redlock_round votes;       /* of the current round */
+    int64_t start_ns;                 /* of the current round */
+    int64_t deadline_ns;              /* of the lease; while ACQUIRING, what it would be */
+    int64_t wait_until_ns;
+    struct redlock_plan plan;
     uint32_t attempts;
     uint32_t jitter;
     uint8_t node_count;
@@ -136,11 +140,8 @@ struct redlock_lease_core {
     bool was_held;
     int last_code;        /* why the last attempt was lost */
     int64_t begun_ns;     /* HELD since (the cap counts from here) */
-    int64_t start_ns;     /* of the current round */
     int64_t round_ttl_ms; /* that the current round sent */
-    int64_t deadline_ns;  /* of the lease; while ACQUIRING, what it would be */
-    int64_t wait_until_ns;
-    int64_t next_try_ns; /* next attempt or renewal */
+    int64_t next_try_ns;  /* next attempt or renewal */
 };
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed);
@@ -150,6 +151,20 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
 /* Whether an EXTEND event may be fed now: REDLOCK_OK, or with what to refuse it, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST.
  */
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
+
+/*
+ * Counts a vote on the current round that cannot decide anything, and returns true; any other is left to a VOTE event. Most
+ * are of this kind: GRANTED, where no node has said anything else, and not the one that makes the quorum.
+ */
+static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
+    struct redlock_round *votes = &lease->votes;
+    if (vote != REDLOCK_VOTE_GRANTED || (votes->denied | votes->failed | votes->unknown) != 0 ||
+        redlock_round_lacks_one(votes)) {
+        return false;
+    }
+    votes->granted |= REDLOCK_NODE(node) & redlock_round_pending(votes);
+    return true;
+}
 
 /* Whether the votes of the current round are still waited for. */
 static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
