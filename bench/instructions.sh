@@ -47,9 +47,9 @@ valgrind=$(command -v valgrind) || {
 }
 if [[ -z $program ]]; then
     (redlock_build "$REDLOCK_ROOT/build/release" --preset release) || exit 1
-    program=$REDLOCK_ROOT/build/release/bench/bench_instructions
+    program=$REDLOCK_ROOT/build/release/bench/instructions
 fi
-[[ -x $program ]] || redlock_die "$program is not there: build the target bench_instructions, or name it with --program"
+[[ -x $program ]] || redlock_die "$program is not there: build it, or name it with --program"
 program=$(realpath "$program")
 
 work=$(mktemp -d)
