@@ -62,7 +62,6 @@ struct bench {
     redlock_manager *manager;
     const struct operation *operation;
     unsigned left, under_way;
-    char directory[40];
     struct node nodes[NODES];
     struct worker workers[OUTSTANDING_MAX];
 };
@@ -73,6 +72,8 @@ struct bench {
  */
 static int64_t clock_ns = INT64_C(1000000000000000), timer_ns;
 static int timer_fd = -1;
+
+static char directory[] = "/tmp/redlock-instructions-XXXXXX"; /* of the nodes' sockets */
 
 __attribute__((format(printf, 1, 2), noreturn)) static void fatal(const char *format, ...) {
     va_list arguments;
@@ -215,7 +216,16 @@ static void serve(struct node *node) {
     node->said = 0;
 }
 
-static void start_node(struct node *node, const char *directory, unsigned index) {
+static void remove_sockets(void) {
+    char path[64];
+    for (unsigned i = 0; i < NODES; i++) {
+        (void)snprintf(path, sizeof path, "%s/%u", directory, i);
+        (void)unlink(path);
+    }
+    (void)rmdir(directory);
+}
+
+static void start_node(struct node *node, unsigned index) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     node->fd = -1;
     (void)snprintf(node->path, sizeof node->path, "%s/%u", directory, index);
@@ -360,12 +370,11 @@ static void start(struct bench *bench) {
     const char *uris[NODES];
     char error[256] = "no loop";
     redlock_manager_options options;
-    (void)strcpy(bench->directory, "/tmp/redlock-instructions-XXXXXX");
-    if (!mkdtemp(bench->directory)) {
-        fatal("mkdtemp %s: %s", bench->directory, strerror(errno));
+    if (!mkdtemp(directory) || atexit(remove_sockets) != 0) {
+        fatal("%s: %s", directory, strerror(errno));
     }
     for (unsigned i = 0; i < NODES; i++) {
-        start_node(&bench->nodes[i], bench->directory, i);
+        start_node(&bench->nodes[i], i);
         uris[i] = bench->nodes[i].uri;
     }
     for (unsigned i = 0; i < OUTSTANDING_MAX; i++) {
@@ -399,9 +408,7 @@ static void stop(struct bench *bench) {
     ev_loop_destroy(bench->loop);
     for (unsigned i = 0; i < NODES; i++) {
         (void)close(bench->nodes[i].listener);
-        (void)unlink(bench->nodes[i].path);
     }
-    (void)rmdir(bench->directory);
 }
 
 /* Counts compare only where this line is the same. */
