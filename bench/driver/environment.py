@@ -34,6 +34,10 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
 
 
+def load() -> str:
+    return " ".join(f"{average:.2f}" for average in os.getloadavg())
+
+
 def gather(root: Path) -> dict[str, str]:
     commit = _said("git", "rev-parse", "--short=12", "HEAD", cwd=root)
     changed = _said("git", "status", "--porcelain", "--untracked-files=no", cwd=root)
@@ -44,8 +48,10 @@ def gather(root: Path) -> dict[str, str]:
         "system": _system(),
         "kernel": platform.release(),
         "redis": _said("redis-server", "--version"),
+        "hiredis": _said("pkg-config", "--modversion", "hiredis"),
+        "libev": _said("dpkg-query", "-W", "-f=${Version}", "libev-dev"),
         "compiler": _said("cc", "--version"),
         "python": platform.python_version(),
         "commit": (commit + (", with changes" if changed else "")) if commit else "unknown",
-        "load at the start": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "load at the start": load(),
     }

@@ -15,12 +15,13 @@ from pathlib import Path
 from . import environment, peers, plots, ratios, report, tool
 from .contenders import Contender, ContenderError, Program
 from .results import Results
-from .schedule import ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, QUICK, TOOL, Planner
+from .schedule import ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, QUICK, TOOL, Mode, Planner
 from .servers import Fleet, Proxy, ServerError, free_ports
 from .workloads import Runner, progress
 
 ROOT = Path(__file__).resolve().parents[2]
 USAGE_STATUS = 64
+FILES = 65_536  # open at a time, sockets included
 
 
 def arguments() -> argparse.Namespace:
@@ -82,33 +83,19 @@ def signals_as_exits() -> Iterator[None]:
 def raise_file_limit() -> None:
     """Some contenders have a connection for each worker and node."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    limit = FILES if hard == resource.RLIM_INFINITY else min(hard, FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> int:
-    build, output = options.build.resolve(), options.output.resolve()
-    mode = QUICK if options.quick else FULL
-    logs = output / "logs"
-    shutil.rmtree(logs, ignore_errors=True)
-    logs.mkdir(parents=True)
-    about_machine = environment.gather(ROOT)
-    made = build_peers(wanted, build, logs)
-    programs = [Program(name, (str(build / "bench" / name),)) for name in CORE]
-    programs += [peer.program for peer in made if peer.program]
-    results = Results()
+def measure(
+    mode: Mode, build: Path, contenders: dict[str, Contender], letters: list[str], logs: Path, results: Results
+) -> None:
+    """All workloads, on nodes that are started for them and end with them."""
+    began = time.monotonic()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redlock-bench-")))
-        began = time.monotonic()
-        contenders, reasons = introduce(programs, logs)
-        for contender in contenders.values():
-            stack.callback(contender.close)
-        missing = [name for name in CORE if name not in contenders]
-        if ASYNC in missing:
-            raise ServerError(f"{ASYNC} {reasons[ASYNC]}")
-        results.absent = reasons
-        made = [peers.Peer(peer.name, None, peer.build_seconds, peer.reason or reasons.get(peer.name)) for peer in made]
-        planner = Planner(mode, [name for name in contenders if name not in CORE], without=missing)
-        workloads = planner.workloads(letters)
+        without = [name for name in CORE if name not in contenders]
+        workloads = Planner(mode, [name for name in contenders if name not in CORE], without).workloads(letters)
         planned = sum(workload.seconds for workload in workloads)
         progress(f"planned: {planned:.0f} s, of {mode.bound_seconds:.0f} s at most")
         nodes = max(NODE_COUNTS) if "f" in letters else NODES
@@ -120,27 +107,64 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
         if {"c", "g"} & set(letters):
             proxy = Proxy(build / "bench" / "delay", ports[nodes:], ports[:NODES], logs / "delay.log")
             stack.callback(proxy.close)
-        left = mode.bound_seconds - (time.monotonic() - began)
-        Runner(fleet, proxy, contenders, results, left).run(workloads)
+        Runner(fleet, proxy, contenders, results, mode.bound_seconds - (time.monotonic() - began)).run(workloads)
         if TOOL in letters:
             progress("the tool, flock and redis-cli")
             fleet.ensure(NODES)
             addresses = tuple(server.address for server in fleet.servers[:NODES])
             end = began + mode.bound_seconds
             tool.measure(results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end)
-        seconds = time.monotonic() - began
-        about = {name: contender.start() for name, contender in contenders.items()}
+
+
+def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> int:
+    build, output = options.build.resolve(), options.output.resolve()
+    mode = QUICK if options.quick else FULL
+    logs = output / "logs"
+    shutil.rmtree(logs, ignore_errors=True)
+    logs.mkdir(parents=True)
+    machine = environment.gather(ROOT)
+    made = build_peers(wanted, build, logs)
+    programs = [Program(name, (str(build / "bench" / name),)) for name in CORE]
+    programs += [peer.program for peer in made if peer.program]
+    results, problems = Results(), []
+    began = time.monotonic()
+    contenders, results.absent = introduce(programs, logs)
+    try:
+        if ASYNC not in contenders:
+            raise ServerError(f"{ASYNC} {results.absent[ASYNC]}")
+        measure(mode, build, contenders, letters, logs, results)
+    except (ServerError, OSError) as error:
+        # What was measured until then is worth a report.
+        problems.append(f"the run broke off: {error}")
+    finally:
+        for contender in contenders.values():
+            contender.close()
+    seconds = time.monotonic() - began
+    machine["load at the end"] = environment.load()
+    about = {name: contender.about for name, contender in contenders.items() if contender.about}
+    made = [peers.Peer(peer.name, None, peer.build_seconds, peer.reason or results.absent.get(peer.name)) for peer in made]
     for log in logs.iterdir():
         if log.stat().st_size == 0:
             log.unlink()
-    drawn, problems = plots.draw(results, output)
-    for problem in problems:
-        progress(problem)
+    drawn, failed = plots.draw(results, output)
     all_ratios = ratios.make(results)
-    report.write(report.Report(mode.name, about_machine, results, all_ratios, about, made, drawn, seconds), output)
+    written = report.Report(
+        mode=mode.name,
+        environment=machine,
+        results=results,
+        ratios=all_ratios,
+        about=about,
+        peers=made,
+        plots=drawn,
+        problems=problems,
+        seconds=seconds,
+    )
+    report.write(written, output)
+    for problem in problems + failed:
+        progress(f"run.sh: {problem}")
     progress(f"measured for {seconds:.0f} s; the tables are in {output / 'results.md'}")
     print("\n".join(ratios.lines(all_ratios)))
-    return 0
+    return 1 if problems else 0
 
 
 def tool_program(build: Path) -> Path:

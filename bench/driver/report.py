@@ -34,6 +34,7 @@ class Report:
     about: dict[str, About]
     peers: list[Peer]
     plots: dict[str, str]  # name of a plot, its title
+    problems: list[str]  # what broke the run off
     seconds: float
 
 
@@ -41,6 +42,7 @@ def as_json(report: Report) -> dict[str, Any]:
     return {
         "mode": report.mode,
         "seconds": round(report.seconds, 1),
+        "problems": report.problems,
         "environment": report.environment,
         "contenders": {name: asdict(about) for name, about in report.about.items()},
         "peers": [
@@ -62,6 +64,10 @@ def as_markdown(report: Report) -> str:
         "What the words mean is in docs/performance.md.",
         tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()], words=True),
     ]
+    parts += [f"**{problem}**" for problem in report.problems]
+    skipped = [f"{peer.name} ({peer.reason})" for peer in report.peers if peer.reason]
+    if skipped:
+        parts.append(f"Not measured: {'; '.join(skipped)}.")
     for letter, (title, make, plots) in SECTIONS.items():
         if letter in measured:
             parts += [f"## {title}", *make(results)]

@@ -107,8 +107,9 @@ class Tables(unittest.TestCase):
         made = results()
         about = {ASYNC: About(ASYNC, "0.1", "C", "nothing")}
         peer = Peer("redisson", None, 0.1, "skipped: no Java here")
-        text = report.as_markdown(report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, 1.0))
+        text = report.as_markdown(report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, [], 1.0))
         self.assertIn("| redisson | – | – | not measured: skipped: no Java here |", text)
+        self.assertIn("Not measured: redisson (skipped: no Java here).", text)
         self.assertIn("## (a)", text)
         self.assertNotIn("## (c)", text)
 
