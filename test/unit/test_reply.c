@@ -85,6 +85,31 @@ static void all_types_at_once(void **state) {
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
 }
 
+/* Votes are known by their bytes where they come whole, and parsed where they do not: nobody can tell. */
+static void votes_cut_anywhere(void **state) {
+    static const char votes[] = "+OK\r\n:1\r\n:0\r\n:-1\r\n$-1\r\n+OKAY\r\n:10\r\n$1\r\nx\r\n+OK\r\n";
+    static const enum redlock_reply_type types[] = {REDLOCK_REPLY_STATUS,  REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_INTEGER,
+                                                    REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_NIL,     REDLOCK_REPLY_STATUS,
+                                                    REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_STRING,  REDLOCK_REPLY_STATUS};
+    static const int64_t integers[] = {0, 1, 0, -1, 0, 0, 10, 0, 0};
+    static const size_t sizes[] = {2, 0, 0, 0, 0, 4, 0, 1, 2};
+    (void)state;
+    for (size_t cut = 0; cut < sizeof votes; cut++) {
+        const struct redlock_reply *reply;
+        size_t count = 0;
+        for (int piece = 0; piece < 2; piece++) {
+            feed(votes + (piece ? cut : 0), piece ? sizeof votes - 1 - cut : cut);
+            for (; redlock_reader_next(reader, &reply) == REDLOCK_READ_REPLY; count++) {
+                assert_true(count < sizeof types / sizeof *types);
+                assert_int_equal(reply->value.type, types[count]);
+                assert_int_equal(reply->value.integer, integers[count]);
+                assert_int_equal(reply->value.size, sizes[count]);
+            }
+        }
+        assert_int_equal(count, sizeof types / sizeof *types);
+    }
+}
+
 /* The strings of a reply that comes in pieces outlive the parser's buffer. */
 static void all_types_byte_by_byte(void **state) {
     struct redlock_reader *whole = reader;
@@ -220,6 +245,7 @@ static void a_reply_of_almost_a_mebibyte_is_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_types_at_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(votes_cut_anywhere, setup, teardown),
         cmocka_unit_test_setup_teardown(all_types_byte_by_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(many_replies_in_a_row, setup, teardown),
         cmocka_unit_test(what_is_not_resp_is_refused),
