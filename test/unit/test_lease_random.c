@@ -108,6 +108,25 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
     check_promise(o);
 }
 
+/* A vote that is only counted is one that a VOTE event would only have counted, where the clock changes nothing by itself. */
+static void check_counted(const struct onlooker *o, const struct redlock_lease_core *before, unsigned node, int kind) {
+    struct redlock_lease_core counted = *before, timed = *before;
+    struct redlock_actions by_clock;
+    redlock_lease_step(&timed, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = T0 + o->life.at_ms * MS},
+                       &by_clock);
+    if (timed.state != before->state || !redlock_lease_count_only(&counted, node, (redlock_vote_kind)kind)) {
+        return;
+    }
+    const struct redlock_lease_core *after = &o->life.core;
+    const struct redlock_actions *did = &o->life.did;
+    assert_int_equal(after->state, before->state);
+    assert_int_equal(after->touched, counted.touched);
+    assert_memory_equal(&after->votes, &counted.votes, offsetof(struct redlock_round, quorum));
+    assert_int_equal(redlock_lease_next_ns(after), redlock_lease_next_ns(&counted));
+    assert_true(did->cleanup == 0 && did->send == REDLOCK_OP_NONE && !did->lost && !did->acquired && !did->extended &&
+                !did->released);
+}
+
 static void vote(struct onlooker *o, unsigned node, int kind) {
     const struct redlock_lease_core before = o->life.core;
     if ((o->voted & REDLOCK_NODE(node)) == 0 && o->operation != REDLOCK_OP_NONE) {
@@ -123,6 +142,7 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
         }
     }
     life_vote(&o->life, node, kind);
+    check_counted(o, &before, node, kind);
     check_step(o, &before);
 }
 
