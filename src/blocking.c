@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <ev.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 struct redlock_client {
     struct redlock_mailbox mailbox;
+    struct redlock_bell bell; /* for callers whose calls are completed */
     struct redlock_reentrant reentrant;
     atomic_uint inside; /* calls that use this memory, and 1 until the close */
     sem_t all_left;
@@ -54,7 +56,7 @@ static void complete(redlock_client *client, struct redlock_call *call) {
     client->completed_end = &call->letter.next;
 }
 
-/* Returns how many. After the post a call is its caller's, whose stack may be gone. */
+/* Returns how many. A call that is finished is its caller's again, whose stack may be gone. */
 static unsigned tell_completed(redlock_client *client) {
     struct redlock_letter *letter = client->completed;
     unsigned told = 0;
@@ -62,12 +64,11 @@ static unsigned tell_completed(redlock_client *client) {
     client->completed_end = &client->completed;
     while (letter) {
         struct redlock_letter *next = letter->next;
-        int failed = sem_post(&((struct redlock_call *)letter)->done);
-        assert(failed == 0);
-        (void)failed;
+        redlock_bell_finish(&client->bell, &((struct redlock_call *)letter)->sleeper);
         letter = next;
         told++;
     }
+    redlock_bell_ring(&client->bell);
     return told;
 }
 
@@ -218,22 +219,20 @@ void redlock_client_leave(redlock_client *client, int cancel_state) {
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     call->client = client;
-    if (sem_init(&call->done, 0, 0) != 0) {
-        return REDLOCK_ERR_SYSTEM;
-    }
+    redlock_bell_enter(&client->bell, &call->sleeper);
     switch (redlock_mailbox_put(&client->mailbox, &call->letter)) {
     case REDLOCK_MAILBOX_WAKE:
         ev_async_send(client->loop, &client->wake);
-        wait_for(&call->done);
+        redlock_bell_sleep(&client->bell, &call->sleeper);
         break;
     case REDLOCK_MAILBOX_QUEUED:
-        wait_for(&call->done);
+        redlock_bell_sleep(&client->bell, &call->sleeper);
         break;
     case REDLOCK_MAILBOX_CLOSED:
         call->code = REDLOCK_ERR_CLOSED;
         break;
     }
-    sem_destroy(&call->done);
+    redlock_bell_leave(&client->bell, &call->sleeper);
     return call->code;
 }
 
@@ -366,6 +365,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
         return REDLOCK_ERR_NO_MEMORY;
     }
     redlock_mailbox_init(&opened->mailbox);
+    redlock_bell_init(&opened->bell);
     atomic_init(&opened->inside, 1);
     atomic_init(&opened->in_turn, true);
     opened->completed_end = &opened->completed;

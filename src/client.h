@@ -2,16 +2,15 @@
 #ifndef REDLOCK_CLIENT_H
 #define REDLOCK_CLIENT_H
 
-#include <semaphore.h>
-
 #include <redlock/blocking.h>
 
+#include "bell.h"
 #include "mailbox.h"
 #include "reentrant.h"
 
 /*
- * One blocking call. It is the caller's until it is put into the mailbox, the loop thread's until `done` is posted,
- * then the caller's again.
+ * One blocking call. It is the caller's until it is put into the mailbox, the loop thread's until `sleeper` is
+ * finished, then the caller's again.
  */
 struct redlock_call {
     struct redlock_letter letter; /* first: in the mailbox, then among those completed */
@@ -22,7 +21,7 @@ struct redlock_call {
     redlock_result *result; /* a copy, if it is wanted and there was memory */
     bool want_result;
     int code;
-    sem_t done;
+    struct redlock_sleeper sleeper; /* the caller */
 };
 
 /* The callback of each request that a call makes; data is the call. */

@@ -1,4 +1,4 @@
-# The blocking client's parts that need no node: the mailbox, and the table of reentrant holds with leases of its own.
+# The blocking client's parts that need no node: the mailbox, the bell, and the table of reentrant holds with leases of its own.
 function(redlock_blocking_test name)
   add_executable(${name} ${name}.c ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -8,5 +8,6 @@ function(redlock_blocking_test name)
 endfunction()
 
 redlock_blocking_test(test_mailbox ${PROJECT_SOURCE_DIR}/src/mailbox.c)
+redlock_blocking_test(test_bell ${PROJECT_SOURCE_DIR}/src/bell.c ${PROJECT_SOURCE_DIR}/src/mailbox.c)
 redlock_blocking_test(test_reentrant ${PROJECT_SOURCE_DIR}/src/reentrant.c)
 target_link_options(test_reentrant PRIVATE -Wl,--wrap=malloc,--wrap=calloc)

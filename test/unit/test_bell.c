@@ -1,0 +1,182 @@
+/* The bell: everyone who is finished wakes, nobody else returns, however many sleep and share a bit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "bell.h"
+#include "mailbox.h"
+
+#define PLACES     (REDLOCK_BELL_ROWS * 32)
+#define PATIENCE_S 100
+
+/* A wake-up that is lost hangs this program: a deadline says so before CTest's does. */
+static void on_alarm(int number) {
+    (void)number;
+    static const char text[] = "a sleeper was not woken\n";
+    (void)!fwrite(text, 1, sizeof text - 1, stderr);
+    abort();
+}
+
+static void places_differ_until_they_run_out(void **state) {
+    static struct redlock_sleeper sleepers[PLACES + 1];
+    uint32_t taken[REDLOCK_BELL_ROWS] = {0};
+    struct redlock_bell bell;
+    (void)state;
+    redlock_bell_init(&bell);
+    for (unsigned i = 0; i < PLACES; i++) {
+        redlock_bell_enter(&bell, &sleepers[i]);
+        assert_true(sleepers[i].alone);
+        assert_int_equal(sleepers[i].row, i / 32); /* few sleepers are woken by one call */
+        assert_int_equal(taken[sleepers[i].row] & sleepers[i].bit, 0);
+        taken[sleepers[i].row] |= sleepers[i].bit;
+    }
+    redlock_bell_enter(&bell, &sleepers[PLACES]);
+    assert_false(sleepers[PLACES].alone);
+    assert_in_range(sleepers[PLACES].row, 0, REDLOCK_BELL_ROWS - 1);
+    assert_true(sleepers[PLACES].bit != 0 && (sleepers[PLACES].bit & (sleepers[PLACES].bit - 1)) == 0);
+    redlock_bell_leave(&bell, &sleepers[PLACES]);
+    redlock_bell_leave(&bell, &sleepers[77]);
+    struct redlock_sleeper again;
+    redlock_bell_enter(&bell, &again);
+    assert_true(again.alone);
+    assert_int_equal(again.row, 2);
+    assert_int_equal(again.bit, UINT32_C(1) << 13);
+}
+
+static void who_is_finished_does_not_sleep(void **state) {
+    struct redlock_bell bell;
+    struct redlock_sleeper sleeper;
+    (void)state;
+    redlock_bell_init(&bell);
+    redlock_bell_enter(&bell, &sleeper);
+    redlock_bell_finish(&bell, &sleeper);
+    redlock_bell_sleep(&bell, &sleeper); /* would never return: nobody rings */
+    redlock_bell_leave(&bell, &sleeper);
+    redlock_bell_ring(&bell); /* nobody slept, so there is nothing to do */
+    assert_int_equal(atomic_load(&bell.rows[0].rings), 0);
+}
+
+/* --- Threads that ask one finisher for one thing after the other, as callers do of the loop thread --- */
+
+struct question {
+    struct redlock_letter letter;
+    struct redlock_sleeper sleeper;
+    uint64_t asked, answer; /* no atomics: the bell says when they may be read */
+};
+
+struct hall {
+    struct redlock_bell bell;
+    struct redlock_mailbox mailbox;
+    unsigned threads, rounds;
+    atomic_uint left; /* threads that still ask */
+};
+
+static uint64_t answer_to(uint64_t asked) {
+    return asked * 3 + 1;
+}
+
+static void *ask(void *data) {
+    struct hall *hall = data;
+    for (unsigned i = 0; i < hall->rounds; i++) {
+        struct question question = {.asked = ((uintptr_t)&question >> 12) + i};
+        redlock_bell_enter(&hall->bell, &question.sleeper);
+        (void)redlock_mailbox_put(&hall->mailbox, &question.letter);
+        redlock_bell_sleep(&hall->bell, &question.sleeper);
+        redlock_bell_leave(&hall->bell, &question.sleeper);
+        if (question.answer != answer_to(question.asked)) {
+            (void)fputs("woken without an answer\n", stderr);
+            abort();
+        }
+    }
+    atomic_fetch_sub(&hall->left, 1);
+    return NULL;
+}
+
+/* Every other question is held back for a turn, so that who waits for it is rung past. */
+static void finish_all(struct hall *hall) {
+    struct redlock_letter *held = NULL;
+    uint64_t count = 0, vain = 0;
+    while (atomic_load(&hall->left) > 0) {
+        struct redlock_letter *letter = redlock_mailbox_take(&hall->mailbox), *back = NULL;
+        if (!letter && !held) {
+            /* Mostly quick, so as to finish those who are just about to sleep. */
+            if (++vain % 256 == 0) {
+                (void)sched_yield();
+            }
+            continue;
+        }
+        for (int turn = 0; turn < 2; turn++) {
+            struct redlock_letter *next;
+            for (struct redlock_letter *at = turn ? letter : held; at; at = next) {
+                struct question *question = (struct question *)at;
+                next = at->next;
+                if (turn && count++ % 2) {
+                    at->next = back;
+                    back = at;
+                } else {
+                    question->answer = answer_to(question->asked);
+                    redlock_bell_finish(&hall->bell, &question->sleeper);
+                }
+            }
+        }
+        held = back;
+        redlock_bell_ring(&hall->bell);
+    }
+}
+
+static void everyone_gets_an_answer(unsigned threads, unsigned rounds) {
+    struct hall hall = {.threads = threads, .rounds = rounds};
+    pthread_t *asking = calloc(threads, sizeof *asking);
+    assert_non_null(asking);
+    redlock_bell_init(&hall.bell);
+    redlock_mailbox_init(&hall.mailbox);
+    atomic_init(&hall.left, threads);
+    for (unsigned i = 0; i < threads; i++) {
+        assert_int_equal(pthread_create(&asking[i], NULL, ask, &hall), 0);
+    }
+    finish_all(&hall);
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(asking[i], NULL);
+    }
+    for (unsigned i = 0; i < REDLOCK_BELL_ROWS; i++) {
+        assert_int_equal(atomic_load(&hall.bell.rows[i].taken), 0);
+    }
+    free(asking);
+}
+
+static void one_thread_is_never_left_asleep(void **state) {
+    (void)state;
+    everyone_gets_an_answer(1, 100000);
+}
+
+static void sixteen_threads_are_never_left_asleep(void **state) {
+    (void)state;
+    everyone_gets_an_answer(16, 20000);
+}
+
+static void more_threads_than_bits_are_never_left_asleep(void **state) {
+    (void)state;
+    everyone_gets_an_answer(PLACES + 64, 200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_differ_until_they_run_out),
+        cmocka_unit_test(who_is_finished_does_not_sleep),
+        cmocka_unit_test(one_thread_is_never_left_asleep),
+        cmocka_unit_test(sixteen_threads_are_never_left_asleep),
+        cmocka_unit_test(more_threads_than_bits_are_never_left_asleep),
+    };
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm(PATIENCE_S);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
