@@ -5,8 +5,8 @@ set -uo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-ALL_PARTS=(release lint clang asan tsan valgrind coverage)
-TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev redis-server)
+ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
+TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev redis-server python3)
 
 usage() {
     cat <<'END'
@@ -15,6 +15,8 @@ usage: scripts/test.sh [OPTION]… [PART]…
 Installs what is missing, builds, and runs the tests of all parts, or of those that are named:
   release   gcc with warnings as errors; every test: unit, simulation, integration, fuzz smoke, package
   lint      clang-format, shellcheck, man pages, API reference (uses the release build)
+  instructions
+            callgrind: one acquire and release may not cost more than 5 % above bench/instructions.txt (uses the release build)
   clang     clang with warnings as errors; builds everything, runs the unit tests
   asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test, fewer schedules in the simulation
   tsan      ThreadSanitizer; the tests of threads
@@ -128,11 +130,15 @@ run_tests() {
 }
 
 part_release() {
-    build release --preset release && run_tests release release -LE lint
+    build release --preset release && run_tests release release -LE 'lint|instructions'
 }
 
 part_lint() {
     build release --preset release && run_tests lint release -L lint
+}
+
+part_instructions() {
+    build release --preset release && run_tests instructions release -L '^instructions$'
 }
 
 part_clang() {
