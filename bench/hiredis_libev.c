@@ -94,13 +94,25 @@ static void cycles(void *data, struct contender_cycles *cycles, char error[CONTE
     }
 }
 
-static void on_disconnected(const redisAsyncContext *node, int status) {
+static void forget(const redisAsyncContext *node) {
     struct client *client = node->data;
     for (unsigned i = 0; i < CONTENDER_NODES_MAX; i++) {
         if (client->nodes[i] == node) {
             client->nodes[i] = NULL;
         }
     }
+}
+
+/* hiredis frees a context that did not connect, and tells nobody else. */
+static void on_connected(const redisAsyncContext *node, int status) {
+    if (status != REDIS_OK) {
+        forget(node);
+    }
+}
+
+static void on_disconnected(const redisAsyncContext *node, int status) {
+    struct client *client = node->data;
+    forget(node);
     if (status != REDIS_OK && client->exchange.outstanding > 0) {
         fail(client, "a node closed the connection");
     }
@@ -141,6 +153,7 @@ static const char *connect_node(struct client *client, const char *at) {
     node->data = client;
     client->nodes[client->exchange.node_count++] = node;
     redisLibevAttach(client->loop, node);
+    redisAsyncSetConnectCallback(node, on_connected);
     redisAsyncSetDisconnectCallback(node, on_disconnected);
     redisAsyncCommand(node, on_script, NULL, "SCRIPT LOAD %s", exchange_release_script);
     client->pending++;
