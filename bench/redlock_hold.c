@@ -8,6 +8,7 @@
 #include "redlock_client.h"
 
 #define OUTSTANDING 256  /* acquires at a time */
+#define SETTLE_S    2.0  /* twice the node timeout */
 #define LOOK_S      0.05 /* how often every lease's validity is read */
 
 struct held {
@@ -175,13 +176,23 @@ static void hold(struct redlock_client *client, unsigned count, int64_t duration
     free(holding.held);
 }
 
+/* Cycles end at the quorum: the last votes of the slowest node are still to come, or to time out. */
+static int64_t settled_heap_bytes(struct redlock_client *client) {
+    ev_timer end;
+    ev_now_update(client->loop);
+    ev_timer_init(&end, on_time, SETTLE_S, 0);
+    ev_timer_start(client->loop, &end);
+    ev_run(client->loop, 0);
+    return heap_bytes();
+}
+
 static void churn(struct redlock_client *client, uint64_t count, unsigned workers, FILE *json, char *error) {
     struct contender_cycles warm = {.workers = workers}, cycles = {.workers = workers};
     /* Buffers grow to what so many workers need, once. */
-    redlock_client_cycles(client, &warm, (uint64_t)workers * 20, error);
-    int64_t heap_before = heap_bytes();
+    redlock_client_cycles(client, &warm, count / 10, error);
+    int64_t heap_before = settled_heap_bytes(client);
     redlock_client_cycles(client, &cycles, count, error);
-    int64_t heap_after = heap_bytes();
+    int64_t heap_after = settled_heap_bytes(client);
     (void)fprintf(json,
                   "\"cycles\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"seconds\":%.3f,\"heap_before\":%" PRId64
                   ",\"heap_after\":%" PRId64,

@@ -6,8 +6,7 @@
 
 #define ROOM_MIN 64
 
-bool redlock_inflight_grow(struct redlock_inflight *inflight) {
-    size_t room = inflight->room == 0 ? ROOM_MIN : inflight->room * 2;
+static bool set_room(struct redlock_inflight *inflight, size_t room) {
     struct redlock_inflight_entry *entries = malloc(room * sizeof *entries);
     if (entries == NULL) {
         return false;
@@ -20,6 +19,18 @@ bool redlock_inflight_grow(struct redlock_inflight *inflight) {
     inflight->room = room;
     inflight->head = 0;
     return true;
+}
+
+bool redlock_inflight_grow(struct redlock_inflight *inflight) {
+    return set_room(inflight, inflight->room == 0 ? ROOM_MIN : inflight->room * 2);
+}
+
+void redlock_inflight_give_back(struct redlock_inflight *inflight) {
+    if (inflight->room > ROOM_MIN && inflight->room / 8 > inflight->peak) {
+        (void)set_room(inflight, inflight->room / 4); /* without memory it stays as it is */
+    }
+    inflight->peak = 0;
+    inflight->pops = 0;
 }
 
 void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size) {

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REDLOCK_INFLIGHT_MAX 65536
+#define REDLOCK_INFLIGHT_MAX        65536
+#define REDLOCK_INFLIGHT_CALM_AFTER 16384 /* replies */
 
 enum redlock_inflight_kind {
     REDLOCK_INFLIGHT_REQUEST, /* somebody waits for the answer */
@@ -30,6 +31,8 @@ struct redlock_inflight {
     struct redlock_inflight_entry *entries;
     size_t room; /* a power of two */
     size_t head, count;
+    size_t peak;    /* the largest count since the room was last looked at */
+    uint32_t pops;  /* since then */
     size_t expired; /* the first so many were answered with a timeout; their replies are dropped */
 };
 
@@ -40,6 +43,9 @@ static inline struct redlock_inflight_entry *redlock_inflight_at(const struct re
 
 /* Makes room for one more; false without memory. For redlock_inflight_push(). */
 bool redlock_inflight_grow(struct redlock_inflight *inflight);
+
+/* What a burst made large does not stay so. For redlock_inflight_pop(). */
+void redlock_inflight_give_back(struct redlock_inflight *inflight);
 
 /* Returns false without memory. */
 static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
@@ -55,8 +61,12 @@ static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
 static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
     assert(inflight->count > 0);
     *entry = *redlock_inflight_at(inflight, 0);
+    inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;
+    if (++inflight->pops == REDLOCK_INFLIGHT_CALM_AFTER) {
+        redlock_inflight_give_back(inflight);
+    }
     if (inflight->expired == 0) {
         return true;
     }

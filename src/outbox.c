@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define ROOM_MIN      4096
+#define CALM_AFTER    1024                      /* times that it became empty */
 #define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep */
 
 bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
@@ -34,18 +35,30 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     return true;
 }
 
+/* It is empty. What a burst made large does not stay so. */
+static void give_back(struct redlock_outbox *outbox) {
+    if (outbox->room > ROOM_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
+        free(outbox->bytes);
+        outbox->bytes = NULL;
+        outbox->room = 0;
+    }
+    outbox->peak = 0;
+    outbox->emptied = 0;
+}
+
 void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
-    assert(size <= redlock_outbox_size(outbox));
+    const size_t waited = redlock_outbox_size(outbox);
+    assert(size <= waited);
+    outbox->peak = waited > outbox->peak ? waited : outbox->peak;
     outbox->head += size;
     outbox->written += size;
     if (outbox->head < outbox->tail) {
         return;
     }
     outbox->head = outbox->tail = 0;
-    if (outbox->room > ROOM_IDLE_MAX) {
-        free(outbox->bytes);
-        outbox->bytes = NULL;
-        outbox->room = 0;
+    outbox->emptied++;
+    if (outbox->room > ROOM_IDLE_MAX || outbox->emptied == CALM_AFTER) {
+        give_back(outbox);
     }
 }
 

@@ -14,6 +14,8 @@ struct redlock_outbox {
     char *bytes;
     size_t head, tail, room;
     uint64_t written; /* since the last clear: the position, in the stream, of bytes[head] */
+    size_t peak;      /* the most that waited at once since the room was last looked at */
+    uint32_t emptied; /* how often it became empty since then */
 };
 
 static inline size_t redlock_outbox_size(const struct redlock_outbox *outbox) {

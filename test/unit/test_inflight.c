@@ -39,6 +39,26 @@ static void first_in_first_out_while_it_grows(void **state) {
     assert_int_equal(inflight.count, 0);
 }
 
+static void a_burst_gives_its_room_back(void **state) {
+    struct redlock_inflight inflight = {0};
+    struct redlock_inflight_entry entry;
+    uint32_t in = 0, out = 0;
+    (void)state;
+    push(&inflight, in, in + 5000);
+    in += 5000;
+    const size_t large = inflight.room;
+    assert_true(large >= 5000);
+    for (; in < 10 * REDLOCK_INFLIGHT_CALM_AFTER; in += 3) {
+        while (inflight.count > 10) {
+            assert_true(redlock_inflight_pop(&inflight, &entry));
+            assert_int_equal(entry.round, out++);
+        }
+        push(&inflight, in, in + 3);
+    }
+    assert_true(inflight.room <= 256 && inflight.room >= inflight.count);
+    redlock_inflight_clear(&inflight);
+}
+
 static void what_timed_out_is_wanted_no_more(void **state) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
@@ -76,6 +96,7 @@ static void withdrawal_closes_the_gap(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_in_first_out_while_it_grows),
+        cmocka_unit_test(a_burst_gives_its_room_back),
         cmocka_unit_test(what_timed_out_is_wanted_no_more),
         cmocka_unit_test(withdrawal_closes_the_gap),
     };

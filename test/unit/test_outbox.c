@@ -37,6 +37,28 @@ static void bytes_come_out_as_they_went_in(void **state) {
     assert_int_equal(redlock_outbox_end(&outbox), 0);
 }
 
+static void a_burst_gives_its_room_back(void **state) {
+    static const char bytes[100000];
+    struct redlock_outbox outbox = {0};
+    (void)state;
+    assert_true(redlock_outbox_append(&outbox, bytes, sizeof bytes));
+    const size_t large = outbox.room;
+    for (int i = 0; i < 3000; i++) {
+        assert_true(redlock_outbox_append(&outbox, bytes, 100));
+        redlock_outbox_wrote(&outbox, redlock_outbox_size(&outbox));
+    }
+    assert_true(outbox.room < large / 8);
+    /* What is needed again and again stays. */
+    assert_true(redlock_outbox_append(&outbox, bytes, 50000));
+    const size_t room = outbox.room;
+    for (int i = 0; i < 3000; i++) {
+        redlock_outbox_wrote(&outbox, redlock_outbox_size(&outbox));
+        assert_true(redlock_outbox_append(&outbox, bytes, 50000));
+        assert_int_equal(outbox.room, room);
+    }
+    redlock_outbox_clear(&outbox);
+}
+
 static void withdrawn_bytes_are_never_written(void **state) {
     struct redlock_outbox outbox = {0};
     (void)state;
@@ -70,6 +92,7 @@ static void the_bound_holds(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_out_as_they_went_in),
+        cmocka_unit_test(a_burst_gives_its_room_back),
         cmocka_unit_test(withdrawn_bytes_are_never_written),
         cmocka_unit_test(the_bound_holds),
     };
