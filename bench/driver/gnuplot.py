@@ -70,7 +70,7 @@ def quoted(text: str) -> str:
 def log_axis(values: Sequence[float]) -> tuple[float, float, list[tuple[str, float]]]:
     """From, to, and ticks at 1, 2 and 5 times the powers of ten, or at these powers alone where there are many."""
     low, high = min(values) / 1.3, max(values) * 1.3
-    steps = (1, 2, 5) if high / low < 300 else (1,)
+    steps = (1, 2, 5) if high / low < 2000 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [step * 10.0**power for power in powers for step in steps]
     return low, high, [(f"{tick:,.0f}" if tick >= 1 else f"{tick:g}", tick) for tick in ticks if low <= tick <= high]
@@ -82,7 +82,7 @@ def written(ticks: Sequence[tuple[str, float]]) -> str:
 
 def script(figure: Figure, peers: Sequence[str]) -> str:
     """Panels side by side; one legend at the right of them."""
-    left, right, gap = 0.085, 0.79, 0.085
+    left, right, gap = 0.085, 0.79, 0.08
     count = len(figure.panels)
     width = (right - left - gap * (count - 1)) / count
     order = [FLOOR, HIREDIS, ASYNC, BLOCKING, *peers]
@@ -98,13 +98,15 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
     ]
     for number, panel in enumerate(figure.panels):
         begin = left + number * (width + gap)
+        # Beside each other, panels have no room for a label on their side.
+        title, y = (panel.title, panel.y) if count == 1 else (": ".join(filter(None, (panel.title, panel.y))), "")
         last = number == count - 1
         lines += [
             f"set lmargin screen {begin:.4f}",
             f"set rmargin screen {begin + width:.4f}",
-            f"set title {quoted(panel.title)} noenhanced",
+            f"set title {quoted(title)} noenhanced",
             f"set xlabel {quoted(panel.x)} noenhanced",
-            f"set ylabel {quoted(panel.y)} noenhanced",
+            f"set ylabel {quoted(y)} noenhanced",
             "unset logscale",
             "set autoscale",
             f"set xtics {written(panel.ticks)}" if panel.ticks else "set xtics autofreq",

@@ -96,7 +96,7 @@ def _many(results: Results) -> list[Figure]:
 
 
 def _down(results: Results) -> list[Figure]:
-    panels = [_faults(results, kind, "" if number else "acquire, µs") for number, kind in enumerate(("dead", "hung", "slow"))]
+    panels = [_faults(results, kind, "acquire, µs") for kind in ("dead", "hung", "slow")]
     title = "Acquire with nodes down: p50 (mark) up to p99 (whisker); without a mark: no success, or not measured"
     return [Figure("faults", title, panels, same_y=True)]
 
@@ -108,7 +108,7 @@ def _contention(results: Results) -> list[Figure]:
     for key, y in (
         ("grants_per_s", "useful grants a second"),
         ("handover_p50_us", "release to next grant, p50, µs"),
-        ("jain", "Jain's index of the clients' grants"),
+        ("jain", "Jain's index of grants"),
     ):
         index = key == "jain"
         limits = "[0:1.05]" if index else ""
@@ -135,8 +135,8 @@ def _links(results: Results) -> list[Figure]:
     whole = _line(results, "g", xs, "acquire_p50_us", change=lambda _, y: y / 1000)
     extra = _line(results, "g", xs, "acquire_p50_us", change=lambda x, y: y - x * 1000)
     panels = [
-        Panel("whole", "round trip, ms", "acquire, ms", whole, log_x=True, ticks=ticks),
-        Panel("beyond one round trip", "round trip, ms", "acquire less one round trip, µs", extra, log_x=True, ticks=ticks),
+        Panel("", "round trip, ms", "acquire, ms", whole, log_x=True, ticks=ticks),
+        Panel("", "round trip, ms", "acquire less one round trip, µs", extra, log_x=True, ticks=ticks),
     ]
     return [Figure("links", "The distance of the nodes: acquire, one at a time, p50", panels)]
 

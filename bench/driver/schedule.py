@@ -146,7 +146,7 @@ FULL = Mode(
         "d": Size(rounds=2, ms=2500, peer_rounds=1, peer_ms=2500),
         "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
         "f": Size(rounds=4, ms=500, peer_rounds=1, peer_ms=500),
-        "g": Size(rounds=3, ms=1000, peer_rounds=1, peer_ms=1000),
+        "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,

@@ -60,19 +60,28 @@ def median(results: Results, letter: str, point: str, name: str, key: str) -> fl
 
 
 def grid(
-    results: Results, letter: str, points: Sequence[tuple[str, str]], key: str, *, names: Sequence[str] | None = None
+    results: Results,
+    letter: str,
+    points: Sequence[tuple[str, str]],
+    key: str,
+    *,
+    names: Sequence[str] | None = None,
+    failures: bool = False,
+    least: int = 0,
 ) -> str:
-    """Contenders down, points across, one figure with its spread."""
+    """Contenders down, points across, one figure with its spread, from at least so many acquires a round."""
     rows = []
     for name in names if names is not None else results.contenders(letter):
         cells = []
         for _, point in points:
-            cell = spread(results.spread(letter, point, name, key))
+            found = results.spread(letter, point, name, key)
             failed = results.total(letter, point, name, "failed")
-            if cell == NONE:
+            if found is None:
                 cells.append(gap(results, letter, point, name))
+            elif least and (median(results, letter, point, name, "acquire_samples") or 0) < least:
+                cells.append("too few")
             else:
-                cells.append(f"{cell}, {failed:,.0f} failed" if failed else cell)
+                cells.append(spread(found) + (f", {failed:,.0f} failed" if failures and failed else ""))
         if any(cell != NONE for cell in cells):
             rows.append([label(name), *cells])
     return table(["contender", *(title for title, _ in points)], rows)
@@ -117,14 +126,14 @@ def throughput(results: Results) -> list[str]:
     ]
     return [
         "Cycles (acquire and release) a second, by cycles outstanding:",
-        grid(results, "b", points, "cycles_per_s", names=flat),
+        grid(results, "b", points, "cycles_per_s", names=flat, failures=True),
         "Processor time of the contender a cycle, in µs:",
         grid(results, "b", points, "cpu_us_each", names=flat),
         "Processor time of all redis-servers a cycle, in µs, for information:",
         grid(results, "b", points, "servers_cpu_us_each", names=flat),
         table(["ratio", *(title for title, _ in points)], rows),
         "The blocking API, by threads, beside the floor with as many outstanding; cycles a second:",
-        grid(results, "b", counted, "cycles_per_s", names=[FLOOR, BLOCKING]),
+        grid(results, "b", counted, "cycles_per_s", names=[FLOOR, BLOCKING], failures=True),
         "and processor time a cycle, in µs:",
         grid(results, "b", counted, "cpu_us_each", names=[FLOOR, BLOCKING]),
     ]
@@ -184,7 +193,7 @@ def contention(results: Results) -> list[str]:
         ("Fairness: Jain's index of the clients' grants, 1 if all got the same", "jain"),
         ("Grants while another client still held", "overlaps"),
     ):
-        parts += [f"{title}:", grid(results, "d", points, key)]
+        parts += [f"{title}:", grid(results, "d", points, key, failures=key == "grants_per_s")]
     return parts
 
 
@@ -212,9 +221,9 @@ def node_counts(results: Results) -> list[str]:
         rows.append([f"{what}, ours to the floor", *ratio_row(results, "f", ASYNC, key, [(p, (p, FLOOR)) for _, p in many])])
     return [
         "Acquire, one at a time, p50 in µs:",
-        grid(results, "f", one, "acquire_p50_us"),
+        grid(results, "f", one, "acquire_p50_us", failures=True),
         f"Cycles a second, {NODE_COUNT_WORKERS} at a time:",
-        grid(results, "f", many, "cycles_per_s"),
+        grid(results, "f", many, "cycles_per_s", failures=True),
         f"Processor time of the contender a cycle, {NODE_COUNT_WORKERS} at a time, in µs:",
         grid(results, "f", many, "cpu_us_each"),
         table(["ratio", *(title for title, _ in one)], rows),
@@ -225,9 +234,9 @@ def links(results: Results) -> list[str]:
     points = [(f"{point} ms", point) for point in results.points("g")]
     return [
         "Acquire, one at a time, p50 in µs, by the round trip between client and nodes:",
-        grid(results, "g", points, "acquire_p50_us"),
-        "Acquire, p99 in µs:",
-        grid(results, "g", points, "acquire_p99_us"),
+        grid(results, "g", points, "acquire_p50_us", failures=True),
+        f"Acquire, p99 in µs, where a round had {FEW} at least:",
+        grid(results, "g", points, "acquire_p99_us", least=FEW),
     ]
 
 
