@@ -82,8 +82,9 @@ def written(ticks: Sequence[tuple[str, float]]) -> str:
 
 def script(figure: Figure, peers: Sequence[str]) -> str:
     """Panels side by side; one legend at the right of them."""
-    left, right, gap = 0.085, 0.79, 0.08
     count = len(figure.panels)
+    # A single panel has a label at its left side.
+    left, right, gap = (0.115 if count == 1 else 0.085), 0.79, 0.08
     width = (right - left - gap * (count - 1)) / count
     order = [FLOOR, HIREDIS, ASYNC, BLOCKING, *peers]
     present = {series.name for panel in figure.panels for series in panel.series}
