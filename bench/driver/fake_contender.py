@@ -1,5 +1,5 @@
 # A contender for the driver's own tests: it speaks the protocol, locks nothing, and its figures are made up from its arguments.
-# Usage: fake_contender.py NAME LATENCY_US [hangs-on WORD | dies-on WORD | refuses WORD]
+# Usage: fake_contender.py NAME LATENCY_US [hangs-on WORD | dies-on WORD | refuses WORD | burns-on WORD]
 import json
 import sys
 import time
@@ -30,12 +30,15 @@ def main() -> None:
     fault, word = (sys.argv[3], sys.argv[4]) if len(sys.argv) > 4 else ("", "")
     print(json.dumps({"name": name, "version": "1", "language": "Python", "notes": "made up"}), flush=True)
     for line in sys.stdin:
-        words = line.split()
+        began, words = time.process_time(), line.split()
         if word and word in words:
             if fault == "hangs-on":
                 time.sleep(3600)
             if fault == "dies-on":
                 sys.exit("the fake contender dies, as it was told")
+            if fault == "burns-on":
+                while time.process_time() - began < 0.02:
+                    pass
             if fault == "refuses":
                 print('done\n{"error":"refused, as it was told"}', flush=True)
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .schedule import ASYNC, BLOCKING, FLOOR, HIREDIS
+from .schedule import ASYNC, BLOCKING, FLOOR, HIREDIS, OURS
 
 WIDTH, HEIGHT = 1100, 500
 GNUPLOT_SECONDS = 60
@@ -80,6 +80,34 @@ def written(ticks: Sequence[tuple[str, float]]) -> str:
     return "(" + ", ".join(f"{quoted(text)} {value:g}" for text, value in ticks) + ")"
 
 
+def axes(panel: Panel, compared: Sequence[Panel], *, label_beside: bool) -> list[str]:
+    """Titles, ranges and ticks; the range of y is that of all panels that are compared."""
+    # Beside each other, panels have no room for a label on their side.
+    title = panel.title if label_beside else ": ".join(filter(None, (panel.title, panel.y)))
+    lines = [
+        f"set title {quoted(title)} noenhanced",
+        f"set xlabel {quoted(panel.x)} noenhanced",
+        f"set ylabel {quoted(panel.y if label_beside else '')} noenhanced",
+        "unset logscale",
+        "set autoscale",
+        "set xtics autofreq",
+        "set ytics autofreq",
+    ]
+    if panel.log_x:
+        lines.append("set logscale x")
+    if panel.ticks:
+        low, high = min(x for _, x in panel.ticks), max(x for _, x in panel.ticks)
+        edges = (low / 1.25, high * 1.25) if panel.log_x else (low - 0.5, high + 0.5)
+        lines += [f"set xtics {written(panel.ticks)}", f"set xrange [{edges[0]:g}:{edges[1]:g}]"]
+    heights = [value for one in compared for series in one.series for point in series.points for value in point[1:]]
+    if not panel.log_y:
+        lines.append(f"set yrange {panel.range_y or '[0:*]'}")
+    elif heights:
+        low, high, ticks = log_axis(heights)
+        lines += ["set logscale y", f"set yrange [{low:g}:{high:g}]", f"set ytics {written(ticks)}"]
+    return lines
+
+
 def script(figure: Figure, peers: Sequence[str]) -> str:
     """Panels side by side; one legend at the right of them."""
     count = len(figure.panels)
@@ -99,51 +127,23 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
     ]
     for number, panel in enumerate(figure.panels):
         begin = left + number * (width + gap)
-        # Beside each other, panels have no room for a label on their side.
-        title, y = (panel.title, panel.y) if count == 1 else (": ".join(filter(None, (panel.title, panel.y))), "")
         last = number == count - 1
+        compared = figure.panels if figure.same_y else [panel]
         lines += [
             f"set lmargin screen {begin:.4f}",
             f"set rmargin screen {begin + width:.4f}",
-            f"set title {quoted(title)} noenhanced",
-            f"set xlabel {quoted(panel.x)} noenhanced",
-            f"set ylabel {quoted(y)} noenhanced",
-            "unset logscale",
-            "set autoscale",
-            f"set xtics {written(panel.ticks)}" if panel.ticks else "set xtics autofreq",
-            "set ytics autofreq",
+            "set key at screen 0.80,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3" if last else "unset key",
+            *axes(panel, compared, label_beside=count == 1),
         ]
-        if panel.log_x:
-            lines.append("set logscale x")
-        compared = figure.panels if figure.same_y else [panel]
-        heights = [value for one in compared for series in one.series for point in series.points for value in point[1:]]
-        if panel.log_y and heights:
-            low, high, ticks = log_axis(heights)
-            lines += ["set logscale y", f"set yrange [{low:g}:{high:g}]", f"set ytics {written(ticks)}"]
-        elif not panel.log_y:
-            lines.append(f"set yrange {panel.range_y or '[0:*]'}")
-        if panel.ticks:
-            edges = [x for _, x in panel.ticks]
-            lines.append(
-                f"set xrange [{min(edges) / 1.25:g}:{max(edges) * 1.25:g}]"
-                if panel.log_x
-                else f"set xrange [{min(edges) - 0.5:g}:{max(edges) + 0.5:g}]"
-            )
-        lines.append(
-            "set key at screen 0.80,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3" if last else "unset key"
-        )
         drawn = []
-        for index, name in enumerate(shown):
-            for series in panel.series:
-                if series.name != name or not series.points:
-                    continue
-                block = f"$data_{number}_{index}"
-                lines += [f"{block} << END", *(" ".join(f"{value:.9g}" for value in point) for point in series.points), "END"]
-                # A line of many points has few marks, at other places than its neighbours'.
-                sparse = f" pi {max(len(series.points) // 5, 1)}" if len(series.points) > FEW_POINTS else ""
-                how = "yerrorbars" if panel.bars else "linespoints"
-                columns = "1:2:3:4" if panel.bars else "1:2"
-                drawn.append(f"{block} using {columns} with {how} {style(name, peers)}{sparse} notitle")
+        # Ours lie on top.
+        for series in sorted(panel.series, key=lambda series: series.name in OURS):
+            block = f"$data_{number}_{shown.index(series.name)}"
+            lines += [f"{block} << END", *(" ".join(f"{value:.9g}" for value in point) for point in series.points), "END"]
+            # A line of many points has few marks.
+            sparse = f" pi {max(len(series.points) // 5, 1)}" if len(series.points) > FEW_POINTS else ""
+            how, columns = ("yerrorbars", "1:2:3:4") if panel.bars else ("linespoints", "1:2")
+            drawn.append(f"{block} using {columns} with {how} {style(series.name, peers)}{sparse} notitle")
         if last:
             drawn += [f"keyentry with linespoints {style(name, peers)} title {quoted(name)}" for name in shown]
         lines.append("plot " + ", \\\n  ".join(drawn))
