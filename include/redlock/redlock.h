@@ -240,9 +240,9 @@ typedef struct redlock_acquire_options {
     int64_t ttl_ms; /**< 1 to #REDLOCK_TTL_MS_MAX; default 10000. */
     int64_t
         wait_timeout_ms; /**< 0 tries once (the default); else attempts go on until then; or #REDLOCK_WAIT_FOREVER. */
-    int64_t retry_delay_min_ms;    /**< A random delay between attempts, from this (0 or more); default 50. */
-    int64_t retry_delay_max_ms;    /**< To this (1 or more, not below the former); default 200. */
-    bool auto_extend;              /**< Renew at a third of the ttl, until released, lost or capped; default false. */
+    int64_t retry_delay_min_ms; /**< A random delay between attempts, from this (0 or more); default 50. */
+    int64_t retry_delay_max_ms; /**< To this (1 or more, not below the former); default 200. */
+    bool auto_extend; /**< Renew at a third of the ttl, at the latest, until released, lost, capped. Default no. */
     int64_t auto_extend_max_ms;    /**< No renewal after this long since the lease began; 0 for no cap (the default). */
     redlock_lost_callback on_lost; /**< Default none; see redlock_lost_callback. */
     void *lost_data;               /**< Given to on_lost. */

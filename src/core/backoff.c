@@ -13,7 +13,7 @@ uint32_t redlock_jitter_next(uint32_t *state) {
     return x ^ x >> 16;
 }
 
-static int64_t between_ns(uint32_t *jitter, int64_t min_ns, int64_t max_ns) {
+int64_t redlock_between_ns(uint32_t *jitter, int64_t min_ns, int64_t max_ns) {
     assert(min_ns >= 0 && min_ns <= max_ns);
     uint64_t high = redlock_jitter_next(jitter);
     uint64_t random = high << 32 | redlock_jitter_next(jitter);
@@ -21,7 +21,7 @@ static int64_t between_ns(uint32_t *jitter, int64_t min_ns, int64_t max_ns) {
 }
 
 int64_t redlock_delay_between_ns(uint32_t *jitter, int64_t min_ms, int64_t max_ms) {
-    return between_ns(jitter, redlock_after_ms(0, min_ms), redlock_after_ms(0, max_ms));
+    return redlock_between_ns(jitter, redlock_after_ms(0, min_ms), redlock_after_ms(0, max_ms));
 }
 
 int64_t redlock_backoff_ns(uint32_t *jitter, unsigned failures, int64_t min_ms, int64_t max_ms) {
@@ -31,5 +31,5 @@ int64_t redlock_backoff_ns(uint32_t *jitter, unsigned failures, int64_t min_ms, 
         delay_ms = delay_ms > max_ms / 2 ? max_ms : delay_ms * 2;
     }
     int64_t delay_ns = redlock_after_ms(0, delay_ms);
-    return between_ns(jitter, delay_ns / 2, delay_ns);
+    return redlock_between_ns(jitter, delay_ns / 2, delay_ns);
 }

@@ -8,7 +8,10 @@
 /* A small generator for delays only, never for tokens; any seed will do, 0 too. */
 uint32_t redlock_jitter_next(uint32_t *state);
 
-/* Uniform in [min, max] milliseconds, in ns resolution; min <= max. */
+/* Uniform in [min, max]; 0 <= min <= max. */
+int64_t redlock_between_ns(uint32_t *jitter, int64_t min_ns, int64_t max_ns);
+
+/* Likewise of milliseconds, in ns resolution. */
 int64_t redlock_delay_between_ns(uint32_t *jitter, int64_t min_ms, int64_t max_ms);
 
 /* The delay before try number `failures` (1, 2, …): uniform in [d/2, d] with d = min(max, min × 2^(failures − 1)). */

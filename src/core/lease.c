@@ -88,6 +88,12 @@ static void schedule_renewal(struct redlock_lease_core *lease, int64_t when_ns) 
     lease->next_try_ns = allowed ? when_ns : REDLOCK_NEVER_NS;
 }
 
+/* A third of the ttl, or up to a tenth of that sooner: leases that were taken together are not renewed together. */
+static int64_t renewal_delay_ns(struct redlock_lease_core *lease) {
+    const int64_t third_ns = lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3;
+    return redlock_between_ns(&lease->jitter, third_ns - third_ns / 10, third_ns);
+}
+
 /* The current round is WON, in time. */
 static void hold(struct redlock_lease_core *lease, int64_t now_ns) {
     if (!lease->was_held) {
@@ -100,7 +106,11 @@ static void hold(struct redlock_lease_core *lease, int64_t now_ns) {
     }
     lease->was_held = true;
     lease->state = REDLOCK_LEASE_HELD;
-    schedule_renewal(lease, lease->start_ns + lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3);
+    if (lease->plan.auto_extend) {
+        schedule_renewal(lease, lease->start_ns + renewal_delay_ns(lease));
+    } else {
+        lease->next_try_ns = REDLOCK_NEVER_NS;
+    }
 }
 
 static void lose_lease(struct redlock_lease_core *lease, bool by_votes, struct redlock_actions *actions) {

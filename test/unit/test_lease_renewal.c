@@ -1,11 +1,13 @@
-/* auto_extend: renewed at a third of the ttl, tried again until the deadline, capped, and told to nobody but by loss. */
+/* auto_extend: renewed at a third of the ttl or a little sooner, tried again until the deadline, capped, and told to nobody but by loss. */
 #include "life.h"
 
+/* Up to a tenth of it sooner, so that leases that were taken together are not renewed together. */
 static void a_third_of_the_ttl_after_the_start(void **state) {
     (void)state;
     struct life life;
+    int64_t least_ms = TTL_MS, most_ms = 0;
     life_held(&life, true);
-    assert_int_equal(life_next_ms(&life), 3333);
+    assert_in_range(life_next_ms(&life), 3000, 3333);
     for (uint32_t round = 2; round < 100; round++) {
         life.at_ms = life_next_ms(&life);
         life_timer(&life);
@@ -18,8 +20,12 @@ static void a_third_of_the_ttl_after_the_start(void **state) {
         life_votes(&life, "UGGG");
         life_expect(&life, HELD, NOTHING);
         assert_int_equal(life_held_until_ms(&life), start_ms + END_MS);
-        assert_int_equal(life_next_ms(&life), start_ms + 3333);
+        const int64_t delay_ms = life_next_ms(&life) - start_ms;
+        assert_in_range(delay_ms, 2999, 3333);
+        least_ms = delay_ms < least_ms ? delay_ms : least_ms;
+        most_ms = delay_ms > most_ms ? delay_ms : most_ms;
     }
+    assert_true(least_ms < 3050 && most_ms > 3280);
 }
 
 static void a_failed_renewal_is_tried_again_until_the_deadline(void **state) {
@@ -68,7 +74,7 @@ static void a_renewal_that_recovers_is_a_third_away_again(void **state) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
     life_votes(&life, "GGG");
     life_expect(&life, HELD, NOTHING);
-    assert_int_equal(life_next_ms(&life), 6000 + 3333);
+    assert_in_range(life_next_ms(&life), 6000 + 3000, 6000 + 3333);
 }
 
 static void a_renewal_that_most_deny_is_a_loss(void **state) {
@@ -114,8 +120,8 @@ static void the_cap_ends_renewals(void **state) {
         life_expect(&life, EXTENDING, SENDS(EXTEND, 1, round));
         life_vote(&life, 0, G);
     }
-    assert_int_equal(life.at_ms, 6668);
-    assert_int_equal(life_next_ms(&life), 6668 + END_MS); /* the last renewal runs out */
+    assert_in_range(life.at_ms, 6000, 6668);
+    assert_int_equal(life_next_ms(&life), life.at_ms + END_MS); /* the last renewal runs out */
     assert_true(redlock_lease_is_capped(&life.core));
     life.at_ms = 8000;
     life_extend(&life, TTL_MS); /* the caller may go on by hand */
@@ -138,7 +144,7 @@ static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
     life.plan.auto_extend_max_ms = 3334;
     life_begin(&life);
     life_vote(&life, 0, G);
-    assert_int_equal(life_next_ms(&life), 3333);
+    assert_in_range(life_next_ms(&life), 3000, 3333);
     life.at_ms = 3334;
     life_timer(&life);
     life_expect(&life, HELD, NOTHING);
@@ -149,9 +155,9 @@ static void a_cap_within_the_first_third_renews_never(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 1);
-    life.plan.ttl_ms = 9999; /* a third is 3333 ms to the ns: at the cap, not before it */
+    life.plan.ttl_ms = 9999; /* a third is 3333 ms to the ns, and a renewal comes 333.3 ms sooner at most */
     life.plan.auto_extend = true;
-    life.plan.auto_extend_max_ms = 3333;
+    life.plan.auto_extend_max_ms = 2999;
     life_begin(&life);
     life_vote(&life, 0, G);
     assert_int_equal(life_next_ms(&life), 9999 - 102);
@@ -183,7 +189,7 @@ static void an_adopted_lease_renews_once_it_is_held(void **state) {
     life_extend(&life, TTL_MS);
     life_vote(&life, 0, G);
     life_expect(&life, HELD, EXTENDED(OK));
-    assert_int_equal(life_next_ms(&life), 73333); /* the cap counts from here */
+    assert_in_range(life_next_ms(&life), 73000, 73333); /* the cap counts from here */
     life.at_ms = 73334;
     life_timer(&life);
     life_vote(&life, 0, G);
