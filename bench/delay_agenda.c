@@ -6,8 +6,10 @@
 #include <string.h>
 #include <sys/timerfd.h>
 
-/* A process that sleeps wakes up this late: so it wakes earlier, and looks until it is time. */
-#define EARLY_NS 40000
+/* A process that sleeps wakes up this late: so it wakes earlier, and looks until it is time. Not for a long delay, of which so
+ * little is nothing: looking takes a processor from those who are measured. */
+#define EARLY_NS      40000
+#define LONG_DELAY_NS 5000000
 
 static void heap_put(struct delay_agenda *agenda, size_t place, struct delay_way *way) {
     agenda->heap[place] = way;
@@ -94,7 +96,8 @@ int delay_agenda_timeout_ms(struct delay_agenda *agenda) {
     if (agenda->count == 0) {
         return -1;
     }
-    int64_t ring_ns = agenda->heap[1]->wake_ns - EARLY_NS;
+    const struct delay_way *next = agenda->heap[1];
+    int64_t ring_ns = next->wake_ns - (next->connection->link->delay_ns < LONG_DELAY_NS ? EARLY_NS : 0);
     if (ring_ns <= delay_now_ns()) {
         return 0;
     }

@@ -111,8 +111,7 @@ void redlock_client_contend(void *data, struct contender_contention *contention,
     struct redlock_client *redlock = data;
     struct fight *fight;
     ev_timer timer;
-    if (!redlock->manager) {
-        (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
+    if (!redlock_client_ensure(redlock, false, error)) {
         return;
     }
     fight = calloc(1, sizeof *fight);

@@ -60,6 +60,12 @@ static void env_wake_at(void *context, int64_t when_ns) {
     redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
 }
 
+static bool send_to(struct root *root, unsigned node, const char *bytes, size_t size,
+                    const struct redlock_message *message) {
+    return redlock_node_send(root->nodes[node], bytes, size, message->operation, message->owner, message->round,
+                             message->now_ns);
+}
+
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
     struct root *root = context;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
@@ -68,9 +74,20 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
+    /* Each write takes time. The nodes that have answered everything come first: a slow or hung one then delays no other. */
+    redlock_nodes later = 0;
     for (unsigned i = 0; i < root->count; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(root->nodes[i], bytes, size, message->operation,
-                                                                message->owner, message->round, message->now_ns)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0) {
+            continue;
+        }
+        if (redlock_node_owes_answers(root->nodes[i])) {
+            later |= REDLOCK_NODE(i);
+        } else if (send_to(root, i, bytes, size, message)) {
+            taken |= REDLOCK_NODE(i);
+        }
+    }
+    for (unsigned i = 0; later >> i != 0; i++) {
+        if ((later & REDLOCK_NODE(i)) != 0 && send_to(root, i, bytes, size, message)) {
             taken |= REDLOCK_NODE(i);
         }
     }

@@ -48,6 +48,10 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
                                                   .kind = REDLOCK_INFLIGHT_REQUEST});
 }
 
+bool redlock_node_owes_answers(const struct redlock_node *node) {
+    return node->inflight.count > 0;
+}
+
 /* The node's own commands; without memory they are left out, and the stall limit or the next NOSCRIPT sees to it. */
 static void queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns) {
     (void)queue(node, bytes, size, &(struct redlock_inflight_entry){.queued_ns = now_ns, .kind = REDLOCK_INFLIGHT_OWN});
