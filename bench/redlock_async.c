@@ -5,11 +5,8 @@
 
 #include "redlock_client.h"
 
-/* With thousands of locks outstanding, or far nodes, answers take longer than the default of 50 ms allows. */
-#define PATIENT_MS      1000
-#define PATIENT_WORKERS 256 /* more than these */
-#define FAR_NS          10000000
-#define CONNECT_MS      10000
+/* With thousands of locks outstanding, or links of 50 ms, answers take longer than the default of 50 ms. */
+#define NODE_TIMEOUT_MS 250
 #define NAME_SIZE       24
 
 struct worker {
@@ -117,6 +114,10 @@ void redlock_client_cycles(struct redlock_client *client, struct contender_cycle
     struct run run = {
         .client = client, .cycles = cycles, .count_max = count, .outstanding = cycles->workers, .error = error};
     ev_timer end;
+    if (!client->manager) {
+        (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
+        return;
+    }
     make_workers(&run);
     ev_timer_init(&end, on_time, (double)cycles->duration_ms / 1000.0, 0);
     end.data = &run;
@@ -136,9 +137,7 @@ void redlock_client_cycles(struct redlock_client *client, struct contender_cycle
 }
 
 static void command_cycles(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]) {
-    if (redlock_client_ensure(data, cycles->workers > PATIENT_WORKERS, error)) {
-        redlock_client_cycles(data, cycles, 0, error);
-    }
+    redlock_client_cycles(data, cycles, 0, error);
 }
 
 struct outcome {
@@ -170,99 +169,45 @@ static void disconnect(struct redlock_client *client) {
     }
 }
 
-/* Takes and releases one lock; how long the acquire took. */
-static int64_t probe(struct redlock_client *client, struct outcome *outcome) {
-    int64_t began_ns = contender_now_ns();
-    redlock_acquire(client->manager, "bench-connect", NULL, NULL, on_outcome, outcome);
-    ev_run(client->loop, 0);
-    int64_t took_ns = contender_now_ns() - began_ns;
-    if (outcome->code == REDLOCK_OK) {
-        redlock_release(outcome->lease, on_outcome, outcome);
-        ev_run(client->loop, 0);
-    }
-    return took_ns;
-}
-
-static bool open_manager(struct redlock_client *client, bool patient, char error[CONTENDER_ERROR_SIZE]) {
-    struct outcome outcome = {.loop = client->loop, .error = error};
-    const char *nodes[CONTENDER_NODES_MAX], *at = client->nodes;
-    redlock_manager_options options;
-    disconnect(client);
-    for (size_t i = 0; i < client->node_count; i++, at += strlen(at) + 1) {
-        nodes[i] = at;
-    }
-    redlock_manager_options_default(&options);
-    options.nodes = nodes;
-    options.node_count = client->node_count;
-    options.connect_timeout_ms = CONNECT_MS;
-    options.node_timeout_ms = patient ? PATIENT_MS : options.node_timeout_ms;
-    if (redlock_manager_create(client->loop, &options, &client->manager, error, CONTENDER_ERROR_SIZE) != REDLOCK_OK) {
-        client->manager = NULL;
-        return false;
-    }
-    client->patient = patient;
-    redlock_manager_connect(client->manager, CONNECT_MS, on_outcome, &outcome);
-    ev_run(client->loop, 0);
-    return outcome.code == REDLOCK_OK;
-}
-
-bool redlock_client_ensure(struct redlock_client *client, bool patient, char error[CONTENDER_ERROR_SIZE]) {
-    if (!client->manager) {
-        (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
-        return false;
-    }
-    patient = patient || client->far;
-    return client->patient == patient || open_manager(client, patient, error);
-}
-
-static void keep_nodes(struct redlock_client *client, const struct contender_nodes *nodes) {
-    size_t size = 0;
-    for (size_t i = 0; i < nodes->count; i++) {
-        size += strlen(nodes->at[i]) + 1;
-    }
-    free(client->nodes);
-    char *at = client->nodes = malloc(size);
-    if (!at) {
-        contender_fatal("no memory for the nodes");
-    }
-    for (size_t i = 0; i < nodes->count; i++) {
-        at = stpcpy(at, nodes->at[i]) + 1;
-    }
-    client->node_count = nodes->count;
-}
-
 static void command_connect(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]) {
     struct redlock_client *client = data;
     struct outcome outcome = {.loop = client->loop, .error = error};
-    keep_nodes(client, nodes);
-    if (open_manager(client, true, error)) {
-        client->far = probe(client, &outcome) > FAR_NS;
-        if (outcome.code == REDLOCK_OK) {
-            (void)redlock_client_ensure(client, false, error);
-        }
+    redlock_manager_options options;
+    disconnect(client);
+    redlock_manager_options_default(&options);
+    options.nodes = nodes->at;
+    options.node_count = nodes->count;
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
+    if (redlock_manager_create(client->loop, &options, &client->manager, error, CONTENDER_ERROR_SIZE) != REDLOCK_OK) {
+        client->manager = NULL;
+        return;
     }
-    if (*error) {
-        disconnect(client);
+    redlock_manager_connect(client->manager, 10000, on_outcome, &outcome);
+    ev_run(client->loop, 0);
+    if (outcome.code == REDLOCK_OK) {
+        redlock_acquire(client->manager, "bench-connect", NULL, NULL, on_outcome, &outcome);
+        ev_run(client->loop, 0);
+    }
+    if (outcome.code == REDLOCK_OK) {
+        redlock_release(outcome.lease, on_outcome, &outcome);
+        ev_run(client->loop, 0);
     }
 }
 
 int main(void) {
-    static const struct contender contender = {
-        .name = "redlock_async",
-        .version = "this tree",
-        .notes = "libredlock on the caller's loop; the default node timeout of 50 ms, or "
-                 "1000 ms for more than 256 workers, many leases, and far nodes",
-        .connect = command_connect,
-        .cycles = command_cycles,
-        .contend = redlock_client_contend,
-        .other = redlock_client_hold};
+    static const struct contender contender = {.name = "redlock_async",
+                                               .version = "this tree",
+                                               .notes = "libredlock on the caller's loop; node timeout 250 ms",
+                                               .connect = command_connect,
+                                               .cycles = command_cycles,
+                                               .contend = redlock_client_contend,
+                                               .other = redlock_client_hold};
     struct redlock_client client = {.loop = ev_loop_new(EVFLAG_AUTO)};
     if (!client.loop) {
         contender_fatal("no event loop");
     }
     int status = contender_run(&contender, &client);
     disconnect(&client);
-    free(client.nodes);
     ev_loop_destroy(client.loop);
     return status;
 }

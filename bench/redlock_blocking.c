@@ -11,8 +11,7 @@
 #define CYCLES_THREADS_MAX 64 /* nobody runs thousands of threads for their locks */
 #define NAME_SIZE          24
 #define CONNECT_MS         10000
-#define PATIENT_MS         1000 /* as the async contender's */
-#define FAR_NS             10000000
+#define NODE_TIMEOUT_MS    250 /* as the async contender's */
 
 struct team;
 
@@ -248,67 +247,40 @@ static void disconnect(redlock_client **client) {
     *client = NULL;
 }
 
-static bool open_client(redlock_client **client, const struct contender_nodes *nodes, bool patient,
-                        char error[CONTENDER_ERROR_SIZE]) {
+static void command_connect(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]) {
+    redlock_client **client = data;
     redlock_manager_options options;
+    redlock_lease *lease;
+    redlock_result *result;
+    disconnect(client);
     redlock_manager_options_default(&options);
     options.nodes = nodes->at;
     options.node_count = nodes->count;
-    options.node_timeout_ms = patient ? PATIENT_MS : options.node_timeout_ms;
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.connect_timeout_ms = CONNECT_MS;
     if (redlock_client_open(&options, client, error, CONTENDER_ERROR_SIZE) != REDLOCK_OK) {
         *client = NULL;
-        return false;
+        return;
     }
-    return true;
-}
-
-/* Takes and releases one lock; how long the acquire took. */
-static int64_t probe(redlock_client *client, char error[CONTENDER_ERROR_SIZE]) {
-    redlock_lease *lease;
-    redlock_result *result;
-    int64_t began_ns = contender_now_ns();
-    int code = redlock_client_acquire(client, "bench-connect", NULL, &lease, &result);
-    int64_t took_ns = contender_now_ns() - began_ns;
+    int code = redlock_client_acquire(*client, "bench-connect", NULL, &lease, &result);
     if (code == REDLOCK_OK) {
         redlock_result_free(result);
-        code = redlock_client_release(client, lease, &result);
+        code = redlock_client_release(*client, lease, &result);
     }
     if (code != REDLOCK_OK) {
         (void)redlock_result_message(result, error, CONTENDER_ERROR_SIZE);
+        disconnect(client);
     }
     redlock_result_free(result);
-    return took_ns;
-}
-
-/* The second acquire finds all connections there. Nodes that are far away need more than the default node timeout. */
-static void command_connect(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]) {
-    redlock_client **client = data;
-    disconnect(client);
-    if (!open_client(client, nodes, true, error)) {
-        return;
-    }
-    (void)probe(*client, error);
-    if (!*error && probe(*client, error) <= FAR_NS) {
-        disconnect(client);
-        if (open_client(client, nodes, false, error)) {
-            (void)probe(*client, error);
-        }
-    }
-    if (*error) {
-        disconnect(client);
-    }
 }
 
 int main(void) {
-    static const struct contender contender = {
-        .name = "redlock_blocking",
-        .version = "this tree",
-        .notes = "libredlock for threads that block; the default node timeout of 50 ms, "
-                 "or 1000 ms for far nodes",
-        .connect = command_connect,
-        .cycles = command_cycles,
-        .contend = command_contend};
+    static const struct contender contender = {.name = "redlock_blocking",
+                                               .version = "this tree",
+                                               .notes = "libredlock for threads that block; node timeout 250 ms",
+                                               .connect = command_connect,
+                                               .cycles = command_cycles,
+                                               .contend = command_contend};
     redlock_client *client = NULL;
     int status = contender_run(&contender, &client);
     disconnect(&client);

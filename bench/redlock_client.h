@@ -10,17 +10,7 @@
 struct redlock_client {
     struct ev_loop *loop;
     redlock_manager *manager; /* NULL until connected */
-    char *nodes;              /* the connect's, each terminated by NUL */
-    size_t node_count;
-    bool far;     /* the nodes are too far away for the default node timeout */
-    bool patient; /* how the manager was made */
 };
-
-/*
- * A manager with the default node timeout, or a patient one, for a thousand locks at a time, or for nodes that are far away.
- * Connects anew where it is not so yet. False, with an error, where that fails.
- */
-bool redlock_client_ensure(struct redlock_client *client, bool patient, char error[CONTENDER_ERROR_SIZE]);
 
 /* The first failure's sentence is kept. */
 void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]);

@@ -111,7 +111,8 @@ void redlock_client_contend(void *data, struct contender_contention *contention,
     struct redlock_client *redlock = data;
     struct fight *fight;
     ev_timer timer;
-    if (!redlock_client_ensure(redlock, false, error)) {
+    if (!redlock->manager) {
+        (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
         return;
     }
     fight = calloc(1, sizeof *fight);

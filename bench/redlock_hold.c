@@ -8,7 +8,7 @@
 #include "redlock_client.h"
 
 #define OUTSTANDING 256  /* acquires at a time */
-#define SETTLE_S    2.0  /* twice the node timeout */
+#define SETTLE_S    2.0  /* several node timeouts */
 #define LOOK_S      0.05 /* how often every lease's validity is read */
 
 struct held {
@@ -208,11 +208,11 @@ bool redlock_client_hold(void *data, const char *command, const char *arguments,
     if (strcmp(command, "hold") != 0 && strcmp(command, "churn") != 0) {
         return false;
     }
-    if (!redlock_client_ensure(client, true, error)) {
-        return true;
-    }
-    if (strcmp(command, "hold") == 0 &&
-        sscanf(arguments, "%u %" SCNd64 " %" SCNd64, &count, &duration_ms, &ttl_ms) == 3 && count >= OUTSTANDING) {
+    if (!client->manager) {
+        (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
+    } else if (strcmp(command, "hold") == 0 &&
+               sscanf(arguments, "%u %" SCNd64 " %" SCNd64, &count, &duration_ms, &ttl_ms) == 3 &&
+               count >= OUTSTANDING) {
         hold(client, count, duration_ms, ttl_ms, json, error);
     } else if (strcmp(command, "churn") == 0 && sscanf(arguments, "%" SCNu64 " %u", &cycles, &workers) == 2 &&
                workers >= 1 && workers <= CONTENDER_WORKERS_MAX) {

@@ -40,8 +40,8 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, enum redlock_operation operation,
                        void *owner, uint32_t round, int64_t now_ns);
 
-/* Answers of it are still to come. */
-bool redlock_node_owes_answers(const struct redlock_node *node);
+/* It has owed an answer for longer than a healthy node nearby ever does. */
+bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns);
 
 /* The node is the same server as the node named `rival`: it becomes UNUSABLE in the next turn of the loop. */
 void redlock_node_yield(struct redlock_node *node, const char *rival);

@@ -74,13 +74,14 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
-    /* Each write takes time. The nodes that have answered everything come first: a slow or hung one then delays no other. */
+    /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
+     * which keeps those that answer first awake. */
     redlock_nodes later = 0;
     for (unsigned i = 0; i < root->count; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0) {
             continue;
         }
-        if (redlock_node_owes_answers(root->nodes[i])) {
+        if (redlock_node_is_behind(root->nodes[i], message->now_ns)) {
             later |= REDLOCK_NODE(i);
         } else if (send_to(root, i, bytes, size, message)) {
             taken |= REDLOCK_NODE(i);

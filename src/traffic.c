@@ -13,6 +13,7 @@
 #define READS_A_TURN           16 /* other descriptors of the loop want their turn, too */
 #define TIMEOUTS_TO_STALL      3
 #define STALL_LIMIT_MS         5000
+#define BEHIND_AFTER_MS        1
 #define SCRIPTS_AGAIN_AFTER_MS 1000
 
 static const char ping[] = "*1\r\n$4\r\nPING\r\n";
@@ -48,8 +49,9 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
                                                   .kind = REDLOCK_INFLIGHT_REQUEST});
 }
 
-bool redlock_node_owes_answers(const struct redlock_node *node) {
-    return node->inflight.count > 0;
+bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
+    return node->inflight.count > 0 &&
+           now_ns > redlock_after_ms(redlock_inflight_at(&node->inflight, 0)->queued_ns, BEHIND_AFTER_MS);
 }
 
 /* The node's own commands; without memory they are left out, and the stall limit or the next NOSCRIPT sees to it. */

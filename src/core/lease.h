@@ -154,15 +154,16 @@ int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t n
 
 /*
  * Counts a vote on the current round that cannot decide anything, and returns true; any other is left to a VOTE event. Most
- * are of this kind: GRANTED, where no node has said anything else, and not the one that makes the quorum.
+ * are of this kind: GRANTED, of a round that is not lost, and not the one that makes the quorum.
  */
 static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
     struct redlock_round *votes = &lease->votes;
-    if (vote != REDLOCK_VOTE_GRANTED || (votes->denied | votes->failed | votes->unknown) != 0 ||
-        redlock_round_lacks_one(votes)) {
+    const redlock_nodes pending = redlock_round_pending(votes);
+    if (vote != REDLOCK_VOTE_GRANTED || redlock_round_lacks_one(votes) ||
+        redlock_nodes_count(votes->granted | pending) < votes->quorum) {
         return false;
     }
-    votes->granted |= REDLOCK_NODE(node) & redlock_round_pending(votes);
+    votes->granted |= REDLOCK_NODE(node) & pending;
     return true;
 }
 
