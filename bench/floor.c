@@ -18,6 +18,8 @@
 #define OUT_SIZE  (4 * CONTENDER_WORKERS_MAX * sizeof(struct exchange_request))
 #define FIFO_SIZE 65536U /* a power of two */
 #define IN_SIZE   65536
+#define ANSWER_MS 5000 /* nobody answers any more */
+#define LATE_MS   100
 
 struct node {
     int fd;
@@ -45,10 +47,28 @@ static void fail(struct floor *floor, const char *what) {
     floor->exchange.outstanding = 0;
 }
 
+/* A node that is gone votes no more. */
+static void drop_node(struct floor *floor, struct node *node) {
+    unsigned left = 0;
+    (void)close(node->fd);
+    node->fd = -1;
+    node->fifo_begin = node->fifo_end;
+    node->out_begin = node->out_end = 0;
+    for (unsigned i = 0; i < floor->exchange.node_count; i++) {
+        left += floor->nodes[i].fd >= 0;
+    }
+    if (left < floor->exchange.quorum) {
+        fail(floor, "too few nodes are left");
+    }
+}
+
 static void queue(void *data, const struct exchange_request *request, struct exchange_tag tag) {
     struct floor *floor = data;
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
         struct node *node = &floor->nodes[i];
+        if (node->fd < 0) {
+            continue;
+        }
         if (node->out_end + request->size > OUT_SIZE || node->fifo_end - node->fifo_begin == FIFO_SIZE) {
             errno = ENOBUFS;
             fail(floor, "a node does not keep up");
@@ -72,7 +92,7 @@ static void flush(struct floor *floor, unsigned index) {
     struct node *node = &floor->nodes[index];
     ssize_t written = send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin, MSG_NOSIGNAL);
     if (written < 0 && errno != EAGAIN) {
-        fail(floor, "send");
+        drop_node(floor, node);
         return;
     }
     node->out_begin += written > 0 ? (size_t)written : 0;
@@ -90,13 +110,12 @@ static void take(struct floor *floor, struct node *node) {
     ssize_t got = recv(node->fd, node->in + node->in_size, IN_SIZE - node->in_size, 0);
     if (got <= 0) {
         if (got == 0 || errno != EAGAIN) {
-            errno = got == 0 ? 0 : errno;
-            fail(floor, "recv");
+            drop_node(floor, node);
         }
         return;
     }
     char *at = node->in, *end = node->in + node->in_size + got, *newline;
-    while ((newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+    while (node->fd >= 0 && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
         struct exchange_tag tag = node->fifo[node->fifo_begin++ % FIFO_SIZE];
         exchange_vote(&floor->exchange, tag, at[0] == '+' || (at[0] == ':' && at[1] == '1'));
         at = newline + 1;
@@ -105,27 +124,25 @@ static void take(struct floor *floor, struct node *node) {
     memmove(node->in, at, node->in_size);
 }
 
-static void turn(struct floor *floor) {
+/* Returns false where nothing came within the time. */
+static bool turn(struct floor *floor, int timeout_ms) {
     struct epoll_event events[CONTENDER_NODES_MAX];
-    int count = epoll_wait(floor->epoll, events, CONTENDER_NODES_MAX, 1000);
+    int count = epoll_wait(floor->epoll, events, CONTENDER_NODES_MAX, timeout_ms);
     if (count <= 0) {
-        if (count == 0 || errno != EINTR) {
-            errno = count == 0 ? ETIMEDOUT : errno;
-            fail(floor, "epoll_wait");
-        }
-        return;
+        return count < 0 && errno == EINTR;
     }
     for (int i = 0; i < count; i++) {
-        if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
+        if (floor->nodes[events[i].data.u32].fd >= 0 && events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
             take(floor, &floor->nodes[events[i].data.u32]);
         }
     }
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
         struct node *node = &floor->nodes[i];
-        if (node->out_begin < node->out_end) {
+        if (node->fd >= 0 && node->out_begin < node->out_end) {
             flush(floor, i);
         }
     }
+    return true;
 }
 
 static bool idle(const struct floor *floor) {
@@ -147,23 +164,29 @@ static void cycles(void *data, struct contender_cycles *cycles, char error[CONTE
     }
     exchange_begin(&floor->exchange, cycles);
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
-        flush(floor, i);
+        if (floor->nodes[i].fd >= 0) {
+            flush(floor, i);
+        }
     }
     while (floor->exchange.outstanding > 0) {
-        turn(floor);
+        if (!turn(floor, ANSWER_MS)) {
+            fail(floor, "epoll_wait");
+        }
         now_ns = contender_now_ns();
         floor->exchange.ending = floor->exchange.ending || now_ns - began_ns >= cycles->duration_ms * 1000000;
     }
     cycles->took_ns = now_ns - began_ns;
-    while (!*error && !idle(floor)) {
-        turn(floor); /* late votes belong to this run */
+    while (!*error && !idle(floor) && turn(floor, LATE_MS)) {
+        /* late votes belong to this run, but for those of a node that hangs */
     }
 }
 
 static void disconnect(struct floor *floor) {
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
         struct node *node = &floor->nodes[i];
-        (void)close(node->fd);
+        if (node->fd >= 0) {
+            (void)close(node->fd);
+        }
         free(node->out);
         free(node->fifo);
         free(node->in);

@@ -138,6 +138,13 @@ void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) 
     end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
 }
 
+/* The requests to a node that hangs time out one after the other, thousands a second: one wake-up a millisecond is for all. */
+static int64_t up_to_ms(int64_t when_ns) {
+    return when_ns > REDLOCK_NEVER_NS - REDLOCK_NS_PER_MS
+               ? when_ns
+               : (when_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS * REDLOCK_NS_PER_MS;
+}
+
 static void on_timer(struct redlock_watch *watch) {
     struct redlock_node *node = (struct redlock_node *)watch;
     int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
@@ -152,7 +159,7 @@ static void on_timer(struct redlock_watch *watch) {
     }
     redlock_text_drop(node->yields);
     node->yields = NULL;
-    int64_t request_ns = redlock_traffic_next_ns(node), phase_ns = next_due_ns(node);
+    int64_t request_ns = up_to_ms(redlock_traffic_next_ns(node)), phase_ns = next_due_ns(node);
     redlock_node_rearm(node, request_ns < phase_ns ? request_ns : phase_ns);
 }
 

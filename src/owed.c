@@ -41,7 +41,7 @@ static void settle(redlock_manager *manager, struct redlock_owed *owed, int64_t 
         redlock_owed_free(manager, owed);
         return;
     }
-    redlock_schedule_set(&manager->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt));
+    redlock_schedule_set(&manager->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, manager->ready));
 }
 
 void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size, const char *token, size_t token_size,

@@ -50,12 +50,11 @@ bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns) {
     return debt->asked == 0 && (debt->owing == 0 || now_ns >= debt->expires_ns);
 }
 
-int64_t redlock_debt_next_ns(const struct redlock_debt *debt) {
-    if ((debt->owing & ~debt->asked) == 0) {
+int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready) {
+    const redlock_nodes idle = debt->owing & ~debt->asked;
+    if (idle == 0) {
         return REDLOCK_NEVER_NS;
     }
-    if (debt->asked == 0 && debt->expires_ns < debt->retry_ns) {
-        return debt->expires_ns;
-    }
-    return debt->retry_ns;
+    const int64_t retry_ns = (idle & ready) != 0 ? debt->retry_ns : REDLOCK_NEVER_NS;
+    return debt->asked == 0 && debt->expires_ns < retry_ns ? debt->expires_ns : retry_ns;
 }

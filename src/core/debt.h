@@ -30,7 +30,11 @@ void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_ki
 /* Paid, or past its expiry (with the rest still in `owing`); never while a request is under way. */
 bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns);
 
-/* When to look again; REDLOCK_NEVER_NS while every owing node is being asked, or only their votes are missing. */
-int64_t redlock_debt_next_ns(const struct redlock_debt *debt);
+/*
+ * When to look again; REDLOCK_NEVER_NS while every owing node is being asked, or only their votes are missing. Nodes that are
+ * not ready are not asked by the clock: thousands of debts of a hung node would else wake us for nothing. They are asked when
+ * they become ready.
+ */
+int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready);
 
 #endif
