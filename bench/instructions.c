@@ -4,7 +4,6 @@
 #include <gnu/libc-version.h>
 #include <hiredis/hiredis.h>
 #include <redlock/redlock.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -25,6 +24,8 @@
 #define CALLGRIND_ZERO_STATS              (void)0
 #define CALLGRIND_DUMP_STATS_AT(position) (void)(position)
 #endif
+
+#include "contender.h"
 
 #define NODES           5
 #define OUTSTANDING_MAX 1024
@@ -75,15 +76,6 @@ static int timer_fd = -1;
 
 static char directory[] = "/tmp/redlock-instructions-XXXXXX"; /* of the nodes' sockets */
 
-__attribute__((format(printf, 1, 2), noreturn)) static void fatal(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    (void)fputc('\n', stderr);
-    exit(1);
-}
-
 /* These three take the place of libc's, for the libraries, too. */
 #pragma GCC visibility push(default)
 
@@ -96,7 +88,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
 int timerfd_create(int clock, int flags) {
     (void)clock;
     if (timer_fd >= 0) {
-        fatal("a second timer descriptor: teach instructions.c to have more than one");
+        contender_fatal("a second timer descriptor: teach instructions.c to have more than one");
     }
     timer_fd = eventfd(0, ((flags & TFD_NONBLOCK) != 0 ? EFD_NONBLOCK : 0) | EFD_CLOEXEC);
     return timer_fd;
@@ -118,7 +110,7 @@ static void pass_time(void) {
     if (timer_ns != 0 && timer_ns <= clock_ns) {
         timer_ns = 0;
         if (eventfd_write(timer_fd, 1) != 0) {
-            fatal("eventfd_write: %s", strerror(errno));
+            contender_fatal("eventfd_write: %s", strerror(errno));
         }
     }
 }
@@ -159,7 +151,7 @@ static bool is(const char *words, const char *name) {
 static void say(struct node *node, const char *text) {
     size_t size = strlen(text);
     if (size > sizeof node->output - node->said) {
-        fatal("more to say in one turn than %d bytes", OUTPUT_SIZE);
+        contender_fatal("more to say in one turn than %d bytes", OUTPUT_SIZE);
     }
     memcpy(node->output + node->said, text, size);
     node->said += size;
@@ -180,7 +172,7 @@ static void answer(struct node *node, const char *const words[2]) {
     } else if (is(words[0], "SCRIPT")) {
         say(node, "$40\r\n0123456789012345678901234567890123456789\r\n");
     } else {
-        fatal("a node was asked what it does not know: %.20s", words[0]);
+        contender_fatal("a node was asked what it does not know: %.20s", words[0]);
     }
 }
 
@@ -209,9 +201,9 @@ static void serve(struct node *node) {
         (void)close(node->fd);
         node->fd = -1;
     } else if (errno != EAGAIN) {
-        fatal("recv: %s", strerror(errno));
+        contender_fatal("recv: %s", strerror(errno));
     } else if (node->said > 0 && send(node->fd, node->output, node->said, MSG_NOSIGNAL) != (ssize_t)node->said) {
-        fatal("a node could not say %zu bytes at once: %s", node->said, strerror(errno));
+        contender_fatal("a node could not say %zu bytes at once: %s", node->said, strerror(errno));
     }
     node->said = 0;
 }
@@ -235,7 +227,7 @@ static void start_node(struct node *node, unsigned index) {
     node->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (node->listener < 0 || bind(node->listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(node->listener, 1) != 0) {
-        fatal("cannot listen on %s: %s", node->path, strerror(errno));
+        contender_fatal("cannot listen on %s: %s", node->path, strerror(errno));
     }
 }
 
@@ -261,14 +253,14 @@ static void check(const redlock_result *result, int wanted) {
     char message[512];
     if (redlock_result_code(result) != wanted) {
         redlock_result_message(result, message, sizeof message);
-        fatal("not %s but %s: %s", redlock_error_name(wanted), redlock_error_name(redlock_result_code(result)),
-              message);
+        contender_fatal("not %s but %s: %s", redlock_error_name(wanted),
+                        redlock_error_name(redlock_result_code(result)), message);
     }
 }
 
 static void accepted(const char *what, int code) {
     if (code != REDLOCK_OK) {
-        fatal("%s: %s", what, redlock_strerror(code));
+        contender_fatal("%s: %s", what, redlock_strerror(code));
     }
 }
 
@@ -371,7 +363,7 @@ static void start(struct bench *bench) {
     char error[256] = "no loop";
     redlock_manager_options options;
     if (!mkdtemp(directory) || atexit(remove_sockets) != 0) {
-        fatal("%s: %s", directory, strerror(errno));
+        contender_fatal("%s: %s", directory, strerror(errno));
     }
     for (unsigned i = 0; i < NODES; i++) {
         start_node(&bench->nodes[i], i);
@@ -387,7 +379,7 @@ static void start(struct bench *bench) {
     bench->loop = ev_loop_new(EVBACKEND_EPOLL | EVFLAG_NOENV);
     if (!bench->loop ||
         redlock_manager_create(bench->loop, &options, &bench->manager, error, sizeof error) != REDLOCK_OK) {
-        fatal("redlock_manager_create: %s", error);
+        contender_fatal("redlock_manager_create: %s", error);
     }
     ev_set_userdata(bench->loop, bench);
     ev_set_loop_release_cb(bench->loop, before_wait, after_wait);
@@ -396,7 +388,7 @@ static void start(struct bench *bench) {
     ev_run(bench->loop, 0);
     CALLGRIND_TOGGLE_COLLECT;
     if (timer_ns == 0) {
-        fatal("the library has set no timer of ours: it runs by another clock");
+        contender_fatal("the library has set no timer of ours: it runs by another clock");
     }
 }
 
@@ -415,7 +407,7 @@ static void stop(struct bench *bench) {
 static void say_what_this_is(void) {
     struct utsname machine;
     if (uname(&machine) != 0) {
-        fatal("uname: %s", strerror(errno));
+        contender_fatal("uname: %s", strerror(errno));
     }
 #ifdef __clang__
     const char *compiler = __VERSION__;

@@ -292,14 +292,6 @@ static void note_vote(struct redlock_lease *lease, unsigned node, const struct r
     }
 }
 
-static void feed_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, int64_t now_ns) {
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                      .now_ns = now_ns,
-                                                      .nodes = REDLOCK_NODE(node),
-                                                      .vote = vote,
-                                                      .round = lease->core.round});
-}
-
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     if (round != lease->core.round || lease->forgotten) {
@@ -311,7 +303,11 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
         redlock_journal_vote(lease, node);
         if (!redlock_lease_count_only(&lease->core, node, answer->vote)) {
             /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
-            feed_vote(lease, node, answer->vote, redlock_manager_now_ns(lease->manager));
+            redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                              .now_ns = redlock_manager_now_ns(lease->manager),
+                                                              .nodes = REDLOCK_NODE(node),
+                                                              .vote = answer->vote,
+                                                              .round = round});
         }
     }
     free_if_over(lease);

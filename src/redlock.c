@@ -60,39 +60,35 @@ static void env_wake_at(void *context, int64_t when_ns) {
     redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
 }
 
-static bool send_to(struct root *root, unsigned node, const char *bytes, size_t size,
-                    const struct redlock_message *message) {
-    return redlock_node_send(root->nodes[node], bytes, size, message->operation, message->owner, message->round,
-                             message->now_ns);
+static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size,
+                             const struct redlock_message *message) {
+    redlock_nodes taken = 0;
+    for (unsigned i = 0; nodes >> i != 0; i++) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(root->nodes[i], bytes, size, message->operation,
+                                                                message->owner, message->round, message->now_ns)) {
+            taken |= REDLOCK_NODE(i);
+        }
+    }
+    return taken;
 }
 
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
     struct root *root = context;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    redlock_nodes taken = 0;
+    redlock_nodes behind = 0;
     if (redlock_loop_forked(root->loop)) {
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
     /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
      * which keeps those that answer first awake. */
-    redlock_nodes later = 0;
-    for (unsigned i = 0; i < root->count; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0) {
-            continue;
-        }
-        if (redlock_node_is_behind(root->nodes[i], message->now_ns)) {
-            later |= REDLOCK_NODE(i);
-        } else if (send_to(root, i, bytes, size, message)) {
-            taken |= REDLOCK_NODE(i);
+    for (unsigned i = 0; nodes >> i != 0; i++) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(root->nodes[i], message->now_ns)) {
+            behind |= REDLOCK_NODE(i);
         }
     }
-    for (unsigned i = 0; later >> i != 0; i++) {
-        if ((later & REDLOCK_NODE(i)) != 0 && send_to(root, i, bytes, size, message)) {
-            taken |= REDLOCK_NODE(i);
-        }
-    }
-    return taken;
+    redlock_nodes taken = send_to(root, nodes & ~behind, bytes, size, message);
+    return taken | send_to(root, behind, bytes, size, message);
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {
