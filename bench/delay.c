@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LINKS_MAX 64
@@ -39,14 +38,6 @@ __attribute__((format(printf, 1, 2), noreturn)) void delay_fatal(const char *for
     exit(1);
 }
 
-int64_t delay_now_ns(void) {
-    struct timespec now;
-    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
-        delay_fatal("clock_gettime: %s", strerror(errno));
-    }
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 void delay_watch(const struct delay_proxy *proxy, struct delay_source *source, uint32_t events) {
     struct epoll_event event = {.events = events, .data.ptr = source};
     if (epoll_ctl(proxy->epoll, EPOLL_CTL_ADD, source->fd, &event) != 0) {
@@ -64,7 +55,7 @@ static void on_listener(struct delay_proxy *proxy, const struct delay_link *link
 }
 
 static void run_due(struct delay_proxy *proxy) {
-    int64_t now = proxy->agenda.count > 0 ? delay_now_ns() : 0;
+    int64_t now = proxy->agenda.count > 0 ? contender_now_ns() : 0;
     for (struct delay_way *way; (way = delay_agenda_due(&proxy->agenda, now)) != NULL;) {
         delay_connection_pump(proxy, way);
     }

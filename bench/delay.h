@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "contender.h"
 #include "delay_queue.h"
 
 enum delay_source_kind { DELAY_SOURCE_INPUT, DELAY_SOURCE_TIMER, DELAY_SOURCE_LISTENER, DELAY_SOURCE_END };
@@ -69,7 +70,6 @@ struct delay_proxy {
 
 /* delay.c: ends the program with a message. */
 __attribute__((format(printf, 1, 2), noreturn)) void delay_fatal(const char *format, ...);
-int64_t delay_now_ns(void);
 void delay_watch(const struct delay_proxy *proxy, struct delay_source *source, uint32_t events);
 
 /* delay_agenda.c. The way has its turn at when_ns; DELAY_NEVER_NS takes it off. */

@@ -98,7 +98,7 @@ int delay_agenda_timeout_ms(struct delay_agenda *agenda) {
     }
     const struct delay_way *next = agenda->heap[1];
     int64_t ring_ns = next->wake_ns - (next->connection->link->delay_ns < LONG_DELAY_NS ? EARLY_NS : 0);
-    if (ring_ns <= delay_now_ns()) {
+    if (ring_ns <= contender_now_ns()) {
         return 0;
     }
     arm(agenda, ring_ns);

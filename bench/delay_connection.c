@@ -13,7 +13,7 @@
 /* A delay of 0 needs no clock: 0 is always due. */
 static int64_t due_ns(const struct delay_way *way) {
     int64_t delay_ns = way->connection->link->delay_ns;
-    return delay_ns == 0 ? 0 : delay_now_ns() + delay_ns;
+    return delay_ns == 0 ? 0 : contender_now_ns() + delay_ns;
 }
 
 static struct delay_way *opposite(struct delay_way *way) {
@@ -97,7 +97,7 @@ static bool give(struct delay_proxy *proxy, struct delay_way *way) {
     if (next_ns == DELAY_NEVER_NS || way->connection->connecting) {
         return false;
     }
-    int64_t now = next_ns == 0 ? 0 : delay_now_ns();
+    int64_t now = next_ns == 0 ? 0 : contender_now_ns();
     while (way->to->writable && (size = delay_queue_due(&way->queue, now, &bytes)) > 0) {
         ssize_t sent = send(way->to->source.fd, bytes, size, MSG_NOSIGNAL);
         if (sent > 0) {
