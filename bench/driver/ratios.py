@@ -104,7 +104,10 @@ def _faults(results: Results) -> list[Ratio]:
             made.append(_spread(f"{fault}_{percentile}_ratio", ratio, _why(results, "c", fault, ASYNC)))
         floor = results.ratio("c", fault, FLOOR, "acquire_p50_us", (healthy_point(fault), FLOOR))
         made.append(_spread(f"{fault}_p50_ratio_of_floor", floor, _why(results, "c", fault, FLOOR)))
-    failed = [results.total("c", fault, ASYNC, "failed") for fault in FAULTS]
+        for percentile in ("p50", "p99"):
+            far = results.ratio("h", fault, ASYNC, f"acquire_{percentile}_us", (healthy_point(fault), ASYNC))
+            made.append(_spread(f"link2_{fault}_{percentile}_ratio", far, _why(results, "h", fault, ASYNC)))
+    failed = [results.total(letter, fault, ASYNC, "failed") for letter in ("c", "h") for fault in FAULTS]
     known = [count for count in failed if count is not None]
     made.append(Ratio("faults_failed", sum(known) if known else None, _why(results, "c", FAULTS[0], ASYNC)))
     return made

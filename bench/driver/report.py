@@ -21,6 +21,7 @@ SECTIONS = {
     "e": ("(e) 100,000 leases held, and a million cycles", tables.leases, []),
     "f": ("(f) The number of nodes", tables.node_counts, ["nodes"]),
     "g": ("(g) The distance of the nodes", tables.links, ["links"]),
+    "h": ("(h) Nodes at a round trip of 2 ms that are dead, hung or slow", tables.far_faults, []),
     TOOL: ("The tool, as a whole process", tables.tool, []),
 }
 

@@ -20,6 +20,7 @@ NODE_COUNTS = (1, 3, 5, 7, 9)
 NODE_COUNT_WORKERS = 256
 ROUND_TRIPS_MS = (1, 5, 50)
 SLOW_US = 20_000
+FAULTS_LINK_US = 2000
 HOLD_US = 1000
 TTL_HOLD = 100_000  # leases
 FAULTS = ("dead1", "dead2", "hung1", "hung2", "slow1", "slow2")
@@ -27,7 +28,7 @@ HEALTHY = "healthy"
 
 WARM_UP = "warm-up"
 TOOL = "tool"
-LETTERS = ("a", "b", "c", "d", "e", "f", "g", TOOL)
+LETTERS = ("a", "b", "c", "d", "e", "f", "g", "h", TOOL)
 
 # More than any contender does: 25 µs a cycle over five nodes is beyond the floor.
 SAMPLES_A_MS = 40
@@ -119,10 +120,11 @@ QUICK = Mode(
         "a": Size(rounds=5, ms=200, peer_rounds=1, peer_ms=250),
         "b": Size(rounds=3, ms=200, peer_rounds=1, peer_ms=200),
         "c": Size(rounds=2, ms=120, peer_rounds=1, peer_ms=120),
-        "d": Size(rounds=1, ms=600, peer_rounds=0, peer_ms=0),
+        "d": Size(rounds=1, ms=400, peer_rounds=0, peer_ms=0),
         "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
         "f": Size(rounds=2, ms=150, peer_rounds=0, peer_ms=0),
-        "g": Size(rounds=1, ms=300, peer_rounds=0, peer_ms=0),
+        "g": Size(rounds=1, ms=200, peer_rounds=0, peer_ms=0),
+        "h": Size(rounds=1, ms=100, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=(16, 256, 1024),
     threads=(1, 4, 16),
@@ -130,7 +132,7 @@ QUICK = Mode(
     hold_ms=6000,
     hold_ttl_ms=15_000,
     churn_cycles=100_000,
-    tool_rounds=40,
+    tool_rounds=30,
     lease_patience_seconds=40.0,
 )
 
@@ -143,11 +145,12 @@ FULL = Mode(
     sizes={
         "a": Size(rounds=24, ms=700, peer_rounds=4, peer_ms=1000),
         "b": Size(rounds=5, ms=1000, peer_rounds=3, peer_ms=800),
-        "c": Size(rounds=9, ms=500, peer_rounds=1, peer_ms=500),
+        "c": Size(rounds=15, ms=300, peer_rounds=1, peer_ms=500),
         "d": Size(rounds=2, ms=2500, peer_rounds=1, peer_ms=2500),
         "e": Size(rounds=1, ms=0, peer_rounds=0, peer_ms=0),
         "f": Size(rounds=4, ms=500, peer_rounds=1, peer_ms=500),
         "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
+        "h": Size(rounds=5, ms=500, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,
@@ -187,7 +190,7 @@ class Planner:
         self._without = frozenset(without)
 
     def workloads(self, letters: Sequence[str]) -> list[Workload]:
-        makers = {"a": self._a, "b": self._b, "c": self._c, "d": self._d, "e": self._e, "f": self._f, "g": self._g}
+        makers = {"a": self._a, "b": self._b, "c": self._c, "d": self._d, "e": self._e, "f": self._f, "g": self._g, "h": self._h}
         made = [Workload(WARM_UP, "warm-up, not measured", (self._present(self._warm_up()),))]
         titles = {
             "a": "uncontended, one at a time",
@@ -197,6 +200,7 @@ class Planner:
             "e": "many leases held",
             "f": "number of nodes",
             "g": "distance of the nodes",
+            "h": "nodes at a distance that are dead, hung or slow",
         }
         for letter in letters:
             if letter in makers:
@@ -234,18 +238,27 @@ class Planner:
         return (Stage(tuple(steps)),)
 
     def _c(self, number: int, size: Size) -> tuple[Stage, ...]:
+        return self._faults(FAULTY, number, size, {})
+
+    def _h(self, number: int, size: Size) -> tuple[Stage, ...]:
+        """Nodes that are not on the client's own processors: those that are left do not get faster when one is gone."""
+        return self._faults((FLOOR, ASYNC), number, size, dict.fromkeys(range(NODES), FAULTS_LINK_US))
+
+    def _faults(self, core: tuple[str, ...], number: int, size: Size, links_us: dict[int, int]) -> tuple[Stage, ...]:
         stages: list[Stage] = []
         for position, fault in enumerate(FAULTS):
-            everybody = self._turn(FAULTY, number, size)
+            everybody = self._turn(core, number, size)
             # Peers take long here: once in a round they meet healthy nodes.
-            before = [one for one in everybody if one[0] in FAULTY or position == 0]
+            before = [one for one in everybody if one[0] in core or position == 0]
             kind, count = fault[:-1], int(fault[-1])
             nodes = tuple((number + position + i) % NODES for i in range(count))
-            # A slow node is one behind a proxy, which takes processor time: healthy is the same proxy without a delay.
+            # A slow node is one behind a proxy, which takes processor time: healthy is the same proxy without the delay.
+            healthy_us = dict.fromkeys(nodes, 0) | links_us if kind == "slow" else links_us
+            faulty_us = healthy_us | {node: links_us.get(node, 0) + SLOW_US for node in nodes if kind == "slow"}
             stages.append(
                 Stage(
                     tuple(self._cycles(name, healthy_point(fault), 1, ms, samples=True) for name, ms in before),
-                    delayed=tuple((node, 0) for node in nodes) if kind == "slow" else (),
+                    delayed=tuple(healthy_us.items()),
                 )
             )
             steps = tuple(
@@ -253,14 +266,14 @@ class Planner:
                     self._cycles(name, fault, 1, ms, samples=True), bound_seconds=ms / 1000 + self.mode.fault_patience_seconds
                 )
                 for name, ms in everybody
-                if name in FAULTY or fault in self.mode.peer_faults
+                if name in core or fault in self.mode.peer_faults
             )
             stages.append(
                 Stage(
                     steps,
                     dead=nodes if kind == "dead" else (),
                     hung=nodes if kind == "hung" else (),
-                    delayed=tuple((node, SLOW_US) for node in nodes) if kind == "slow" else (),
+                    delayed=tuple(faulty_us.items()),
                 )
             )
         return tuple(stages)

@@ -139,44 +139,48 @@ def throughput(results: Results) -> list[str]:
     ]
 
 
-def healthy(results: Results, name: str, key: str) -> stats.Spread | None:
+def healthy(results: Results, letter: str, name: str, key: str) -> stats.Spread | None:
     """All slices with five healthy nodes, whatever fault came after them."""
-    values = [value for fault in FAULTS for value in results.by_round("c", healthy_point(fault), name, key).values()]
+    values = [value for fault in FAULTS for value in results.by_round(letter, healthy_point(fault), name, key).values()]
     return stats.spread(values)
 
 
-def faults(results: Results) -> list[str]:
+def faults(results: Results, letter: str = "c") -> list[str]:
     rows, against = [], []
-    for name in results.contenders("c"):
+    for name in results.contenders(letter):
         cells = []
         for fault in (HEALTHY, *FAULTS):
             if fault == HEALTHY:
-                middle, tail = (healthy(results, name, f"acquire_{key}_us") for key in ("p50", "p99"))
-                counts = [results.total("c", healthy_point(each), name, "failed") for each in FAULTS]
+                middle, tail = (healthy(results, letter, name, f"acquire_{key}_us") for key in ("p50", "p99"))
+                counts = [results.total(letter, healthy_point(each), name, "failed") for each in FAULTS]
                 failed = sum(count for count in counts if count)
             else:
-                middle, tail = (results.spread("c", fault, name, f"acquire_{key}_us") for key in ("p50", "p99"))
-                failed = results.total("c", fault, name, "failed") or 0
+                middle, tail = (results.spread(letter, fault, name, f"acquire_{key}_us") for key in ("p50", "p99"))
+                failed = results.total(letter, fault, name, "failed") or 0
             if middle is None or tail is None:
-                cells.append(f"none of {failed:,.0f} succeeded" if failed else gap(results, "c", fault, name))
+                cells.append(f"none of {failed:,.0f} succeeded" if failed else gap(results, letter, fault, name))
                 continue
-            count = results.total("c", fault, name, "cycles")
+            count = results.total(letter, fault, name, "cycles")
             few = f", only {count:,.0f} ended" if count is not None and count < FEW else ""
             cells.append(
                 f"{amount(middle.median)} / {amount(tail.median)}{few}" + (f", {failed:,.0f} failed" if failed else "")
             )
         rows.append([label(name), *cells])
-    for name in FAULTY:
+    for name in (name for name in FAULTY if name in results.contenders(letter)):
         for key in ("p50", "p99"):
             pairs = [(fault, (healthy_point(fault), name)) for fault in FAULTS]
-            against.append([f"{label(name)} {key}", *ratio_row(results, "c", name, f"acquire_{key}_us", pairs)])
+            against.append([f"{label(name)} {key}", *ratio_row(results, letter, name, f"acquire_{key}_us", pairs)])
     names = [fault_title(fault) for fault in FAULTS]
     return [
         "Acquire, p50 / p99 in µs:",
         table(["contender", "five healthy", *names], rows),
-        "As a multiple of the slice with five healthy nodes right before; before a slow one, with the same proxy and no delay:",
+        "As a multiple of the slice with five healthy nodes right before; before a slow one, with the same proxy without the delay:",
         table(["contender", *names], against),
     ]
+
+
+def far_faults(results: Results) -> list[str]:
+    return faults(results, "h")
 
 
 def fault_title(fault: str) -> str:

@@ -1,7 +1,23 @@
 # The schedule: contenders take turns, faults rotate, and the plan of each mode keeps its bound.
 import unittest
 
-from .schedule import ASYNC, CORE, FAULTS, FLOOR, FULL, LETTERS, NODES, OURS, QUICK, TOOL, Planner, Workload, healthy_point
+from .schedule import (
+    ASYNC,
+    CORE,
+    FAULTS,
+    FAULTS_LINK_US,
+    FLOOR,
+    FULL,
+    LETTERS,
+    NODES,
+    OURS,
+    QUICK,
+    SLOW_US,
+    TOOL,
+    Planner,
+    Workload,
+    healthy_point,
+)
 
 SEVEN = [f"peer{number}" for number in range(7)]
 
@@ -74,6 +90,14 @@ class Faults(unittest.TestCase):
                 self.assertLess(len(nodes), NODES / 2)
                 hit |= nodes
             self.assertEqual(hit, set(range(NODES)))
+
+    def test_at_a_distance_all_nodes_are_behind_the_proxy_before_and_after(self) -> None:
+        for stages in workload("h").rounds:
+            for before, after, fault in zip(stages[::2], stages[1::2], FAULTS, strict=True):
+                self.assertEqual(dict(before.delayed), dict.fromkeys(range(NODES), FAULTS_LINK_US))
+                slowed = sum(delay_us == FAULTS_LINK_US + SLOW_US for _, delay_us in after.delayed)
+                self.assertEqual(slowed, int(fault[-1]) if fault.startswith("slow") else 0)
+                self.assertEqual(len(after.delayed), NODES)
 
 
 class Links(unittest.TestCase):
