@@ -1,0 +1,25 @@
+/* JSON lines, written: one file a process, one write a line, so that a killed process leaves whole lines. */
+#ifndef CHAOS_LOG_H
+#define CHAOS_LOG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct chaos_log {
+    int fd;
+};
+
+/* CLOCK_BOOTTIME. */
+int64_t chaos_now_us(void);
+
+/* Appends to the file, which is made if it is not there. False with errno. */
+bool chaos_log_open(struct chaos_log *log, const char *path);
+void chaos_log_close(struct chaos_log *log);
+/*
+ * One event at time t_us: the members by a format of json_pack() for an object, without its braces: chaos_log_event(log, now_us, "spawn", "s:i,s:I",
+ * "client", 3, "pid", pid). A failure (disk full, no memory) ends the process with a message and status 70: a history with holes proves nothing.
+ */
+void chaos_log_event(struct chaos_log *log, int64_t t_us, const char *event, const char *format, ...);
+
+#endif

@@ -1,0 +1,16 @@
+/* The page that shows a run: one self-contained HTML file. Pure: it writes to the stream that it is given. */
+#ifndef CHAOS_REPORT_H
+#define CHAOS_REPORT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "check.h"
+#include "experiments.h"
+#include "history.h"
+
+/* experiment may be NULL. False if writing failed (errno says why) or without memory. */
+bool chaos_report_write(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict,
+                        const struct chaos_experiment *experiment);
+
+#endif
