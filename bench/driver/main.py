@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from . import environment, peers, plots, ratios, report, tool
@@ -146,20 +147,22 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     for log in logs.iterdir():
         if log.stat().st_size == 0:
             log.unlink()
-    drawn, failed = plots.draw(results, output)
-    all_ratios = ratios.make(results)
-    written = report.Report(
+    measured = report.Report(
         mode=mode.name,
         environment=machine,
         results=results,
-        ratios=all_ratios,
+        ratios=[],
         about=about,
         peers=made,
-        plots=drawn,
+        plots={},
         problems=problems,
         seconds=seconds,
     )
-    report.write(written, output)
+    # First what cannot be had again, whatever the tables and plots make of it.
+    report.write_json(measured, output)
+    all_ratios = ratios.make(results)
+    drawn, failed = plots.draw(results, output)
+    report.write(replace(measured, ratios=all_ratios, plots=drawn), output)
     for problem in problems + failed:
         progress(f"run.sh: {problem}")
     progress(f"measured for {seconds:.0f} s; the tables are in {output / 'results.md'}")

@@ -70,7 +70,7 @@ def _faults(results: Results, kind: str, y: str) -> Panel:
                     tables.median(results, "c", f"{kind}{down}", name, f"acquire_{key}_us") for key in ("p50", "p99")
                 )
             else:
-                slices = [tables.healthy(results, name, f"acquire_{key}_us") for key in ("p50", "p99")]
+                slices = [tables.healthy(results, "c", name, f"acquire_{key}_us") for key in ("p50", "p99")]
                 middle, tail = (one.median if one else None for one in slices)
             if middle is not None and tail is not None:
                 aside = (position - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)

@@ -98,6 +98,10 @@ def ratios_table(ratios: list[Ratio]) -> str:
     return tables.table(["name", "value", "least … greatest round"], rows)
 
 
-def write(report: Report, folder: Path) -> None:
+def write_json(report: Report, folder: Path) -> None:
     (folder / "results.json").write_text(json.dumps(as_json(report), indent=1, ensure_ascii=False) + "\n")
+
+
+def write(report: Report, folder: Path) -> None:
+    write_json(report, folder)
     (folder / "results.md").write_text(as_markdown(report))

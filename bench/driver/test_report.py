@@ -5,7 +5,7 @@ from . import gnuplot, plots, ratios, report, tables
 from .contenders import About
 from .peers import Peer
 from .results import Record, Results, figures_of
-from .schedule import ASYNC, FLOOR, Step
+from .schedule import ASYNC, FLOOR, FULL, LETTERS, TOOL, Planner, Step
 
 
 def results(*, peers: dict[str, float] | None = None) -> Results:
@@ -117,6 +117,38 @@ class Tables(unittest.TestCase):
         made = results()
         made.add(Record("b", "4096", "peer", 0, "cycles", error="no answer in 5 s"))
         self.assertIn("| peer | b | 4096 | no answer in 5 s |", tables.failures(made) or "")
+
+
+def of_whole_plan() -> Results:
+    """An answer to every command that a full run gives."""
+    made = Results()
+    shapes: dict[str, dict[str, object]] = {
+        "cycles": {"cycles": 40, "acquire_us": [110.0] * 40, "release_us": [50.0] * 40},
+        "contend": {"grants": [30, 10], "handover_us": [5.0], "overlaps": 0},
+        "hold": {"leases": 100_000, "late": 0, "bytes_each": 507.0},
+        "churn": {"cycles": 1_000_000, "heap_before": 1000, "heap_after": 1000},
+    }
+    for workload in Planner(FULL, ["peer"]).workloads(LETTERS):
+        for number, stages in enumerate(workload.rounds):
+            for step in (step for stage in stages for step in stage.steps if step.recorded):
+                answer = {"failed": 0, "seconds": 1.0, **shapes[step.command.split()[0]]}
+                figures = figures_of(step, answer, 0.5, 1.0)
+                made.add(Record(workload.letter, step.point, step.contender, number, step.command, figures), answer)
+    return made
+
+
+class WholeRun(unittest.TestCase):
+    def test_every_workload_has_its_section_and_its_figures(self) -> None:
+        made = of_whole_plan()
+        all_ratios = ratios.make(made)
+        text = report.as_markdown(report.Report("full", {}, made, all_ratios, {}, [], {}, [], 1.0))
+        for letter in LETTERS:
+            if letter != TOOL:
+                self.assertIn(f"## ({letter})", text)
+        drawn = {figure.name for figure in plots.figures(made)}
+        self.assertEqual(drawn, {name for _, _, names in report.SECTIONS.values() for name in names})
+        by_fault = {ratio.name: ratio.value for ratio in all_ratios if ratio.name.startswith(("hung1", "link2_hung1"))}
+        self.assertEqual(set(by_fault.values()), {1.0})
 
 
 class Plots(unittest.TestCase):
