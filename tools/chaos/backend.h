@@ -18,6 +18,8 @@ struct chaos_backend_options {
 };
 
 /*
+ * To kill a dead node, to restart one that runs, to resume one that is not paused, is done already: true. A process that it ends or starts for
+ * a while is waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
  * Every node has, besides its default user (no password), a user "chaos" with the password "chaos" that may do anything: the nemesis and the auditor ask as that one, so that
  * a password fault does not lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made the backend.
  * Functions return false with a sentence in error: what was tried, on which node, what came back, what to do.

@@ -36,7 +36,9 @@ bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault
 void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us);
 /* When the next fault is due to end; INT64_MAX for none. */
 int64_t chaos_nemesis_next_us(const struct chaos_nemesis *nemesis);
-/* Ends all faults. */
+/* Whether a client is dead on purpose. */
+bool chaos_nemesis_keeps_dead(const struct chaos_nemesis *nemesis, size_t client);
+/* All faults are due to end now; chaos_nemesis_next_us() says when they have. */
 void chaos_nemesis_heal(struct chaos_nemesis *nemesis);
 
 #endif

@@ -1,0 +1,98 @@
+/* The conductor's own processes: clients and the auditor. */
+#include "crew.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* In the child: dies with the conductor, and takes signals as a program of its own. False if the conductor is dead already. */
+static bool become_child(pid_t parent, const char *name) {
+    sigset_t none;
+    sigemptyset(&none);
+    prctl(PR_SET_NAME, name);
+    signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+}
+
+bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
+    struct chaos_member *member = &crew->clients[client];
+    if (member->pid != 0) {
+        return true;
+    }
+    pid_t parent = getpid();
+    int64_t now_us = chaos_now_us();
+    uint64_t number = ++crew->spawned;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct chaos_client_options options = crew->client[client];
+        options.seed = options.seed * 1000003 + number;
+        int status = become_child(parent, "chaos-client") ? chaos_client_run(&options) : 70;
+        fflush(NULL);
+        _exit(status);
+    }
+    if (pid < 0) {
+        return false;
+    }
+    *member = (struct chaos_member){.pid = pid};
+    chaos_log_event(crew->log, now_us, "spawn", "s:i,s:I", "client", (int)client + 1, "pid", (json_int_t)pid);
+    return true;
+}
+
+bool chaos_crew_spawn_auditor(struct chaos_crew *crew) {
+    pid_t parent = getpid();
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int status = become_child(parent, "chaos-auditor") ? chaos_auditor_run(&crew->auditor_options) : 70;
+        fflush(NULL);
+        _exit(status);
+    }
+    if (pid > 0) {
+        crew->auditor = pid;
+    }
+    return pid > 0;
+}
+
+bool chaos_crew_signal(struct chaos_crew *crew, size_t client, int signal) {
+    struct chaos_member *member = &crew->clients[client];
+    if (member->pid == 0) {
+        return signal == SIGCONT; /* it was killed while it was paused: nothing is left to resume */
+    }
+    member->expected |= signal == SIGKILL;
+    return kill(member->pid, signal) == 0;
+}
+
+bool chaos_crew_ended(struct chaos_crew *crew, pid_t pid, int status) {
+    if (pid == crew->auditor) {
+        crew->auditor = 0;
+        return true;
+    }
+    for (size_t c = 0; c < crew->client_count; c++) {
+        struct chaos_member *member = &crew->clients[c];
+        if (member->pid != pid) {
+            continue;
+        }
+        bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        bool expected = member->expected || (crew->ending && clean);
+        crew->crashes += !expected;
+        chaos_log_event(crew->log, chaos_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
+                        (json_int_t)pid, "status", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "signal",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : 0, "expected", (int)expected);
+        *member = (struct chaos_member){0};
+        return true;
+    }
+    return false;
+}
+
+size_t chaos_crew_running(const struct chaos_crew *crew) {
+    size_t running = 0;
+    for (size_t c = 0; c < crew->client_count; c++) {
+        running += crew->clients[c].pid != 0;
+    }
+    return running;
+}

@@ -1,0 +1,69 @@
+/* Judges a run's history: the verdict in words, the page, the exit status. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "report.h"
+#include "run.h"
+
+static int complain(const char *what, const char *path, const char *why) {
+    fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
+    return CHAOS_EXIT_BROKEN;
+}
+
+static int write_page(const char *directory, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/report.html", directory);
+    FILE *page = fopen(path, "we");
+    if (page == NULL) {
+        return complain("write", path, strerror(errno));
+    }
+    bool worked = chaos_report_write(page, history, verdict, chaos_experiment_find(history->experiment));
+    int why = errno;
+    if (fclose(page) != 0 || !worked) {
+        return complain("write", path, strerror(worked ? errno : why));
+    }
+    printf("The page is %s\n", path);
+    return CHAOS_EXIT_CLEAN;
+}
+
+static int judge(const char *directory, const struct chaos_history *history, int64_t slack_ms, bool with_page) {
+    struct chaos_verdict verdict = {0};
+    int status = CHAOS_EXIT_BROKEN;
+    char line[256];
+    char *words = NULL;
+    if (chaos_check(history, slack_ms * 1000, &verdict) && (words = chaos_verdict_words(history, &verdict)) != NULL) {
+        fputs(words, stdout);
+        status = with_page ? write_page(directory, history, &verdict) : CHAOS_EXIT_CLEAN;
+        puts(chaos_verdict_line(&verdict, line, sizeof line));
+        if (status == CHAOS_EXIT_CLEAN && verdict.violation_count > 0) {
+            status = CHAOS_EXIT_VIOLATION;
+        }
+    } else {
+        status = complain("judge", directory, "out of memory");
+    }
+    free(words);
+    chaos_verdict_clear(&verdict);
+    return status;
+}
+
+int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
+    char path[4096], error[700];
+    struct chaos_history history = {0};
+    snprintf(path, sizeof path, "%s/history.jsonl", directory);
+    FILE *in = fopen(path, "re");
+    if (in == NULL) {
+        return complain("read", path, strerror(errno));
+    }
+    int status = CHAOS_EXIT_BROKEN;
+    if (chaos_history_read(in, path, &history, error, sizeof error)) {
+        status = judge(directory, &history, slack_ms, with_page);
+    } else {
+        fprintf(stderr, "redlock-chaos: %s\n", error);
+    }
+    fclose(in);
+    chaos_history_clear(&history);
+    return status;
+}

@@ -1,0 +1,308 @@
+/* The command line: what is asked for. */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum option {
+    OPTION_BACKEND = 256,
+    OPTION_NODES,
+    OPTION_CLIENTS,
+    OPTION_RESOURCES,
+    OPTION_SECONDS,
+    OPTION_SEED,
+    OPTION_FAULTS,
+    OPTION_SCHEDULE,
+    OPTION_TTL,
+    OPTION_NODE_TIMEOUT,
+    OPTION_WAIT,
+    OPTION_HOLD,
+    OPTION_THINK,
+    OPTION_PERSISTENCE,
+    OPTION_OUTPUT,
+    OPTION_SERVER,
+    OPTION_COMPOSE_FILE,
+    OPTION_SLACK,
+    OPTION_PLANT,
+    OPTION_RUN
+};
+
+static const struct option run_options[] = {{"backend", required_argument, NULL, OPTION_BACKEND},
+                                            {"nodes", required_argument, NULL, OPTION_NODES},
+                                            {"clients", required_argument, NULL, OPTION_CLIENTS},
+                                            {"resources", required_argument, NULL, OPTION_RESOURCES},
+                                            {"seconds", required_argument, NULL, OPTION_SECONDS},
+                                            {"seed", required_argument, NULL, OPTION_SEED},
+                                            {"faults", required_argument, NULL, OPTION_FAULTS},
+                                            {"schedule", required_argument, NULL, OPTION_SCHEDULE},
+                                            {"ttl", required_argument, NULL, OPTION_TTL},
+                                            {"node-timeout", required_argument, NULL, OPTION_NODE_TIMEOUT},
+                                            {"wait", required_argument, NULL, OPTION_WAIT},
+                                            {"hold", required_argument, NULL, OPTION_HOLD},
+                                            {"think", required_argument, NULL, OPTION_THINK},
+                                            {"persistence", required_argument, NULL, OPTION_PERSISTENCE},
+                                            {"output", required_argument, NULL, OPTION_OUTPUT},
+                                            {"server", required_argument, NULL, OPTION_SERVER},
+                                            {"compose-file", required_argument, NULL, OPTION_COMPOSE_FILE},
+                                            {"slack", required_argument, NULL, OPTION_SLACK},
+#ifdef REDLOCK_PLANTED_BUGS
+                                            {"plant", required_argument, NULL, OPTION_PLANT},
+#endif
+                                            {NULL, 0, NULL, 0}};
+static const struct option fault_options[] = {{"run", required_argument, NULL, OPTION_RUN}, {NULL, 0, NULL, 0}};
+static const struct option judge_options[] = {{"slack", required_argument, NULL, OPTION_SLACK}, {NULL, 0, NULL, 0}};
+
+static bool complain(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+
+static bool complain(const char *pattern, ...) {
+    va_list arguments;
+    va_start(arguments, pattern);
+    fputs("redlock-chaos: ", stderr);
+    vfprintf(stderr, pattern, arguments);
+    fputs("; see redlock-chaos --help\n", stderr);
+    va_end(arguments);
+    return false;
+}
+
+static bool read_number(const char *name, const char *text, int64_t least, int64_t most, int64_t *number) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
+        return complain("--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'", name, least, most, text);
+    }
+    *number = value;
+    return true;
+}
+
+static bool read_time(const char *name, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms) {
+    int64_t value;
+    if (!chaos_time_parse(text, &value) || value < least_ms || value > most_ms) {
+        return complain("--%s takes a time from %" PRId64 " to %" PRId64 " ms, such as 500ms or 10s, not '%s'", name, least_ms,
+                        most_ms, text);
+    }
+    *ms = value;
+    return true;
+}
+
+static bool read_persistence(const char *text, bool *append_only) {
+    *append_only = strcmp(text, "aof") == 0;
+    return *append_only || strcmp(text, "none") == 0 || complain("--persistence takes none or aof, not '%s'", text);
+}
+
+static bool read_seed(const char *text, uint64_t *seed) {
+    int64_t number;
+    if (!read_number("seed", text, 0, INT64_MAX, &number)) {
+        return false;
+    }
+    *seed = (uint64_t)number;
+    return true;
+}
+
+static bool read_faults(const char *text, struct chaos_options *options) {
+    char error[1024];
+    options->kinds_given = true;
+    return chaos_fault_kinds_parse(text, &options->kinds, error, sizeof error) || complain("--faults: %s", error);
+}
+
+static bool take_setting(struct chaos_settings *settings, int option, const char *value) {
+    switch (option) {
+    case OPTION_NODES:
+        return read_number("nodes", value, 1, CHAOS_NODES_MAX, &settings->nodes);
+    case OPTION_CLIENTS:
+        return read_number("clients", value, 1, CHAOS_CLIENTS_MAX, &settings->clients);
+    case OPTION_RESOURCES:
+        return read_number("resources", value, 1, CHAOS_RESOURCES_MAX, &settings->resources);
+    case OPTION_SECONDS:
+        return read_number("seconds", value, 1, 86400, &settings->seconds);
+    case OPTION_TTL:
+        return read_time("ttl", value, 10, 600000, &settings->ttl_ms);
+    case OPTION_NODE_TIMEOUT:
+        return read_time("node-timeout", value, 1, 60000, &settings->node_timeout_ms);
+    case OPTION_WAIT:
+        return read_time("wait", value, 0, 600000, &settings->wait_ms);
+    case OPTION_HOLD:
+        return read_time("hold", value, 0, 60000, &settings->hold_ms);
+    case OPTION_THINK:
+        return read_time("think", value, 0, 60000, &settings->think_ms);
+    default:
+        return read_persistence(value, &settings->append_only);
+    }
+}
+
+static bool take(struct chaos_options *options, int option, const char *value) {
+    switch (option) {
+    case OPTION_BACKEND:
+        options->backend = value;
+        return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
+               complain("--backend takes process or compose, not '%s'", value);
+    case OPTION_SEED:
+        return read_seed(value, &options->seed);
+    case OPTION_FAULTS:
+        return read_faults(value, options);
+    case OPTION_SCHEDULE:
+        options->schedule = value;
+        return true;
+    case OPTION_OUTPUT:
+        options->output = value;
+        return value[0] != '\0' || complain("--output takes a directory");
+    case OPTION_SERVER:
+        options->server = value;
+        return true;
+    case OPTION_COMPOSE_FILE:
+        options->compose_file = value;
+        return true;
+    case OPTION_SLACK:
+        return read_time("slack", value, 0, 600000, &options->slack_ms);
+    case OPTION_PLANT:
+        options->planted = value;
+        return true;
+    case OPTION_RUN:
+        options->run_directory = value;
+        return true;
+    default:
+        return take_setting(&options->settings, option, value);
+    }
+}
+
+/* Reads the options of a command; what is no option is left in argv from *next on. */
+static bool take_all(int argc, char **argv, const struct option *known, struct chaos_options *options, int *next) {
+    optind = 1;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":", known, NULL)) != -1;) {
+        if (option == ':') {
+            return complain("%s needs a value", argv[optind - 1]);
+        }
+        if (option == '?') {
+            return complain("%s is no option of `%s`", argv[optind - 1], argv[0]);
+        }
+        if (!take(options, option, optarg)) {
+            return false;
+        }
+    }
+    *next = optind;
+    return true;
+}
+
+/* An experiment's own settings stand below what the command line says, so its name is looked for first. */
+static bool find_experiment(int argc, char **argv, struct chaos_options *options) {
+    struct chaos_options ignored = *options;
+    int next;
+    if (!take_all(argc, argv, run_options, &ignored, &next)) {
+        return false;
+    }
+    if (next == argc) {
+        return true;
+    }
+    options->experiment = chaos_experiment_find(argv[next]);
+    if (options->experiment == NULL) {
+        return complain("there is no experiment '%s'; `redlock-chaos list` names those that there are", argv[next]);
+    }
+    return next + 1 == argc || complain("one experiment at a time, not '%s' too", argv[next + 1]);
+}
+
+static bool parse_run(int argc, char **argv, struct chaos_options *options) {
+    int next;
+    if (!find_experiment(argc, argv, options)) {
+        return false;
+    }
+    if (options->experiment != NULL) {
+        chaos_experiment_settings(options->experiment, &options->settings);
+    }
+    if (getrandom(&options->seed, sizeof options->seed, 0) != (ssize_t)sizeof options->seed) {
+        return complain("the kernel gives no random number for a seed; name one with --seed");
+    }
+    options->seed %= 1000000;
+    if (!take_all(argc, argv, run_options, options, &next)) {
+        return false;
+    }
+    if (options->schedule != NULL && (options->experiment != NULL || options->kinds_given)) {
+        return complain("--schedule says what happens: no experiment and no --faults beside it");
+    }
+    if (options->experiment != NULL && options->kinds_given) {
+        return complain("an experiment has its own faults: no --faults beside it");
+    }
+    if (!options->kinds_given) {
+        char error[256];
+        (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
+    }
+    return true;
+}
+
+static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
+    int next;
+    if (!take_all(argc, argv, fault_options, options, &next)) {
+        return false;
+    }
+    if (options->run_directory == NULL) {
+        return complain("fault: --run names the directory of the experiment that runs");
+    }
+    if (next == argc) {
+        return complain("fault: name one, such as: fault --run DIR pause nodes=1,2 for=3s");
+    }
+    size_t length = (size_t)snprintf(options->line, sizeof options->line, "fault=%s", argv[next++]);
+    for (; next < argc && length < sizeof options->line; next++) {
+        length += (size_t)snprintf(options->line + length, sizeof options->line - length, " %s", argv[next]);
+    }
+    return length < sizeof options->line || complain("fault: more than %d bytes", CHAOS_FAULT_LINE_MAX - 1);
+}
+
+static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
+    int next;
+    if (!take_all(argc, argv, judge_options, options, &next)) {
+        return false;
+    }
+    if (next + 1 != argc) {
+        return complain("%s takes the directory of one run", argv[0]);
+    }
+    options->run_directory = argv[next];
+    return true;
+}
+
+/* A shell can read it back. */
+static void keep_command_line(int argc, char **argv, struct chaos_options *options) {
+    size_t length = (size_t)snprintf(options->command_line, sizeof options->command_line, "redlock-chaos");
+    for (int i = 1; i < argc && length < sizeof options->command_line; i++) {
+        bool plain = argv[i][0] != '\0' && strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,=:@%+") ==
+                                               strlen(argv[i]);
+        length += (size_t)snprintf(options->command_line + length, sizeof options->command_line - length,
+                                   plain ? " %s" : " '%s'", argv[i]);
+    }
+}
+
+bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
+    *options = (struct chaos_options){.command = CHAOS_HELP, .backend = "process", .compose_file = "docker-compose.yml", .slack_ms = 1000};
+    chaos_settings_default(&options->settings);
+    keep_command_line(argc, argv, options);
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strcmp(name, "run") == 0) {
+        options->command = CHAOS_RUN;
+        return parse_run(argc - 1, argv + 1, options);
+    }
+    if (strcmp(name, "fault") == 0) {
+        options->command = CHAOS_FAULT;
+        return parse_fault(argc - 1, argv + 1, options);
+    }
+    if (strcmp(name, "check") == 0 || strcmp(name, "report") == 0) {
+        options->command = name[0] == 'c' ? CHAOS_CHECK : CHAOS_REPORT;
+        return parse_judge(argc - 1, argv + 1, options);
+    }
+    if (strcmp(name, "list") == 0) {
+        options->command = CHAOS_LIST;
+        return argc == 2 || complain("list takes nothing");
+    }
+    if (strcmp(name, "--version") == 0) {
+        options->command = CHAOS_VERSION;
+        return true;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        return true;
+    }
+    return argc > 1 ? complain("there is no command '%s'", name) : complain("say what to do: run, fault, check, report, list");
+}

@@ -1,0 +1,12 @@
+/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was written down. */
+#ifndef CHAOS_RUN_H
+#define CHAOS_RUN_H
+
+#include "options.h"
+
+/* The exit status. */
+int chaos_run(const struct chaos_options *options);
+/* Judges DIRECTORY/history.jsonl: the verdict on standard output; the page beside it if with_page. The exit status. */
+int chaos_judge(const char *directory, int64_t slack_ms, bool with_page);
+
+#endif
