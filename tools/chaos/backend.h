@@ -10,10 +10,10 @@
 
 struct chaos_backend_options {
     size_t nodes;
-    bool append_only;      /* appendfsync always: a killed node comes back with its keys */
-    const char *directory; /* the run's own, absolute; a node's files go to node-1, … in it */
-    const char *server;    /* processes: the program; NULL: redis-server, then valkey-server, of PATH */
-    const char *shim;      /* the preloadable clock, absolute; NULL: no clock faults */
+    bool append_only;         /* appendfsync always: a killed node comes back with its keys */
+    const char *directory;    /* the run's own, absolute; a node's files go to node-1, … in it */
+    const char *server;       /* processes: the program; NULL: redis-server, then valkey-server, of PATH */
+    const char *shim;         /* the preloadable clock, absolute; NULL: no clock faults */
     const char *compose_file; /* compose: docker-compose.yml of the project */
 };
 

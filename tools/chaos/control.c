@@ -105,7 +105,8 @@ bool chaos_control_ask(const char *directory, const char *line, char *error, siz
     if (length >= (int)sizeof request) {
         snprintf(error, error_size, "the fault's line is longer than %d bytes", CHAOS_FAULT_LINE_MAX - 1);
     } else if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        snprintf(error, error_size, "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
+        snprintf(error, error_size,
+                 "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
                  directory, strerror(errno), directory);
     } else {
         /* Beginning a fault asks each node, half a second at most; docker takes longer. */

@@ -129,7 +129,8 @@ static void cut_links(struct chaos_nemesis *nemesis, const struct chaos_fault *f
     }
 }
 
-static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error, size_t size) {
+static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
+                          size_t size) {
     struct chaos_backend *backend = nemesis->backend;
     switch (fault->kind) {
     case CHAOS_FAULT_KILL:
@@ -148,7 +149,8 @@ static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_faul
     }
 }
 
-static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error, size_t size) {
+static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
+                        size_t size) {
     struct chaos_backend *backend = nemesis->backend;
     switch (fault->kind) {
     case CHAOS_FAULT_KILL:
@@ -191,7 +193,8 @@ static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, 
     case CHAOS_TARGET_CLIENTS:
         for (size_t c = 0; c < nemesis->links->clients; c++) {
             if ((fault->clients >> c & 1) != 0) {
-                snprintf(error, sizeof error, "client %zu could not be %s", c + 1, begins ? "signalled" : "started or resumed");
+                snprintf(error, sizeof error, "client %zu could not be %s", c + 1,
+                         begins ? "signalled" : "started or resumed");
                 count(outcome, on_client(nemesis, fault->kind, c, begins), error);
             }
         }
@@ -230,7 +233,8 @@ static void log_fault(struct chaos_nemesis *nemesis, int64_t t_us, int64_t id, c
 }
 
 /* Why it cannot be begun now, or NULL. */
-static const char *objection(const struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct active **place) {
+static const char *objection(const struct chaos_nemesis *nemesis, const struct chaos_fault *fault,
+                             struct active **place) {
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     *place = NULL;
     for (size_t i = ACTIVE_MAX; i-- > 0;) {
@@ -259,7 +263,8 @@ static const char *objection(const struct chaos_nemesis *nemesis, const struct c
     return NULL;
 }
 
-bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error, size_t error_size) {
+bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
+                         size_t error_size) {
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     struct active *active;
     const char *no = objection(nemesis, fault, &active);

@@ -23,15 +23,16 @@ struct chaos_clients_door {
 struct chaos_nemesis;
 
 /* NULL without memory. All that is given must live as long. */
-struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links, const struct chaos_clients_door *clients,
-                                        struct chaos_log *log);
+struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
+                                        const struct chaos_clients_door *clients, struct chaos_log *log);
 void chaos_nemesis_free(struct chaos_nemesis *nemesis);
 
 /*
  * Begins a fault now; where it lasts, it is ended by chaos_nemesis_turn() once fault->for_ms is over. False with a sentence if nothing of it could be done: an
  * exclusive fault is on the same node, the backend cannot, the node does not answer. What could be done on some of its nodes stands.
  */
-bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error, size_t error_size);
+bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
+                         size_t error_size);
 /* Ends what is due. */
 void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us);
 /* When the next fault is due to end; INT64_MAX for none. */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum option {
+enum {
     OPTION_BACKEND = 256,
     OPTION_NODES,
     OPTION_CLIENTS,
@@ -84,8 +84,8 @@ static bool read_number(const char *name, const char *text, int64_t least, int64
 static bool read_time(const char *name, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms) {
     int64_t value;
     if (!chaos_time_parse(text, &value) || value < least_ms || value > most_ms) {
-        return complain("--%s takes a time from %" PRId64 " to %" PRId64 " ms, such as 500ms or 10s, not '%s'", name, least_ms,
-                        most_ms, text);
+        return complain("--%s takes a time from %" PRId64 " to %" PRId64 " ms, such as 500ms or 10s, not '%s'", name,
+                        least_ms, most_ms, text);
     }
     *ms = value;
     return true;
@@ -269,15 +269,17 @@ static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
 static void keep_command_line(int argc, char **argv, struct chaos_options *options) {
     size_t length = (size_t)snprintf(options->command_line, sizeof options->command_line, "redlock-chaos");
     for (int i = 1; i < argc && length < sizeof options->command_line; i++) {
-        bool plain = argv[i][0] != '\0' && strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,=:@%+") ==
-                                               strlen(argv[i]);
+        bool plain = argv[i][0] != '\0' &&
+                     strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,=:@%+") ==
+                         strlen(argv[i]);
         length += (size_t)snprintf(options->command_line + length, sizeof options->command_line - length,
                                    plain ? " %s" : " '%s'", argv[i]);
     }
 }
 
 bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
-    *options = (struct chaos_options){.command = CHAOS_HELP, .backend = "process", .compose_file = "docker-compose.yml", .slack_ms = 1000};
+    *options = (struct chaos_options){
+        .command = CHAOS_HELP, .backend = "process", .compose_file = "docker-compose.yml", .slack_ms = 1000};
     chaos_settings_default(&options->settings);
     keep_command_line(argc, argv, options);
     const char *name = argc > 1 ? argv[1] : "";
@@ -304,5 +306,6 @@ bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         return true;
     }
-    return argc > 1 ? complain("there is no command '%s'", name) : complain("say what to do: run, fault, check, report, list");
+    return argc > 1 ? complain("there is no command '%s'", name)
+                    : complain("say what to do: run, fault, check, report, list");
 }

@@ -26,9 +26,9 @@ struct chaos_options {
     bool kinds_given;
     uint64_t seed;
     int64_t slack_ms;
-    const char *run_directory; /* fault, check, report */
+    const char *run_directory;       /* fault, check, report */
     char line[CHAOS_FAULT_LINE_MAX]; /* fault */
-    char command_line[1024];   /* as it was typed, for the report */
+    char command_line[1024];         /* as it was typed, for the report */
 };
 
 /* False: a sentence is on standard error, and the exit status is CHAOS_EXIT_USAGE. */

@@ -64,7 +64,8 @@ static bool is_empty(const char *directory) {
     return count == 2;
 }
 
-static bool make_directory(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size) {
+static bool make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
+                           size_t error_size) {
     const char *name = options->experiment == NULL ? "run" : options->experiment->name;
     char *wanted = options->output != NULL ? format("%s", options->output)
                                            : format("redlock-chaos-%s-%" PRIu64, name, options->seed);
@@ -74,8 +75,8 @@ static bool make_directory(struct chaos_place *place, const struct chaos_options
     }
     bool made = mkdir(wanted, 0777) == 0;
     if (!made && !(errno == EEXIST && is_empty(wanted))) {
-        snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output", wanted,
-                 errno == EEXIST ? "it is there, and not empty" : strerror(errno));
+        snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output",
+                 wanted, errno == EEXIST ? "it is there, and not empty" : strerror(errno));
         free(wanted);
         return false;
     }
@@ -127,7 +128,8 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
     return make_counters(place, error, error_size);
 }
 
-bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error, size_t error_size) {
+bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,
+                       size_t error_size) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", place->directory, name);
     FILE *out = fopen(path, "we");

@@ -1,0 +1,169 @@
+/* Starts an experiment: its directory, nodes, links, and clients. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#include "admin.h"
+#include "control.h"
+#include "run_state.h"
+
+enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };
+
+/* The crew's doors for the nemesis. */
+static bool door_signal(void *ctx, size_t client, int signal) {
+    return chaos_crew_signal(ctx, client, signal);
+}
+
+static bool door_spawn(void *ctx, size_t client) {
+    return chaos_crew_spawn(ctx, client);
+}
+
+static bool make_schedule(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    size_t nodes = (size_t)settings->nodes, clients = (size_t)settings->clients;
+    char error[700];
+    if (options->schedule != NULL) {
+        char *text = chaos_place_read(options->schedule, error, sizeof error);
+        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error);
+        free(text);
+        return worked || chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
+    }
+    if (options->experiment != NULL && !options->kinds_given) {
+        return chaos_experiment_schedule(options->experiment, settings, options->seed, &run->schedule, error,
+                                         sizeof error) ||
+               chaos_run_broke(run, "%s: %s", options->experiment->name, error);
+    }
+    struct chaos_schedule_shape shape = {.nodes = nodes,
+                                         .clients = clients,
+                                         .duration_ms = settings->seconds * 1000,
+                                         .kinds = options->kinds,
+                                         .append_only = settings->append_only};
+    return chaos_schedule_random(options->seed, &shape, &run->schedule) || chaos_run_broke(run, "out of memory");
+}
+
+static void log_start(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    json_t *resources = json_array();
+    for (size_t i = 0; i < run->place.resource_count; i++) {
+        json_array_append_new(resources, json_string(run->place.resources[i]));
+    }
+    run->start_us = chaos_now_us();
+    char version[64] = "?", error[256];
+    chaos_admin_version(run->backend->ports[0], version, sizeof version, error, sizeof error);
+    chaos_log_event(&run->log, run->start_us, "start", "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b", "version",
+                    version, "command", options->command_line, "backend", options->backend, "experiment",
+                    options->experiment == NULL ? "" : options->experiment->name, "seed", (json_int_t)options->seed,
+                    "nodes", (json_int_t)settings->nodes, "clients", (json_int_t)settings->clients, "resources",
+                    resources, "ttl_ms", (json_int_t)settings->ttl_ms, "node_timeout_ms",
+                    (json_int_t)settings->node_timeout_ms, "wait_ms", (json_int_t)settings->wait_ms,
+                    "breaks_assumptions", (int)chaos_schedule_breaks(&run->schedule, settings->append_only));
+}
+
+static bool start_crew(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    struct chaos_crew *crew = &run->crew;
+    crew->client_count = (size_t)settings->clients;
+    crew->log = &run->log;
+    crew->auditor_options = (struct chaos_auditor_options){.ports = run->backend->ports,
+                                                           .node_count = (size_t)settings->nodes,
+                                                           .resources = run->place.resources,
+                                                           .resource_count = run->place.resource_count,
+                                                           .interval_ms = SWEEP_MS,
+                                                           .timeout_ms = SWEEP_TIMEOUT_MS,
+                                                           .log_path = run->place.auditor_path};
+    if (!chaos_crew_spawn_auditor(crew)) {
+        return chaos_run_broke(run, "cannot start the auditor: %s", strerror(errno));
+    }
+    for (size_t c = 0; c < crew->client_count; c++) {
+        for (size_t n = 0; n < (size_t)settings->nodes; n++) {
+            snprintf(run->uris[c][n], sizeof run->uris[c][n], "redis://127.0.0.1:%d", run->links.ports[c][n]);
+            run->nodes[c][n] = run->uris[c][n];
+        }
+        crew->client[c] = (struct chaos_client_options){.client = c,
+                                                        .seed = options->seed,
+                                                        .nodes = run->nodes[c],
+                                                        .node_count = (size_t)settings->nodes,
+                                                        .resources = run->place.resources,
+                                                        .resource_count = run->place.resource_count,
+                                                        .log_path = run->place.client_paths[c],
+                                                        .counters_path = run->place.counters_path,
+                                                        .settings = settings};
+        if (!chaos_crew_spawn(crew, c)) {
+            return chaos_run_broke(run, "cannot start client %zu: %s", c + 1, strerror(errno));
+        }
+    }
+    return true;
+}
+
+static bool start_parts(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    struct chaos_place *place = &run->place;
+    char error[800];
+    /* Two descriptors a link in the proxy. Where the limit is too low, the proxy says so. */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (!chaos_place_make(place, options, error, sizeof error)) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    char *schedule = chaos_schedule_format(&run->schedule, (size_t)settings->nodes, (size_t)settings->clients);
+    bool written = schedule != NULL && chaos_place_write(place, "schedule.txt", schedule, error, sizeof error);
+    free(schedule);
+    if (!written) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    if (!chaos_log_open(&run->log, place->conductor_path)) {
+        return chaos_run_broke(run, "cannot write %s: %s", place->conductor_path, strerror(errno));
+    }
+    struct chaos_backend_options nodes = {.nodes = (size_t)settings->nodes,
+                                          .append_only = settings->append_only,
+                                          .directory = place->directory,
+                                          .server = options->server,
+                                          .shim = place->shim,
+                                          .compose_file = options->compose_file};
+    run->backend = chaos_backend_create(options->backend, &nodes, error, sizeof error);
+    if (run->backend == NULL || !run->backend->ops->start(run->backend, error, sizeof error)) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    run->links_started = chaos_links_start(&run->links, (size_t)settings->clients, (size_t)settings->nodes,
+                                           run->backend->ports, error, sizeof error);
+    if (!run->links_started) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    run->control = chaos_control_listen(place->directory, error, sizeof error);
+    if (run->control < 0) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    log_start(run);
+    struct chaos_clients_door door = {&run->crew, door_signal, door_spawn};
+    run->nemesis = chaos_nemesis_new(run->backend, &run->links, &door, &run->log);
+    return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
+}
+
+/* Signals come as events; SIGPIPE is an error of the write. */
+static bool take_over_signals(struct chaos_run *run) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return chaos_run_broke(run, "signals: %s", strerror(errno));
+    }
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return run->signals >= 0 || chaos_run_broke(run, "signalfd: %s", strerror(errno));
+}
+
+bool chaos_run_start(struct chaos_run *run) {
+    return take_over_signals(run) && make_schedule(run) && start_parts(run);
+}
