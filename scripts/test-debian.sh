@@ -8,21 +8,24 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 usage() {
     cat <<'END'
 usage: scripts/test-debian.sh [--mirror URL] [--keep] [12|13] [PART]…
+       scripts/test-debian.sh [--mirror URL] [--keep] --run COMMAND [12|13]
 
 Makes a minimal Debian 13 (the default) or 12 with debootstrap, copies this tree into it and runs scripts/test.sh PART… there; without
 parts: release. Debian 13 has hiredis 1.2 and Redis 8. Needs root, and leaves nothing behind.
 
   --mirror URL   where packages come from; default: what apt of this machine uses for Debian
   --keep         leave the folder, and say where it is
+  --run COMMAND  instead of scripts/test.sh: another command of this tree, such as 'bench/run.sh --quick'
 END
 }
 
-mirror='' keep=0 suite=trixie
+mirror='' keep=0 suite=trixie command=scripts/test.sh
 while (($#)); do
     case $1 in
     --help | -h) usage && exit 0 ;;
     --mirror) mirror=${2:?--mirror needs a URL} && shift ;;
     --keep) keep=1 ;;
+    --run) command=${2:?--run needs a command} && shift ;;
     12) suite=bookworm ;;
     13) suite=trixie ;;
     -*) usage >&2 && exit 64 ;;
@@ -31,7 +34,11 @@ while (($#)); do
     shift
 done
 parts=("$@")
-((${#parts[@]})) || parts=(release)
+if [[ $command == scripts/test.sh ]]; then
+    ((${#parts[@]})) || parts=(release)
+elif ((${#parts[@]})); then
+    usage >&2 && exit 64
+fi
 
 ((EUID == 0)) || redlock_die "run it as root: debootstrap and chroot need that"
 redlock_install debootstrap
@@ -74,7 +81,7 @@ mkdir "$root/libredlock"
 # Devices of its own, bound one by one: nothing that runs in there as root can remove one of the machine's.
 # shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --propagation private sh -c '
-    root=$1 && shift && dev=$root/dev
+    root=$1 command=$2 && shift 2 && dev=$root/dev
     mount -t proc proc "$root/proc" && mount -t tmpfs dev "$dev" && mkdir "$dev/shm" "$dev/pts" &&
     mount -t devpts -o newinstance,ptmxmode=0666 pts "$dev/pts" && ln -s pts/ptmx "$dev/ptmx" &&
     ln -s /proc/self/fd "$dev/fd" && ln -s fd/0 "$dev/stdin" && ln -s fd/1 "$dev/stdout" && ln -s fd/2 "$dev/stderr" || exit
@@ -82,4 +89,4 @@ unshare --mount --pid --fork --propagation private sh -c '
         : >"$dev/$node" && mount --bind "/dev/$node" "$dev/$node" || exit
     done
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
-        chroot "$root" bash /libredlock/scripts/test.sh "$@"' sh "$root" "${parts[@]}" </dev/null
+        chroot "$root" bash -c "cd /libredlock && $command \"\$@\"" bash "$@"' sh "$root" "$command" "${parts[@]}" </dev/null
