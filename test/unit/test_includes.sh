@@ -17,6 +17,7 @@ declare -A allowed=(
     [root]="public core env manager wire reply node loop root"
     [blocking]="public core env loop blocking"
     [tool]="public tool"
+    [chaos]="public chaos"
 )
 
 # What a layer may include of the system: decisions are pure, only what talks to the world may see it.
@@ -27,6 +28,17 @@ declare -A libc=(
     [env]="$pure stdio stdlib"
     [manager]="$pure stdatomic stdio stdlib"
     [wire]="$pure stdio stdlib"
+)
+
+# redlock-chaos: what plans and judges is pure, and knows JSON at most; each edge is one file's business.
+chaos_pure=' fault* schedule* experiments* history* check* availability* verdict* report* '
+chaos_pure_libc="$pure errno stdio stdlib jansson"
+declare -A chaos_edges=(
+    ['<jansson.h>']=' history_read* log* client* auditor* nemesis* crew* run* '
+    ['<hiredis/hiredis.h>']=' admin* '
+    ['<ev.h>']=' proxy* '
+    ['<redlock/redlock.h>']=' client* main* '
+    ['<redlock/blocking.h>']=' client* '
 )
 
 # hiredis and libev, and the only files that know them; nobody else of the library includes them.
@@ -49,6 +61,40 @@ read_layers() {
     layer_of[reply.h]=reply
 }
 
+# matches PATTERNS NAME : whether one of the patterns, with spaces around each, is the name's.
+matches() {
+    local - pattern
+    set -o noglob # the words of $1 are no file names
+    for pattern in $1; do
+        # shellcheck disable=SC2053 # a pattern
+        [[ $2 != $pattern ]] || return 0
+    done
+    return 1
+}
+
+check_chaos_include() {
+    local top=$1 file=$2 include=$3 name=${2##*/} target
+    case $include in
+    '"'*)
+        target=${include//\"/}
+        [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: redlock-chaos may not include $include"
+        if matches "$chaos_pure" "$name" && ! matches "$chaos_pure" "$target"; then
+            bad "$file: what plans and judges is pure, and may not include $include"
+        fi
+        ;;
+    *)
+        target=${include#<} target=${target%.h>}
+        if [[ -n ${chaos_edges[$include]-} ]]; then
+            matches "${chaos_edges[$include]}" "$name" || bad "$file: only${chaos_edges[$include]}include $include"
+        elif [[ $target == redlock/* || $target == hiredis/* ]]; then
+            bad "$file: redlock-chaos may not include $include"
+        elif matches "$chaos_pure" "$name"; then
+            [[ " $chaos_pure_libc " == *" $target "* ]] || bad "$file: what plans and judges is pure, and may not include $include"
+        fi
+        ;;
+    esac
+}
+
 bad() {
     echo "$1"
     errors=$((errors + 1))
@@ -56,6 +102,10 @@ bad() {
 
 check_include() {
     local top=$1 file=$2 layer=$3 include=$4 target
+    if [[ $layer == chaos ]]; then
+        check_chaos_include "$top" "$file" "$include"
+        return
+    fi
     case $include in
     '<hiredis'* | '"hiredis'*)
         [[ $hiredis_users == *" $file "* ]] || bad "$file: only$hiredis_users""includes hiredis"
@@ -92,6 +142,7 @@ check() {
     while read -r file; do
         case $file in
         include/*) layer=public ;;
+        tools/chaos/*) layer=chaos ;;
         tools/*) layer=tool ;;
         *) layer=${layer_of[${file#src/}]-} ;;
         esac
@@ -147,6 +198,11 @@ plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blockin
 plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
 plant tools/redlock/main.c '#include "manager.h"' 'tools/redlock/main.c: the tool may not include "manager.h"'
 plant tools/redlock/main.c '#include <hiredis/hiredis.h>' 'tools/redlock/main.c: only'
+plant tools/chaos/nemesis.c '#include "manager.h"' 'tools/chaos/nemesis.c: redlock-chaos may not include "manager.h"'
+plant tools/chaos/nemesis.c '#include <redlock/redlock.h>' 'tools/chaos/nemesis.c: only'
+plant tools/chaos/fault.c '#include <time.h>' 'tools/chaos/fault.c: what plans and judges is pure'
+plant tools/chaos/schedule.h '#include "backend.h"' 'tools/chaos/schedule.h: what plans and judges is pure'
+plant tools/chaos/run.c '#include <ev.h>' 'tools/chaos/run.c: only'
 plant src/stray.c '#include <stdio.h>' 'src/stray.c: belongs to no layer'
 check "$temp" >/dev/null || { echo "the controls have left the tree changed"; exit 1; }
 echo "$controls planted includes were found"
