@@ -36,7 +36,7 @@ struct chaos_backend_ops {
     bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size);
     bool (*pause)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     bool (*resume)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    /* Ends all nodes and removes what it made outside of directory. Says in left (allocated text, NULL for nothing) what it could not end. */
+    /* Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Only chaos_backend_destroy() may follow. Says in left (allocated text, NULL for nothing) what it could not end. */
     void (*stop)(struct chaos_backend *backend, char **left);
 };
 
@@ -52,9 +52,10 @@ struct chaos_backend {
 /* "process" or "compose". Copies nothing: the strings must live as long. NULL with a sentence: no such backend, no redis-server, no docker. */
 struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options, char *error,
                                            size_t error_size);
+/* Stops what has not been stopped, and closes the clocks. NULL is let pass. */
 void chaos_backend_destroy(struct chaos_backend *backend);
 
-/* For chaos_backend_create(). */
+/* For chaos_backend_create(): set ops and own. stop() frees own, and does nothing where it is NULL. */
 bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size);
 bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size);
 

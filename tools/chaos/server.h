@@ -1,0 +1,26 @@
+/* The server program of local nodes: where it is, and of which version. */
+#ifndef CHAOS_SERVER_H
+#define CHAOS_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct chaos_server {
+    char *path; /* absolute; owned */
+    bool valkey;
+    int major, minor; /* of Valkey's or of Redis's own count */
+};
+
+/*
+ * `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It is run once, with --version. False with a
+ * sentence where there is none, where it is something else, and where it is older than Redis 6.0, which knew no users.
+ */
+bool chaos_server_find(struct chaos_server *server, const char *name, char *error, size_t error_size);
+void chaos_server_clear(struct chaos_server *server);
+
+/* Whether DEBUG must be allowed by a line in its configuration. */
+bool chaos_server_debug_is_off(const struct chaos_server *server);
+/* Whether its users have rights to channels. */
+bool chaos_server_has_channel_rights(const struct chaos_server *server);
+
+#endif
