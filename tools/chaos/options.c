@@ -29,7 +29,6 @@ enum {
     OPTION_SERVER,
     OPTION_COMPOSE_FILE,
     OPTION_SLACK,
-    OPTION_PLANT,
     OPTION_RUN
 };
 
@@ -51,9 +50,6 @@ static const struct option run_options[] = {{"backend", required_argument, NULL,
                                             {"server", required_argument, NULL, OPTION_SERVER},
                                             {"compose-file", required_argument, NULL, OPTION_COMPOSE_FILE},
                                             {"slack", required_argument, NULL, OPTION_SLACK},
-#ifdef REDLOCK_PLANTED_BUGS
-                                            {"plant", required_argument, NULL, OPTION_PLANT},
-#endif
                                             {NULL, 0, NULL, 0}};
 static const struct option fault_options[] = {{"run", required_argument, NULL, OPTION_RUN}, {NULL, 0, NULL, 0}};
 static const struct option judge_options[] = {{"slack", required_argument, NULL, OPTION_SLACK}, {NULL, 0, NULL, 0}};
@@ -160,9 +156,6 @@ static bool take(struct chaos_options *options, int option, const char *value) {
         return true;
     case OPTION_SLACK:
         return read_time("slack", value, 0, 600000, &options->slack_ms);
-    case OPTION_PLANT:
-        options->planted = value;
-        return true;
     case OPTION_RUN:
         options->run_directory = value;
         return true;

@@ -21,8 +21,7 @@ struct chaos_options {
     const char *schedule; /* a file, "-" for standard input; NULL for none */
     const char *server;
     const char *compose_file;
-    const char *planted; /* a bug to plant; only in the builds that tests make */
-    uint32_t kinds;      /* of --faults */
+    uint32_t kinds; /* of --faults */
     bool kinds_given;
     uint64_t seed;
     int64_t slack_ms;

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Runs one named experiment, short, and holds what it says and leaves against what it must: exit status, last line, files, processes.
+set -euo pipefail
+
+usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] -- [ARGUMENT of run]…'
+chaos=${1:?$usage} expected=${2:?$usage}
+shift 2
+kinds='' availability=''
+while (($#)) && [[ $1 != -- ]]; do
+    case $1 in
+    --kinds) kinds=$2 ;;
+    --availability) availability=$2 ;;
+    *) echo "$usage" >&2 && exit 64 ;;
+    esac
+    shift 2
+done
+shift
+
+command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed" && exit 77; }
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+out=$temp/run
+
+die() {
+    echo "experiment.sh: $*"
+    tail -n 40 "$temp/err"
+    exit 1
+}
+
+status=0
+"$chaos" run "$@" --output "$out" >"$temp/out" 2>"$temp/err" </dev/null || status=$?
+cat "$temp/out"
+last=$(tail -n 1 "$temp/out")
+[[ $last =~ ^violations=([0-9]+)\ lost_updates=([0-9]+)\ operations=([0-9]+)\ availability=([01]\.[0-9]{4})$ ]] ||
+    die "exit status $status, and the last line is no verdict: $last"
+violations=${BASH_REMATCH[1]} lost=${BASH_REMATCH[2]} operations=${BASH_REMATCH[3]} available=${BASH_REMATCH[4]}
+((operations >= 50)) || die "only $operations operations: nothing was tried"
+
+case $expected in
+clean)
+    ((status == 0 && violations == 0 && lost == 0)) || die "exit status $status, $violations violations, $lost lost updates; none were expected"
+    ;;
+violations)
+    ((status == 1 && violations > 0)) || die "exit status $status, $violations violations; some were expected: the checker is blind, or the fault did not happen"
+    ;;
+*) echo "$usage" >&2 && exit 64 ;;
+esac
+IFS=, read -r -a words <<<"$kinds"
+for word in "${words[@]}"; do
+    grep -qF "$word" "$temp/out" || die "no violation of the kind '$word' is told"
+done
+[[ -z $availability ]] || awk "BEGIN { exit !($available >= $availability) }" || die "availability is $available, less than $availability"
+
+for file in history.jsonl report.html schedule.txt; do
+    [[ -s $out/$file ]] || die "there is no $file"
+done
+# The same history, judged again, has the same verdict.
+again=$("$chaos" check "$out" | tail -n 1) || true
+[[ $again == "$last" ]] || die "judged again: $again"
+# Nothing runs that has the run's directory in its command line.
+for proc in /proc/[0-9]*; do
+    [[ ${proc#/proc/} != "$$" ]] || continue
+    if tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF "$out"; then
+        die "process ${proc#/proc/} is left: $(tr '\0' ' ' <"$proc/cmdline")"
+    fi
+done

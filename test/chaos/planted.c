@@ -1,0 +1,28 @@
+/* Which bug is planted: REDLOCK_PLANT names it. Linked with the library compiled with its planted bugs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/planted.h"
+
+enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
+
+__attribute__((constructor)) static void plant(void) {
+    static const struct {
+        const char *name;
+        enum redlock_planted_bug bug;
+    } bugs[] = {
+        {"release-any-token", REDLOCK_BUG_RELEASE_ANY_TOKEN}, {"no-drift", REDLOCK_BUG_NO_DRIFT},
+        {"quorum-half", REDLOCK_BUG_QUORUM_HALF},             {"unknown-grants", REDLOCK_BUG_UNKNOWN_GRANTS},
+        {"extend-after-end", REDLOCK_BUG_EXTEND_AFTER_END},   {"none", REDLOCK_BUG_NONE},
+    };
+    const char *wanted = getenv("REDLOCK_PLANT");
+    for (size_t i = 0; wanted != NULL && i < sizeof bugs / sizeof bugs[0]; i++) {
+        if (strcmp(wanted, bugs[i].name) == 0) {
+            redlock_planted_bug = bugs[i].bug;
+            return;
+        }
+    }
+    fputs("planted: set REDLOCK_PLANT to the name of a bug, or to none\n", stderr);
+    exit(3);
+}
