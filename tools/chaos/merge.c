@@ -12,6 +12,7 @@ struct line {
     int64_t t_us;
     size_t order; /* as it was read: what has one time stays in order */
     char *text;   /* with its newline */
+    size_t length;
 };
 
 struct lines {
@@ -25,7 +26,7 @@ static bool read_time(const char *text, int64_t *t_us) {
     return sscanf(text, "{\"t\":%" SCNd64, t_us) == 1;
 }
 
-static bool add(struct lines *lines, char *text, int64_t t_us) {
+static bool add(struct lines *lines, char *text, size_t length, int64_t t_us) {
     if (lines->count == lines->room) {
         size_t room = lines->room == 0 ? 1024 : lines->room * 2;
         struct line *grown = realloc(lines->at, room * sizeof *grown);
@@ -35,7 +36,7 @@ static bool add(struct lines *lines, char *text, int64_t t_us) {
         lines->at = grown;
         lines->room = room;
     }
-    lines->at[lines->count] = (struct line){.t_us = t_us, .order = lines->count, .text = text};
+    lines->at[lines->count] = (struct line){.t_us = t_us, .order = lines->count, .text = text, .length = length};
     lines->count++;
     return true;
 }
@@ -53,7 +54,7 @@ static bool read_file(const char *path, struct lines *lines, char *error, size_t
         int64_t t_us = 0;
         ssize_t length = getline(&text, &size, in);
         if (length <= 0 || text[length - 1] != '\n') {
-            worked = !ferror(in);
+            worked = feof(in) && !ferror(in);
             snprintf(error, error_size, "cannot read %s: %s", path, worked ? "" : strerror(errno));
             free(text);
             break;
@@ -61,7 +62,7 @@ static bool read_file(const char *path, struct lines *lines, char *error, size_t
         if (!read_time(text, &t_us)) {
             snprintf(error, error_size, "%s:%zu: no event: its line does not begin with its time", path, number);
             worked = false;
-        } else if (!add(lines, text, t_us)) {
+        } else if (!add(lines, text, (size_t)length, t_us)) {
             snprintf(error, error_size, "out of memory at %s:%zu", path, number);
             worked = false;
         } else {
@@ -92,7 +93,7 @@ bool chaos_merge(const char *const *paths, size_t count, const char *out_path, c
     }
     FILE *out = worked ? fopen(out_path, "we") : NULL;
     for (size_t i = 0; out != NULL && i < lines.count; i++) {
-        fputs(lines.at[i].text, out);
+        (void)fwrite(lines.at[i].text, 1, lines.at[i].length, out); /* ferror() tells */
     }
     if (worked && (out == NULL || ferror(out))) {
         snprintf(error, error_size, "cannot write %s: %s", out_path, strerror(errno));

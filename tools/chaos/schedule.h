@@ -16,9 +16,9 @@ struct chaos_schedule {
 struct chaos_schedule_shape {
     size_t nodes;
     size_t clients;
-    int64_t duration_ms;   /* all faults have ended at 9/10 of it: the rest shows the recovery */
-    uint32_t kinds;        /* bits */
-    bool append_only;      /* else `kill` would forget keys: it is left out unless breaking kinds are asked for */
+    int64_t duration_ms; /* all faults have ended at 9/10 of it: the rest shows the recovery */
+    uint32_t kinds;      /* bits */
+    bool append_only;    /* else `kill` would forget keys: it is left out unless breaking kinds are asked for */
 };
 
 /*
@@ -34,6 +34,10 @@ bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
 /* Whether it has a fault under which Redlock promises no safety. */
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only);
+/* When the fault has ended: SLOW and BUSY last for their amount. */
+int64_t chaos_fault_end_ms(const struct chaos_fault *fault);
+/* Puts a fault in its place, after those at the same time. False without memory. */
+bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
 /* When the last fault has ended. */
 int64_t chaos_schedule_end_ms(const struct chaos_schedule *schedule);
 void chaos_schedule_clear(struct chaos_schedule *schedule);
