@@ -36,7 +36,10 @@ struct chaos_backend_ops {
     bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size);
     bool (*pause)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     bool (*resume)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    /* Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Only chaos_backend_destroy() may follow. Says in left (allocated text, NULL for nothing) what it could not end. */
+    /*
+     * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in left (allocated text, NULL for nothing)
+     * what it could not end. Only chaos_backend_destroy() may follow.
+     */
     void (*stop)(struct chaos_backend *backend, char **left);
 };
 
