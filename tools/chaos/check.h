@@ -9,13 +9,13 @@
 #include "history.h"
 
 /* X(constant, name, what it means) */
-#define CHAOS_VIOLATION_MAP(X)                                                                                  \
-    X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time")                        \
-    X(OUTLIVED, "outlived", "a client relied on a lease that a quorum of nodes no longer had, or not for so long") \
-    X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")            \
-    X(LATE, "late", "an operation did not complete by its deadline")                                            \
-    X(CRASH, "crash", "a client process ended by itself")                                                       \
-    X(LEFT, "left behind", "keys or processes were left after the end")                                         \
+#define CHAOS_VIOLATION_MAP(X)                                                                                         \
+    X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time")                             \
+    X(OUTLIVED, "outlived", "a client relied on a lease that a quorum of nodes no longer had, or not for so long")     \
+    X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")                 \
+    X(LATE, "late", "an operation did not complete by its deadline")                                                   \
+    X(CRASH, "crash", "a client process ended by itself")                                                              \
+    X(LEFT, "left behind", "keys or processes were left after the end")                                                \
     X(INCOMPLETE, "incomplete", "the history has no end, or its parts contradict each other")
 
 enum chaos_violation_kind {
@@ -36,12 +36,18 @@ struct chaos_violation {
     char *text;             /* owned: who, what, when, in seconds since the start */
 };
 
-/* After a time without a healthy quorum for some client: when it came back, and the first acquire after it. */
+/*
+ * Recovery. An outage is a time when no client had a quorum of nodes whose votes could come: of each client, as many nodes or links were silenced at once
+ * (killed, paused, busy, asleep for a node timeout or longer, out of memory, password changed, cut off one way or both, delayed by half a node timeout or
+ * more each way), or it was paused or dead itself. No settle time is added: it ends with the heal itself.
+ */
 struct chaos_recovery {
-    int64_t healed_us;
-    int64_t acquired_us; /* completion of the first OK acquire after healed_us, by anyone; CHAOS_NEVER_US if none before the next fault or the end */
+    int64_t healed_us; /* an outage ended */
+    /* Completion of the first acquire after that that was OK, by anyone, whenever invoked; CHAOS_NEVER_US if the next outage or the end came first. */
+    int64_t acquired_us;
 };
 
+/* Nearest rank: p90 is the smallest that nine tenths are not above. */
 struct chaos_percentiles {
     size_t count;
     int64_t p50_us, p90_us, p99_us, max_us; /* 0 if count is 0 */
@@ -52,25 +58,35 @@ struct chaos_verdict {
     size_t violation_count;
     size_t counts[CHAOS_VIOLATION_KINDS];
     int64_t lost_updates;
-    int64_t operations; /* acquires and releases that completed */
+    int64_t operations;                                                /* acquires and releases that completed */
     int64_t acquires, acquired, contended, no_quorum, too_slow, other; /* completed acquires by result */
-    int64_t releases, released, release_lost, release_no_quorum;
+    int64_t releases, released, release_lost, release_no_quorum; /* completed releases by result */
     int64_t leases_lost; /* that ended without a release, in their owner's eyes */
-    int64_t increments;
-    /* Of acquires during all of which a quorum of nodes was healthy for the client, and the client ran: */
+    int64_t increments;  /* that were done */
+    /*
+     * Availability is the share of the second in the first: completed acquires during all of which, from invocation to completion, a quorum of nodes was
+     * healthy for the client (chaos_unhealthy_spans()), and of these the ones that got the lock. Acquires that the end of the client cut
+     * (CLOSED, CANCELLED) are left out. To wait for others and not get the lock is no success.
+     */
     int64_t healthy_acquires, healthy_acquired;
-    int64_t longest_gap_us; /* between two successful acquires of anyone, as far as the quorum was healthy for all */
+    /*
+     * The longest time in which no acquire of anyone succeeded, within a time when a quorum was healthy for all clients and none was paused or dead, and
+     * between the first invocation and the last completion of an acquire.
+     */
+    int64_t longest_gap_us;
     struct chaos_recovery *recoveries;
     size_t recovery_count;
-    struct chaos_percentiles acquire, acquire_first_try, release; /* of those that were OK; first_try: with one attempt */
+    struct chaos_percentiles acquire, acquire_first_try,
+        release; /* of those that were OK; first_try: with one attempt */
 };
 
 /* healthy_acquired / healthy_acquires in 1/10000, rounded down; 10000 if there was none. */
 int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 
 /*
- * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is nothing: one machine. False without memory only.
- * Each check is a function of its own (check_overlap.c, …), and each can be run alone by the tests.
+ * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is nothing: one machine. False without memory only; the verdict is
+ * empty then. What each check looks for, and what of it is proven, stands above it: check_overlap.c, check_keys.c, check_updates.c, check_operations.c
+ * (LATE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
  */
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 void chaos_verdict_clear(struct chaos_verdict *verdict);
@@ -82,9 +98,9 @@ char *chaos_verdict_words(const struct chaos_history *history, const struct chao
 
 /*
  * Healthy quorums, for checks and report. Node n is unhealthy for client c from the begin to the end of a fault that hits n, or the link of c and n (whatever it
- * does: DELAY, JITTER and BANDWIDTH too), and a settle time after it (reconnection): 2 × node timeout + 2500 ms. Faults of the client itself (paused, killed)
- * count as unhealthy for it.
- * Fills spans[0..return) with the times when client c had no healthy quorum, by time and disjoint. To be freed; *count is set; NULL with *count
+ * does: DELAY, JITTER and BANDWIDTH too), and a settle time after it (reconnection): 2 × node timeout + 2500 ms. SLOW and BUSY last for their amount. Faults of the
+ * client itself (paused, killed) count as unhealthy for it, without a settle time. A fault that was never undone lasts until the end.
+ * The times when client c had no healthy quorum, by time, disjoint, none after the history's end. To be freed; *count is set; NULL with *count
  * 0 for none; NULL with *count SIZE_MAX without memory.
  */
 struct chaos_span {
