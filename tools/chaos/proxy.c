@@ -78,7 +78,7 @@ static void on_listener(struct ev_loop *loop, ev_io *listener, int events) {
             /* EMFILE and the like: the listener stays readable, and asking on would only spin. */
             chaos_proxy_complain(link, "accept a connection");
             ev_io_stop(loop, listener);
-            ev_timer_start(loop, &link->shared->rested);
+            ev_timer_again(loop, &link->shared->rested);
             return;
         }
     }
@@ -87,6 +87,7 @@ static void on_listener(struct ev_loop *loop, ev_io *listener, int events) {
 static void on_rested(struct ev_loop *loop, ev_timer *rested, int events) {
     struct chaos_proxy *proxy = rested->data;
     (void)events;
+    ev_timer_stop(loop, rested);
     for (size_t i = 0; i < proxy->clients * proxy->nodes; i++) {
         if (proxy->links[i].connection_count < CHAOS_LINK_CONNECTIONS_MAX) {
             ev_io_start(loop, &proxy->links[i].listener);
@@ -236,7 +237,7 @@ int chaos_proxy_run(int control, size_t clients, size_t nodes, const uint16_t *u
     if (open && told) {
         struct ev_loop *loop = proxy->shared.loop;
         ev_io_init(&proxy->control, on_control, control, EV_READ);
-        ev_timer_init(&proxy->shared.rested, on_rested, CHAOS_RETRY_MS / 1e3, 0.);
+        ev_timer_init(&proxy->shared.rested, on_rested, 0., CHAOS_RETRY_MS / 1e3); /* for ev_timer_again() */
         proxy->control.data = proxy->shared.rested.data = proxy;
         ev_io_start(loop, &proxy->control);
         ev_run(loop, 0);

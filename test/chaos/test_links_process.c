@@ -1,0 +1,364 @@
+/* The link proxy as a process: how it starts and dies, what it says when something is wrong, and what it leaves open. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ends.h"
+#include "proxy.h"
+
+static const struct chaos_link_rule clear_rule = {0};
+
+/* Whether the process is gone, or a zombie. */
+static bool is_dead(pid_t pid) {
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        return true;
+    }
+    bool read = fgets(line, sizeof line, file) != NULL;
+    (void)fclose(file);
+    const char *rest = strrchr(line, ')');
+    return !read || rest == NULL || rest[2] == 'Z' || rest[2] == 'X';
+}
+
+static void wait_dead(pid_t pid) {
+    int64_t deadline_ms = ends_now_ms() + 20000;
+    while (!is_dead(pid) && ends_now_ms() < deadline_ms) {
+        ends_pause_ms(5);
+    }
+    assert_true(is_dead(pid));
+}
+
+static void it_keeps_to_itself(void **state) {
+    struct ends ends = {0};
+    char path[64], text[64] = "";
+    (void)state;
+    int extra = open("/dev/null", O_RDONLY); /* one without CLOEXEC that the proxy has no business with */
+    sigset_t blocked, before;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGTERM);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
+    ends_start(&ends, 1, 1);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)ends.links.pid);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    (void)fclose(file);
+    assert_string_equal(text, "chaos-links\n");
+    /* Standard files, control, a listener, the loop's own. */
+    assert_in_range(ends_files(ends.links.pid), 6, 8);
+    assert_int_equal(kill(ends.links.pid, SIGINT), 0);
+    ends_set(&ends, 0, 0, clear_rule);
+    assert_int_equal(kill(ends.links.pid, SIGTERM), 0);
+    wait_dead(ends.links.pid);
+    ends_stop(&ends);
+    ends_close(extra);
+}
+
+static void it_dies_with_the_conductor(void **state) {
+    int pipe_fds[2];
+    pid_t proxy = 0;
+    (void)state;
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t conductor = fork();
+    if (conductor == 0) {
+        struct ends ends = {0};
+        ends_start(&ends, 1, 1);
+        /* A client that has inherited the control socket and lives on must not keep the proxy alive. */
+        pid_t client = fork();
+        if (client == 0) {
+            ends_pause_ms(15000);
+            _exit(0);
+        }
+        pid_t pids[2] = {ends.links.pid, client};
+        _exit(write(pipe_fds[1], pids, sizeof pids) == (ssize_t)sizeof pids && pause() == 0);
+    }
+    pid_t pids[2];
+    assert_int_equal(read(pipe_fds[0], pids, sizeof pids), sizeof pids);
+    proxy = pids[0];
+    assert_false(is_dead(proxy));
+    assert_int_equal(kill(conductor, SIGKILL), 0);
+    assert_int_equal(waitpid(conductor, NULL, 0), conductor);
+    wait_dead(proxy);
+    (void)kill(pids[1], SIGKILL);
+    ends_close(pipe_fds[0]);
+    ends_close(pipe_fds[1]);
+}
+
+static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
+    struct ends ends = {0};
+    char error[700] = "";
+    (void)state;
+    ends_start(&ends, 1, 1);
+    assert_int_equal(kill(ends.links.pid, SIGKILL), 0);
+    wait_dead(ends.links.pid);
+    assert_false(chaos_links_set(&ends.links, 0, 0, &clear_rule, error, sizeof error));
+    assert_non_null(strstr(error, "cannot change the link from client 1 to node 1: the link proxy (pid "));
+    assert_non_null(strstr(error, "has ended"));
+    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
+    assert_non_null(strstr(error, "cannot cut the link from client 1 to node 1: "));
+    assert_int_equal(waitpid(ends.links.pid, NULL, 0), ends.links.pid); /* as the conductor may */
+    ends_stop(&ends);
+    chaos_links_stop(&ends.links);
+    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
+    assert_non_null(strstr(error, "does not run"));
+}
+
+static void a_proxy_that_does_not_answer_is_given_up(void **state) {
+    struct ends ends = {0};
+    char error[700] = "";
+    (void)state;
+    ends_start(&ends, 1, 1);
+    assert_int_equal(kill(ends.links.pid, SIGSTOP), 0);
+    int64_t from_ms = ends_now_ms();
+    assert_false(
+        chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, error, sizeof error));
+    assert_true(ends_now_ms() - from_ms >= 4999);
+    assert_non_null(strstr(error, "did not answer in 5 s"));
+    assert_int_equal(kill(ends.links.pid, SIGCONT), 0);
+    /* The late answer is not taken for this one's. */
+    ends_set(&ends, 0, 0, clear_rule);
+    int near, far;
+    ends_join(&ends, 0, 0, &near, &far);
+    ends_close(near);
+    ends_close(far);
+    ends_stop(&ends);
+}
+
+static void senseless_rules_are_refused(void **state) {
+    struct ends ends = {0};
+    char error[700] = "";
+    (void)state;
+    ends_start(&ends, 2, 1);
+    const struct chaos_link_rule bad[] = {
+        {.delay_us = -1}, {.jitter_us = -1}, {.bytes_per_s = -1}, {.delay_us = INT64_MAX}, {.bytes_per_s = INT64_MAX}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_false(chaos_links_set(&ends.links, 0, 0, &bad[i], error, sizeof error));
+        assert_non_null(strstr(error, "must be"));
+    }
+    assert_false(chaos_links_set(&ends.links, 2, 0, &clear_rule, error, sizeof error));
+    assert_string_equal(error, "cannot change the link from client 3 to node 1: there is no such link");
+    assert_false(chaos_links_cut(&ends.links, 0, 1, error, sizeof error));
+    struct chaos_links none;
+    assert_false(chaos_links_start(&none, 65, 1, ends.ports, error, sizeof error));
+    assert_false(chaos_links_start(&none, 1, 0, ends.ports, error, sizeof error));
+    assert_non_null(strstr(error, "1 to 64 clients and 1 to 31 nodes"));
+    ends_stop(&ends);
+}
+
+/* Runs `what` in a process of its own with a limit of open files; cmocka's failures end it with a status. */
+static void with_limit(rlim_t limit, int (*what)(void)) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit files = {limit, limit};
+        _exit(setrlimit(RLIMIT_NOFILE, &files) == 0 ? what() : 100);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static int start_too_many(void) {
+    struct chaos_links links;
+    uint16_t upstream[31] = {1};
+    char error[700] = "";
+    if (chaos_links_start(&links, 20, 31, upstream, error, sizeof error)) {
+        return 1;
+    }
+    return strstr(error, "need 3132 open files") != NULL && strstr(error, "1000 are allowed") != NULL && links.pid == 0
+               ? 0
+               : 2;
+}
+
+static void too_few_open_files_are_told(void **state) {
+    (void)state;
+    with_limit(1000, start_too_many);
+}
+
+enum { CROWD = 60, PAIRS = 5 };
+
+/* More connections than descriptors: those that fit are served, the others wait for their turn, and the proxy does not spin. */
+static void without_descriptors_connections_wait(void **state) {
+    struct ends ends = {0};
+    int near[CROWD], served = 0;
+    (void)state;
+    ends_start(&ends, 1, 1);
+    rlim_t limit = ends_files(ends.links.pid) + 2 * PAIRS + 1;
+    assert_int_equal(prlimit(ends.links.pid, RLIMIT_NOFILE, &(struct rlimit){limit, limit}, NULL), 0);
+    for (int i = 0; i < CROWD; i++) {
+        near[i] = ends_connect(ends.links.ports[0][0]);
+        ends_say(near[i], "x");
+    }
+    ends_wait_files(ends.links.pid, limit);
+    int64_t cpu_ms = ends_cpu_ms(ends.links.pid);
+    ends_pause_ms(1000);
+    assert_true(ends_cpu_ms(ends.links.pid) - cpu_ms < 500);
+    /* Each that is served makes room for another. */
+    for (; served < CROWD; served++) {
+        int far = ends_accept(ends.listeners[0]);
+        ends_hear(far, "x");
+        ends_reset(far);
+    }
+    for (int i = 0; i < CROWD; i++) {
+        ends_hear_reset(near[i]);
+        ends_close(near[i]);
+    }
+    ends_wait_files(ends.links.pid, limit - 2 * PAIRS - 1);
+    ends_stop(&ends);
+}
+
+static void a_link_has_a_bound_of_connections(void **state) {
+    enum { MANY = 300, BOUND = 256 };
+    struct ends ends = {0};
+    int near[MANY];
+    (void)state;
+    ends_start(&ends, 1, 1);
+    size_t files = ends_files(ends.links.pid);
+    ends_set(&ends, 0, 0, (struct chaos_link_rule){.hold_requests = true});
+    for (int i = 0; i < MANY; i++) {
+        near[i] = ends_connect(ends.links.ports[0][0]);
+        ends_say(near[i], "x");
+    }
+    ends_wait_files(ends.links.pid, files + BOUND);
+    ends_set(&ends, 0, 0, clear_rule);
+    for (int i = 0; i < MANY; i++) {
+        int far = ends_accept(ends.listeners[0]);
+        ends_hear(far, "x");
+        ends_close(far);
+        ends_close(near[i]);
+    }
+    ends_wait_files(ends.links.pid, files);
+    ends_stop(&ends);
+}
+
+static void nothing_is_left_open(void **state) {
+    enum { ROUNDS = 3000 };
+    struct ends ends = {0};
+    (void)state;
+    ends_start(&ends, 2, 1);
+    size_t files = ends_files(ends.links.pid);
+    for (int i = 0; i < ROUNDS; i++) {
+        int near, far;
+        ends_join(&ends, (size_t)i % 2, 0, &near, &far);
+        ends_say(near, "request");
+        ends_say(far, "reply");
+        if (i % 5 == 0) {
+            ends_set(&ends, (size_t)i % 2, 0, (struct chaos_link_rule){.delay_us = i % 3 * 100, .hold_replies = true});
+            ends_say(near, "more");
+        }
+        if (i % 3 == 0) {
+            ends_cut(&ends, (size_t)i % 2, 0);
+        }
+        if (i % 2 == 0) {
+            ends_reset(near);
+            ends_close(far);
+        } else {
+            ends_close(far);
+            ends_close(near);
+        }
+        if (i % 5 == 0) {
+            ends_set(&ends, (size_t)i % 2, 0, clear_rule);
+        }
+    }
+    ends_wait_files(ends.links.pid, files);
+    ends_stop(&ends);
+}
+
+static void the_largest_run_has_room(void **state) {
+    struct chaos_links links;
+    uint16_t upstream[CHAOS_NODES_MAX], port;
+    char error[700] = "";
+    (void)state;
+    int listener = ends_listen(&port);
+    for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
+        upstream[n] = port;
+    }
+    struct rlimit files;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    bool may = chaos_links_start(&links, CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, upstream, error, sizeof error);
+    if (!may) {
+        /* Where the machine does not allow it, it says so. */
+        assert_true(files.rlim_max < 9952);
+        assert_non_null(strstr(error, "need 9952 open files"));
+        ends_close(listener);
+        return;
+    }
+    int near = ends_connect(links.ports[CHAOS_CLIENTS_MAX - 1][CHAOS_NODES_MAX - 1]), far = ends_accept(listener);
+    ends_say(near, "far away");
+    ends_hear(far, "far away");
+    chaos_links_stop(&links);
+    ends_hear_fin(far);
+    ends_close(near);
+    ends_close(far);
+    ends_close(listener);
+}
+
+/* The process itself, ended from outside, gives back all that it took: a leak is an error where a sanitizer or valgrind looks on. */
+static void it_ends_when_nobody_can_command_it(void **state) {
+    struct chaos_proxy_ready ready;
+    int ends[2], status;
+    uint16_t port;
+    (void)state;
+    int listener = ends_listen(&port);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        ends_close(ends[0]);
+        ends_close(listener);
+        exit(chaos_proxy_run(ends[1], 2, 1, &port));
+    }
+    ends_close(ends[1]);
+    assert_int_equal(recv(ends[0], &ready, sizeof ready, 0), sizeof ready);
+    assert_string_equal(ready.error, "");
+    const struct chaos_proxy_command hold = {.number = 77, .order = CHAOS_ORDER_SET, .rule.hold_requests = true};
+    uint64_t answer = 0;
+    assert_int_equal(send(ends[0], &hold, sizeof hold, 0), sizeof hold);
+    assert_int_equal(recv(ends[0], &answer, sizeof answer, 0), sizeof answer);
+    assert_int_equal(answer, 77);
+    int held = ends_connect(ready.ports[0][0]), near = ends_connect(ready.ports[1][0]), far = ends_accept(listener);
+    ends_say(held, "held");
+    ends_say(near, "passes");
+    ends_hear(far, "passes");
+    ends_close(ends[0]);
+    ends_hear_reset(far);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    ends_close(held);
+    ends_close(near);
+    ends_close(far);
+    ends_close(listener);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_keeps_to_itself),
+        cmocka_unit_test(it_dies_with_the_conductor),
+        cmocka_unit_test(commands_to_a_dead_proxy_fail_with_a_sentence),
+        cmocka_unit_test(a_proxy_that_does_not_answer_is_given_up),
+        cmocka_unit_test(senseless_rules_are_refused),
+        cmocka_unit_test(too_few_open_files_are_told),
+        cmocka_unit_test(without_descriptors_connections_wait),
+        cmocka_unit_test(a_link_has_a_bound_of_connections),
+        cmocka_unit_test(nothing_is_left_open),
+        cmocka_unit_test(the_largest_run_has_room),
+        cmocka_unit_test(it_ends_when_nobody_can_command_it),
+    };
+    return cmocka_run_group_tests_name("links_process", tests, NULL, NULL);
+}
