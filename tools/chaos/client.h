@@ -8,8 +8,8 @@
 #include "experiments.h"
 
 struct chaos_client_options {
-    size_t client; /* from 0 */
-    uint64_t seed; /* of this process */
+    size_t client;            /* from 0 */
+    uint64_t seed;            /* of this process */
     const char *const *nodes; /* URIs of this client's links */
     size_t node_count;
     const char *const *resources;

@@ -9,13 +9,39 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In the child: dies with the conductor, and takes signals as a program of its own. False if the conductor is dead already. */
+static sigset_t only_sigterm(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
+
+/*
+ * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing open that is the conductor's (a socket that is open
+ * here, too, does not tell its other end that the conductor is gone). False if the conductor is dead already.
+ */
 static bool become_child(pid_t parent, const char *name) {
-    sigset_t none;
-    sigemptyset(&none);
+    sigset_t mask = only_sigterm();
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
-    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &none, NULL) == 0;
+    closefrom(STDERR_FILENO + 1);
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &mask, NULL) == 0;
+}
+
+/* SIGTERM waits until the child has a way to take it: who is asked to end right after its start must not die of it. */
+static pid_t fork_child(void) {
+    sigset_t term = only_sigterm(), before;
+    fflush(NULL);
+    if (sigprocmask(SIG_BLOCK, &term, &before) != 0) {
+        return -1;
+    }
+    pid_t pid = fork();
+    if (pid != 0) {
+        int error = errno;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        errno = error;
+    }
+    return pid;
 }
 
 bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
@@ -26,8 +52,7 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
     pid_t parent = getpid();
     int64_t now_us = chaos_now_us();
     uint64_t number = ++crew->spawned;
-    fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         struct chaos_client_options options = crew->client[client];
         options.seed = options.seed * 1000003 + number;
@@ -45,8 +70,7 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
 
 bool chaos_crew_spawn_auditor(struct chaos_crew *crew) {
     pid_t parent = getpid();
-    fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         int status = become_child(parent, "chaos-auditor") ? chaos_auditor_run(&crew->auditor_options) : 70;
         fflush(NULL);

@@ -12,7 +12,7 @@
 #include "log.h"
 
 struct chaos_member {
-    pid_t pid;    /* 0: does not run */
+    pid_t pid;     /* 0: does not run */
     bool expected; /* the nemesis killed it */
 };
 
@@ -22,9 +22,9 @@ struct chaos_crew {
     struct chaos_client_options client[CHAOS_CLIENTS_MAX];
     struct chaos_auditor_options auditor_options;
     pid_t auditor;
-    bool ending;        /* clients were asked to end: that they do is expected */
-    size_t crashes;     /* ends that nobody expected */
-    uint64_t spawned;   /* processes so far: each has random numbers of its own */
+    bool ending;      /* clients were asked to end: that they do is expected */
+    size_t crashes;   /* ends that nobody expected */
+    uint64_t spawned; /* processes so far: each has random numbers of its own */
     struct chaos_log *log;
 };
 

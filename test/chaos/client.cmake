@@ -1,0 +1,8 @@
+# The conductor's own processes, against real nodes on loopback. The program links the library, so that one can be linked with planted bugs.
+if(TARGET chaos_client AND TARGET chaos_history)
+  foreach(theme client auditor crew)
+    chaos_test(test_${theme} TIMEOUT 300 SOURCES client_kit.c
+      LIBS chaos_client chaos_history redlock_test_support PkgConfig::JANSSON PkgConfig::HIREDIS)
+    set_tests_properties(test_${theme} PROPERTIES LABELS "chaos;integration")
+  endforeach()
+endif()

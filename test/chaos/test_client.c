@@ -1,0 +1,429 @@
+/* A client process: what it writes down, under nodes that pause, and however it ends. */
+#include "client_kit.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+/* What is known of a client while its events are read in order. */
+struct reading {
+    int64_t client;
+    int64_t op, deadline_us; /* of the operation under way; 0: none */
+    char what[16];
+    int64_t resource;
+    int64_t acquired_us;
+    char token[64]; /* of the lease that it acquired last; "" for none */
+    bool ended;
+    int64_t until_us;
+    size_t claims, most_claims;
+    int64_t intended; /* -1: nothing */
+    size_t dones[KIT_RESOURCES];
+    size_t acquired, lost;
+    bool may_be_cut; /* killed, so that the last operation may be under way */
+};
+
+static void read_invoke(struct reading *r, const json_t *event) {
+    assert_int_equal(r->deadline_us, 0);
+    assert_true(kit_number(event, "op") > r->op);
+    r->op = kit_number(event, "op");
+    r->resource = kit_number(event, "resource");
+    r->deadline_us = kit_number(event, "deadline");
+    assert_true(r->deadline_us > kit_number(event, "t"));
+    snprintf(r->what, sizeof r->what, "%s", kit_string(event, "what"));
+    bool release = strcmp(r->what, "release") == 0;
+    assert_true(release || strcmp(r->what, "acquire") == 0);
+    /* Nothing is claimed any more when the release begins, and nobody acquires who still holds. */
+    assert_true(r->ended);
+    assert_int_equal(release, r->token[0] != '\0');
+}
+
+static void read_complete(struct reading *r, const json_t *event) {
+    const char *token = kit_string(event, "token"), *votes = kit_string(event, "votes");
+    bool ok = strcmp(kit_string(event, "result"), "OK") == 0;
+    assert_int_equal(kit_number(event, "op"), r->op);
+    assert_true(r->deadline_us != 0);
+    assert_true(kit_number(event, "t") <= r->deadline_us);
+    assert_true(kit_number(event, "attempts") >= 1);
+    assert_int_equal(strlen(votes), KIT_NODES);
+    assert_int_equal(strspn(votes, "GDFUAP"), KIT_NODES);
+    assert_int_equal(strlen(kit_string(event, "message")) > 0, !ok);
+    r->deadline_us = 0;
+    if (strcmp(r->what, "release") == 0) {
+        assert_string_equal(token, r->token);
+        r->token[0] = '\0';
+        return;
+    }
+    assert_true(ok || token[0] == '\0');
+    snprintf(r->token, sizeof r->token, "%s", token);
+    r->acquired_us = kit_number(event, "t");
+    r->acquired += token[0] != '\0';
+    r->claims = 0;
+    r->until_us = 0;
+    r->intended = -1;
+}
+
+/* What is about the lease is about the one that was acquired last. */
+static void check_lease(const struct reading *r, const json_t *event) {
+    assert_int_equal(r->deadline_us, 0);
+    assert_int_equal(strlen(r->token), 16);
+    assert_int_equal(strspn(r->token, "0123456789abcdef"), 16);
+    assert_string_equal(kit_string(event, "token"), r->token);
+    assert_int_equal(kit_number(event, "resource"), r->resource);
+}
+
+static void read_claim(struct reading *r, const json_t *event, int64_t ttl_ms) {
+    int64_t now_us = kit_number(event, "t"), until_us = kit_number(event, "until");
+    check_lease(r, event);
+    assert_true(until_us > now_us && until_us > r->until_us);
+    /* Never more than the library says: the ttl without its drift, from a time before. */
+    assert_true(until_us <= now_us + (ttl_ms - ttl_ms / 100 - 2) * 1000);
+    r->until_us = until_us;
+    r->ended = false;
+    r->claims++;
+    r->most_claims = r->claims > r->most_claims ? r->claims : r->most_claims;
+}
+
+static void read_done(struct reading *r, const json_t *event) {
+    check_lease(r, event);
+    assert_false(r->ended);
+    assert_int_equal(kit_number(event, "read"), r->intended);
+    assert_int_equal(kit_number(event, "until"), r->until_us);
+    assert_true(kit_number(event, "t") <= r->until_us);
+    r->intended = -1;
+    r->dones[r->resource - 1]++;
+}
+
+static void read_end(struct reading *r, const json_t *event) {
+    check_lease(r, event);
+    assert_false(r->ended);
+    bool lost = strcmp(kit_string(event, "how"), "lost") == 0;
+    assert_true(lost || strcmp(kit_string(event, "how"), "release") == 0);
+    assert_true(lost || r->intended == -1);
+    r->lost += lost;
+    r->ended = true;
+}
+
+/* Reads a client's events; each must follow from those before. */
+static struct reading read_client(const char *path, int64_t client, int64_t ttl_ms, bool killed) {
+    struct reading r = {.client = client, .ended = true, .intended = -1};
+    json_t *events = kit_events(path), *event;
+    size_t index;
+    int64_t last_us = 0;
+    json_array_foreach(events, index, event) {
+        assert_int_equal(kit_number(event, "client"), client);
+        assert_true(kit_number(event, "t") >= last_us);
+        last_us = kit_number(event, "t");
+        if (kit_is(event, "invoke")) {
+            read_invoke(&r, event);
+        } else if (kit_is(event, "complete")) {
+            read_complete(&r, event);
+        } else if (kit_is(event, "claim")) {
+            read_claim(&r, event, ttl_ms);
+        } else if (kit_is(event, "intent")) {
+            check_lease(&r, event);
+            r.intended = kit_number(event, "read");
+        } else if (kit_is(event, "done")) {
+            read_done(&r, event);
+        } else if (kit_is(event, "end")) {
+            read_end(&r, event);
+        } else {
+            fail_msg("an event \"%s\" of a client", kit_string(event, "event"));
+        }
+    }
+    json_decref(events);
+    if (!killed) {
+        assert_true(r.ended);
+        assert_int_equal(r.deadline_us, 0); /* every operation completed */
+    }
+    return r;
+}
+
+static void expect_clean(int status) {
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void a_client_alone(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    pid_t pid = kit_run_client(&options);
+    support_pause_ms(2000);
+    kit_await(path, "done", NULL, NULL, 30);
+    expect_clean(kit_end(pid));
+    struct reading r = read_client(path, 1, settings.ttl_ms, false);
+    size_t sum = 0;
+    for (size_t i = 0; i < KIT_RESOURCES; i++) {
+        assert_int_equal(kit_counter(i), r.dones[i]);
+        assert_true(r.dones[i] > 0);
+        sum += r.dones[i];
+    }
+    /* Nobody disturbs it: what it acquires it increments. */
+    assert_int_equal(sum, r.acquired);
+    assert_int_equal(r.lost, 0);
+    assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
+}
+
+static void two_clients_of_one_resource(void **state) {
+    const char *paths[] = {kit_path("client-1.jsonl"), kit_path("client-2.jsonl")};
+    struct chaos_settings settings = kit_settings();
+    struct chaos_client_options options[2];
+    pid_t pids[2];
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        options[c] = kit_client(c, &settings, paths[c]);
+        options[c].resource_count = 1;
+        pids[c] = kit_run_client(&options[c]);
+    }
+    for (size_t c = 0; c < 2; c++) {
+        kit_await(paths[c], "done", NULL, NULL, 10);
+    }
+    size_t sum = 0;
+    for (size_t c = 0; c < 2; c++) {
+        expect_clean(kit_end(pids[c]));
+        sum += read_client(paths[c], (int64_t)c + 1, settings.ttl_ms, false).dones[0];
+    }
+    assert_int_equal(kit_counter(0), sum);
+}
+
+/* The same seed makes the same choices: the resources, one after the other. */
+static void a_seed_repeats_its_choices(void **state) {
+    const char *paths[] = {kit_path("one.jsonl"), kit_path("two.jsonl"), kit_path("other.jsonl")};
+    struct chaos_settings settings = kit_settings();
+    int64_t chosen[3][20];
+    (void)state;
+    for (size_t run = 0; run < 3; run++) {
+        struct chaos_client_options options = kit_client(0, &settings, paths[run]);
+        options.seed += run / 2;
+        pid_t pid = kit_run_client(&options);
+        kit_await(paths[run], "invoke", "what", "acquire", 20);
+        expect_clean(kit_end(pid));
+        json_t *events = kit_events(paths[run]), *event;
+        size_t index, count = 0;
+        json_array_foreach(events, index, event) {
+            if (count < 20 && kit_is(event, "invoke") && strcmp(kit_string(event, "what"), "acquire") == 0) {
+                chosen[run][count++] = kit_number(event, "resource");
+            }
+        }
+        json_decref(events);
+    }
+    assert_memory_equal(chosen[0], chosen[1], sizeof chosen[0]);
+    assert_memory_not_equal(chosen[0], chosen[2], sizeof chosen[0]);
+}
+
+/* Long holds that renew: each renewal is claimed once, and only renewals are. */
+static void renewals_are_claimed(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    settings.hold_ms = 60000;
+    settings.ttl_ms = 3000;
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    pid_t pid = kit_run_client(&options);
+    /* Half of the leases renew; those that do not are lost after one ttl, unless this machine hangs for as long. */
+    kit_await(path, "claim", NULL, NULL, 6);
+    expect_clean(kit_end(pid));
+    struct reading r = read_client(path, 1, settings.ttl_ms, false);
+    assert_true(r.most_claims >= 2);
+    json_t *events = kit_events(path), *event;
+    size_t index;
+    int64_t last_us = 0;
+    char token[64] = "";
+    json_array_foreach(events, index, event) {
+        if (kit_is(event, "claim")) {
+            /* A third of the ttl apart, a tenth of that less at most. */
+            int64_t now_us = kit_number(event, "t");
+            assert_true(strcmp(token, kit_string(event, "token")) != 0 || now_us - last_us >= 800000);
+            snprintf(token, sizeof token, "%s", kit_string(event, "token"));
+            last_us = now_us;
+        }
+    }
+    json_decref(events);
+}
+
+static void a_minority_that_hangs_changes_nothing(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    server_pause(&kit_servers.at[1]);
+    server_pause(&kit_servers.at[4]);
+    pid_t pid = kit_run_client(&options);
+    kit_await(path, "done", NULL, NULL, 10);
+    expect_clean(kit_end(pid));
+    struct reading r = read_client(path, 1, settings.ttl_ms, false);
+    assert_int_equal(r.lost, 0);
+    assert_int_equal(kit_count(path, "complete", "result", "NO_QUORUM"), 0);
+    json_t *events = kit_events(path), *event;
+    size_t index;
+    json_array_foreach(events, index, event) {
+        if (kit_is(event, "complete")) {
+            const char *votes = kit_string(event, "votes");
+            assert_true(votes[1] != 'G' && votes[4] != 'G');
+            assert_true(votes[0] == 'G' && votes[2] == 'G' && votes[3] == 'G');
+        }
+    }
+    json_decref(events);
+}
+
+/* A lease that cannot be renewed is lost in its owner's eyes, nothing is written, and no acquire succeeds until the nodes are back. */
+static void a_majority_that_hangs_loses_the_lease(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    settings.hold_ms = 600000;
+    settings.ttl_ms = 3000;
+    settings.node_timeout_ms = 300;
+    settings.wait_ms = 500;
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    options.resource_count = 1;
+    (void)state;
+    pid_t pid = kit_run_client(&options);
+    kit_await(path, "claim", NULL, NULL, 1);
+    for (size_t n = 1; n < 4; n++) {
+        server_pause(&kit_servers.at[n]);
+    }
+    kit_await(path, "end", "how", "lost", 1);
+    kit_await(path, "complete", "result", "NO_QUORUM", 1);
+    size_t claims = kit_count(path, "claim", NULL, NULL);
+    kit_await(path, "complete", "result", "NO_QUORUM", 3);
+    assert_int_equal(kit_count(path, "claim", NULL, NULL), claims);
+    assert_int_equal(kit_counter(0), 0);
+    for (size_t n = 1; n < 4; n++) {
+        server_resume(&kit_servers.at[n]);
+    }
+    kit_await(path, "claim", NULL, NULL, claims + 1);
+    expect_clean(kit_end(pid)); /* which cuts the hold short: then it increments */
+    assert_true(kit_count(path, "done", NULL, NULL) <= 1);
+    assert_int_equal(kit_counter(0), kit_count(path, "done", NULL, NULL));
+}
+
+static void an_end_cuts_a_long_wait(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    settings.wait_ms = 10 * KIT_TIMEOUT_MS;
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    for (size_t n = 0; n < KIT_NODES; n++) {
+        for (size_t i = 0; i < KIT_RESOURCES; i++) {
+            assert_string_equal(server_ask(&kit_servers.at[n], "SET", kit_resources[i], "another's"), "OK");
+        }
+    }
+    pid_t pid = kit_run_client(&options);
+    kit_await(path, "invoke", NULL, NULL, 1);
+    expect_clean(kit_end(pid));
+    struct reading r = read_client(path, 1, settings.ttl_ms, false);
+    assert_int_equal(r.acquired, 0);
+    assert_int_equal(kit_count(path, "invoke", NULL, NULL), 1);
+    assert_int_equal(kit_count(path, "complete", "result", "CLOSED"), 1);
+    for (size_t n = 0; n < KIT_NODES; n++) {
+        assert_int_equal(server_key_count(&kit_servers.at[n]), KIT_RESOURCES);
+    }
+}
+
+/* At any moment: between two operations, in one, and while it starts. */
+static void an_end_is_clean_at_any_moment(void **state) {
+    struct chaos_settings settings = kit_settings();
+    settings.hold_ms = 2;
+    (void)state;
+    size_t dones[KIT_RESOURCES] = {0};
+    for (int round = 0; round < 60; round++) {
+        char name[32];
+        snprintf(name, sizeof name, "round-%d.jsonl", round);
+        const char *path = kit_path(name);
+        struct chaos_client_options options = kit_client(0, &settings, path);
+        options.seed = (uint64_t)round;
+        pid_t pid = kit_run_client(&options);
+        kit_await(path, "invoke", NULL, NULL, (size_t)(1 + round % 5));
+        expect_clean(kit_end(pid));
+        struct reading r = read_client(path, 1, settings.ttl_ms, false);
+        for (size_t i = 0; i < KIT_RESOURCES; i++) {
+            dones[i] += r.dones[i];
+            assert_int_equal(kit_counter(i), dones[i]);
+        }
+    }
+    assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
+}
+
+static void a_client_that_is_killed_leaves_whole_lines(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    settings.hold_ms = 1;
+    settings.think_ms = 0;
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        options.seed = (uint64_t)round;
+        servers_reset(&kit_servers); /* what the killed one held */
+        size_t before = kit_count(path, "invoke", NULL, NULL);
+        pid_t pid = kit_run_client(&options);
+        kit_await(path, "invoke", NULL, NULL, before + 1 + (size_t)round);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        int status = kit_wait(pid);
+        assert_true(WIFSIGNALED(status));
+        json_decref(kit_events(path)); /* which fails at half a line */
+    }
+    /* Each count was written once at least; those of which no `done` tells were killed in between. */
+    size_t dones = kit_count(path, "done", NULL, NULL), intents = kit_count(path, "intent", NULL, NULL);
+    int64_t sum = kit_counter(0) + kit_counter(1) + kit_counter(2);
+    assert_in_range(sum, dones, intents);
+}
+
+static int run_without_words(const void *options) {
+    (void)!freopen(kit_path("stderr"), "w", stderr);
+    return chaos_client_run(options);
+}
+
+static void expect_broken(const struct chaos_client_options *options, const char *sentence) {
+    pid_t pid = kit_run(run_without_words, options);
+    int status = kit_wait(pid);
+    char *words = support_read_file(kit_path("stderr"));
+    assert_non_null(words);
+    if (strstr(words, sentence) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", words, sentence);
+    }
+    assert_non_null(strstr(words, "redlock-chaos: client 1: "));
+    free(words);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 70);
+}
+
+static void what_breaks_is_told(void **state) {
+    const char *path = kit_path("client-1.jsonl");
+    struct chaos_settings settings = kit_settings();
+    static const char *const bad[] = {"http://nowhere"};
+    struct chaos_client_options options = kit_client(0, &settings, path);
+    (void)state;
+    options.counters_path = kit_path("not-there");
+    expect_broken(&options, "not-there: No such file");
+    options.counters_path = kit_path("short");
+    support_write_file(options.counters_path, "1234");
+    expect_broken(&options, "short: No data");
+    options = kit_client(0, &settings, kit_path("not-there/log"));
+    expect_broken(&options, "not-there/log: No such file");
+    options = kit_client(0, &settings, path);
+    options.nodes = bad;
+    options.node_count = 1;
+    expect_broken(&options, "scheme of a node URI");
+    /* What the library refuses cannot be. */
+    settings.ttl_ms = 0;
+    options = kit_client(0, &settings, path);
+    expect_broken(&options, "INVALID");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(a_client_alone),
+        kit_test(two_clients_of_one_resource),
+        kit_test(a_seed_repeats_its_choices),
+        kit_test(renewals_are_claimed),
+        kit_test(a_minority_that_hangs_changes_nothing),
+        kit_test(a_majority_that_hangs_loses_the_lease),
+        kit_test(an_end_cuts_a_long_wait),
+        kit_test(an_end_is_clean_at_any_moment),
+        kit_test(a_client_that_is_killed_leaves_whole_lines),
+        kit_test(what_breaks_is_told),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}
