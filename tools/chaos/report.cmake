@@ -1,0 +1,11 @@
+# The page's style sheet and script, compiled into chaos_report.
+set(assets ${CMAKE_CURRENT_BINARY_DIR}/report_assets.c)
+add_custom_command(
+  OUTPUT ${assets}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${assets} -DCSS=${CMAKE_CURRENT_SOURCE_DIR}/report_page.css
+          -DJS=${CMAKE_CURRENT_SOURCE_DIR}/report_page.js -P ${CMAKE_CURRENT_SOURCE_DIR}/report_embed.cmake
+  DEPENDS report_page.css report_page.js report_embed.cmake
+  VERBATIM)
+target_sources(chaos_report PRIVATE ${assets})
+# It asks what judges for names and healthy spans, and what plans for the kinds of faults.
+target_link_libraries(chaos_report PUBLIC chaos_check chaos_plan)
