@@ -89,20 +89,21 @@ static void rolling_restart(struct plan *plan) {
 }
 
 static void majority_pause(struct plan *plan) {
-    int64_t long_ms = plan->settings->ttl_ms * 5 / 2, short_ms = most(100, plan->settings->ttl_ms / 3);
-    int64_t pauses = fit(plan, (long_ms + short_ms) / 2 + 2500, 2, 12);
-    int64_t slot_ms = (plan->to_ms - plan->from_ms) / pauses;
-    /* Short and long in turn; a short one leaves its time to the long one after it. */
-    int64_t at_ms = plan->from_ms;
-    for (int64_t i = 0; i < pauses; i++) {
-        bool is_long = i % 2 == 1;
-        int64_t room_ms = is_long ? slot_ms * 8 / 5 : slot_ms * 2 / 5;
-        size_t count = i % 4 == 3 ? plan->nodes : plan->quorum;
-        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_PAUSE,
-                                       .nodes = ring(plan, (size_t)i, count),
-                                       .at_ms = at_ms,
-                                       .for_ms = least(is_long ? long_ms : short_ms, room_ms * 4 / 5)});
-        at_ms += room_ms;
+    /* A short pause that leases outlive, then a long one that none does. */
+    int64_t short_ms = most(100, plan->settings->ttl_ms / 3), long_ms = plan->settings->ttl_ms * 2;
+    int64_t pairs = fit(plan, short_ms + long_ms + 2200, 1, 6);
+    int64_t pair_ms = (plan->to_ms - plan->from_ms) / pairs;
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        struct chaos_fault fault = {.kind = CHAOS_FAULT_PAUSE,
+                                    .nodes = ring(plan, (size_t)pair, plan->quorum),
+                                    .at_ms = plan->from_ms + pair * pair_ms,
+                                    .for_ms = least(short_ms, pair_ms / 5)};
+        add(plan, fault);
+        /* Every other time all of them. */
+        fault.nodes = ring(plan, (size_t)pair + 1, pair % 2 == 1 ? plan->nodes : plan->quorum);
+        fault.at_ms += fault.for_ms + pair_ms / 6;
+        fault.for_ms = least(long_ms, pair_ms / 2);
+        add(plan, fault);
     }
 }
 

@@ -190,7 +190,7 @@ static const struct {
     [CHAOS_FAULT_OOM] = {"@ out of memory", NULL},
     [CHAOS_FAULT_PASSWORD] = {"@ with another password", NULL},
     [CHAOS_FAULT_CLOCK_JUMP] = {"@'s clock steps <by #", "the clocks of @ step <by #"},
-    [CHAOS_FAULT_CLOCK_SKEW] = {"@'s clock # >", "the clocks of @ # >"},
+    [CHAOS_FAULT_CLOCK_SKEW] = {"@'s clock runs # >", "the clocks of @ run # >"},
     [CHAOS_FAULT_PARTITION] = {"& cut off from @", NULL},
     [CHAOS_FAULT_LOSE_REQUESTS] = {"requests of & do not reach @", NULL},
     [CHAOS_FAULT_LOSE_REPLIES] = {"replies of @ do not reach &", NULL},

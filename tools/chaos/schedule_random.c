@@ -3,7 +3,7 @@
 
 #include "schedule.h"
 
-enum { SPELL_FAULTS_MAX = 3, LASTS_MIN_MS = 300, LASTS_MAX_MS = 5000, QUIET_MIN_MS = 200, QUIET_MAX_MS = 4000 };
+enum { SPELL_FAULTS_MAX = 3, LASTS_MIN_MS = 300, LASTS_MAX_MS = 5000, QUIET_MIN_MS = 200, QUIET_MAX_MS = 3000 };
 
 /* A spell: its faults begin and end within it, so that those of two spells never meet. */
 struct spell {

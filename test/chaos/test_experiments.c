@@ -1,0 +1,329 @@
+/* The named experiments, for many shapes: each has a schedule that does what its purpose says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "experiments.h"
+
+static long fails_at = -1;
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails_at >= 0 && fails_at-- == 0 ? NULL : __real_realloc(old, size);
+}
+
+static const struct chaos_experiment *find(const char *name) {
+    const struct chaos_experiment *experiment = chaos_experiment_find(name);
+    assert_non_null(experiment);
+    return experiment;
+}
+
+static struct chaos_settings settings_of(const char *name, int64_t nodes, int64_t clients, int64_t seconds) {
+    struct chaos_settings settings;
+    chaos_settings_default(&settings);
+    chaos_experiment_settings(find(name), &settings);
+    settings.nodes = nodes;
+    settings.clients = clients;
+    settings.seconds = seconds;
+    return settings;
+}
+
+static struct chaos_schedule plan(const char *name, const struct chaos_settings *settings, uint64_t seed) {
+    struct chaos_schedule schedule;
+    char error[700] = "";
+    memset(&schedule, 0x55, sizeof schedule);
+    if (!chaos_experiment_schedule(find(name), settings, seed, &schedule, error, sizeof error)) {
+        fail_msg("%s: %s", name, error);
+    }
+    return schedule;
+}
+
+static const char *const names[] = {"minority-down", "rolling-restart",     "majority-pause", "split",
+                                    "clock-jump",    "memoryless-restarts", "slow-node",      "everything"};
+
+static void all_are_there(void **state) {
+    (void)state;
+    assert_int_equal(chaos_experiment_count(), 8);
+    for (size_t i = 0; i < chaos_experiment_count(); i++) {
+        const struct chaos_experiment *experiment = chaos_experiment_at(i);
+        assert_string_equal(experiment->name, names[i]);
+        assert_ptr_equal(find(names[i]), experiment);
+        assert_true(strlen(experiment->title) > 5 && strlen(experiment->purpose) > 60);
+        assert_int_equal(experiment->breaks,
+                         strcmp(names[i], "clock-jump") == 0 || strcmp(names[i], "memoryless-restarts") == 0);
+    }
+    assert_null(chaos_experiment_find("minority"));
+    assert_null(chaos_experiment_find(""));
+}
+
+static void settings_are_put_over(void **state) {
+    (void)state;
+    struct chaos_settings settings;
+    chaos_settings_default(&settings);
+    assert_int_equal(settings.nodes, 5);
+    assert_int_equal(settings.clients, 20);
+    assert_int_equal(settings.seconds, 60);
+    assert_int_equal(settings.ttl_ms, 2000);
+    assert_true(settings.append_only);
+    struct chaos_settings same = settings;
+    chaos_experiment_settings(find("everything"), &same);
+    assert_memory_equal(&same, &settings, sizeof same);
+    chaos_experiment_settings(find("memoryless-restarts"), &settings);
+    assert_false(settings.append_only);
+    assert_int_equal(settings.nodes, 5);
+    for (size_t i = 0; i < 8; i++) {
+        struct chaos_settings own = settings_of(names[i], 5, 20, 60);
+        /* Who does not renew holds for less than the ttl. */
+        assert_true(own.hold_ms < own.ttl_ms && own.resources >= 1 && own.resources <= CHAOS_RESOURCES_MAX);
+        assert_int_equal(own.append_only, strcmp(names[i], "memoryless-restarts") != 0);
+    }
+}
+
+/* Any shape: faults in order, within the run, of nodes and clients that are there; no exclusive ones on each other. */
+static void check(const char *name, const struct chaos_settings *settings, const struct chaos_schedule *schedule) {
+    uint64_t clients = settings->clients == 64 ? UINT64_MAX : (UINT64_C(1) << settings->clients) - 1;
+    if (schedule->count == 0 && settings->clients > 1) {
+        fail_msg("%s has no fault", name);
+    }
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct chaos_fault *fault = &schedule->faults[i];
+        const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
+        assert_true(fault->at_ms >= 0 && chaos_fault_end_ms(fault) <= settings->seconds * 900);
+        assert_true(i == 0 || schedule->faults[i - 1].at_ms <= fault->at_ms);
+        assert_true(about->target == CHAOS_TARGET_CLIENTS ? fault->nodes == 0 : fault->nodes != 0);
+        assert_true(about->target == CHAOS_TARGET_NODES ? fault->clients == 0 : fault->clients != 0);
+        assert_true(fault->nodes < UINT64_C(1) << settings->nodes && (fault->clients & ~clients) == 0);
+        assert_int_equal(about->lasts, fault->for_ms > 0);
+        assert_int_equal(about->amount != CHAOS_AMOUNT_NONE, fault->amount != 0);
+        for (size_t j = 0; j < i; j++) {
+            const struct chaos_fault *other = &schedule->faults[j];
+            bool both =
+                about->exclusive && chaos_fault_about(other->kind)->exclusive && (fault->nodes & other->nodes) != 0;
+            if (both && chaos_fault_end_ms(other) >= fault->at_ms) {
+                fail_msg("%s: exclusive faults at %lld ms on one node", name, (long long)fault->at_ms);
+            }
+        }
+    }
+}
+
+static void all_shapes(void **state) {
+    (void)state;
+    static const int64_t seconds[] = {5, 8, 10, 12, 15, 20, 30, 60, 61, 600};
+    for (size_t i = 0; i < 8; i++) {
+        bool few = strcmp(names[i], "minority-down") != 0 && strcmp(names[i], "rolling-restart") != 0 &&
+                   strcmp(names[i], "split") != 0 && strcmp(names[i], "slow-node") != 0;
+        for (int64_t nodes = few ? 1 : 3; nodes <= CHAOS_NODES_MAX; nodes++) {
+            for (size_t s = 0; s < sizeof seconds / sizeof *seconds; s++) {
+                struct chaos_settings settings = settings_of(names[i], nodes, (nodes * 7) % 64 + 1, seconds[s]);
+                uint64_t seed = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(nodes + (int64_t)s);
+                struct chaos_schedule schedule = plan(names[i], &settings, seed);
+                check(names[i], &settings, &schedule);
+                bool breaks = chaos_schedule_breaks(&schedule, settings.append_only);
+                assert_int_equal(breaks, find(names[i])->breaks);
+                chaos_schedule_clear(&schedule);
+            }
+        }
+    }
+}
+
+static void odd_settings(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        for (int64_t seconds = 1; seconds < 5; seconds++) {
+            struct chaos_settings settings = settings_of(names[i], 5, 1, seconds);
+            settings.ttl_ms = seconds % 2 == 0 ? 1 : 600000;
+            struct chaos_schedule schedule = plan(names[i], &settings, 3);
+            check(names[i], &settings, &schedule);
+            chaos_schedule_clear(&schedule);
+        }
+    }
+}
+
+static void too_few_nodes(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("minority-down", 2, 20, 60);
+    struct chaos_schedule schedule = {0};
+    char error[700] = "";
+    assert_false(chaos_experiment_schedule(find("minority-down"), &settings, 1, &schedule, error, sizeof error));
+    assert_string_equal(error, "minority-down needs 3 nodes or more: of 2 none can be missed");
+}
+
+static size_t count_bits(uint64_t set) {
+    return (size_t)__builtin_popcountll(set);
+}
+
+/* The nodes on which a fault is on within [from, to]. */
+static uint32_t hit(const struct chaos_schedule *schedule, int64_t from_ms, int64_t to_ms) {
+    uint32_t set = 0;
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct chaos_fault *fault = &schedule->faults[i];
+        set |= fault->at_ms <= to_ms && chaos_fault_end_ms(fault) >= from_ms ? fault->nodes : 0;
+    }
+    return set;
+}
+
+static void never_more_than_a_minority(void **state) {
+    (void)state;
+    static const char *const gentle[] = {"minority-down", "rolling-restart", "slow-node"};
+    for (size_t i = 0; i < 3; i++) {
+        for (int64_t nodes = 3; nodes <= 31; nodes++) {
+            for (int64_t seconds = 10; seconds <= 60; seconds += 10) {
+                struct chaos_settings settings = settings_of(gentle[i], nodes, 20, seconds);
+                struct chaos_schedule schedule = plan(gentle[i], &settings, 5);
+                uint32_t all = 0;
+                for (int64_t now_ms = 0; now_ms < seconds * 1000; now_ms += 25) {
+                    assert_true(count_bits(hit(&schedule, now_ms, now_ms)) <= (size_t)(nodes - 1) / 2);
+                    all |= hit(&schedule, now_ms, now_ms);
+                }
+                assert_true(nodes > 5 || seconds < 30 || count_bits(all) == (size_t)nodes);
+                chaos_schedule_clear(&schedule);
+            }
+        }
+    }
+}
+
+static void minority_down_has_two_of_five_down(void **state) {
+    (void)state;
+    for (int64_t seconds = 10; seconds <= 60; seconds += 50) {
+        struct chaos_settings settings = settings_of("minority-down", 5, 20, seconds);
+        struct chaos_schedule schedule = plan("minority-down", &settings, 1);
+        int64_t down_ms = 0;
+        for (size_t i = 0; i < schedule.count; i += 2) {
+            assert_int_equal(schedule.faults[i].kind, CHAOS_FAULT_KILL);
+            assert_int_equal(schedule.faults[i + 1].kind, CHAOS_FAULT_PAUSE);
+            assert_int_equal(count_bits(schedule.faults[i].nodes | schedule.faults[i + 1].nodes), 2);
+            down_ms += schedule.faults[i].for_ms;
+        }
+        assert_true(down_ms >= seconds * 1000 / 3);
+        chaos_schedule_clear(&schedule);
+    }
+}
+
+static void majority_pause_outlasts_the_ttl(void **state) {
+    (void)state;
+    for (int64_t seconds = 10; seconds <= 60; seconds += 5) {
+        struct chaos_settings settings = settings_of("majority-pause", 5, 20, seconds);
+        struct chaos_schedule schedule = plan("majority-pause", &settings, 1);
+        size_t longer = 0, shorter = 0;
+        for (size_t i = 0; i < schedule.count; i++) {
+            assert_true(count_bits(schedule.faults[i].nodes) >= 3);
+            longer += schedule.faults[i].for_ms >= settings.ttl_ms * 3 / 2;
+            shorter += schedule.faults[i].for_ms < settings.ttl_ms / 2;
+        }
+        assert_true(longer >= 1 && shorter >= 1 && longer + shorter == schedule.count);
+        chaos_schedule_clear(&schedule);
+    }
+}
+
+static void split_leaves_one_side_or_none(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("split", 5, 20, 12);
+    struct chaos_schedule schedule = plan("split", &settings, 4);
+    size_t sides[3] = {0};
+    assert_int_equal(schedule.count, 8);
+    for (size_t i = 0; i < schedule.count; i += 2) {
+        const struct chaos_fault *a = &schedule.faults[i], *b = &schedule.faults[i + 1];
+        assert_int_equal(a->kind, b->kind);
+        assert_int_equal(a->at_ms, b->at_ms);
+        assert_true((a->clients & b->clients) == 0 && (a->clients | b->clients) == 0xfffff);
+        sides[(count_bits(a->nodes) < 3) + (count_bits(b->nodes) < 3)]++;
+    }
+    assert_int_equal(sides[0], 1); /* for a while neither sees a majority */
+    assert_int_equal(sides[1], 3);
+    chaos_schedule_clear(&schedule);
+}
+
+static void breaking_ones_break_a_majority(void **state) {
+    (void)state;
+    for (int64_t seconds = 10; seconds <= 60; seconds += 5) {
+        struct chaos_settings settings = settings_of("clock-jump", 5, 20, seconds);
+        struct chaos_schedule schedule = plan("clock-jump", &settings, 1);
+        assert_true(schedule.count >= 2);
+        for (size_t i = 0; i < schedule.count; i++) {
+            assert_int_equal(count_bits(schedule.faults[i].nodes), 3);
+            assert_true(schedule.faults[i].amount > settings.ttl_ms);
+        }
+        chaos_schedule_clear(&schedule);
+        settings = settings_of("memoryless-restarts", 5, 20, seconds);
+        schedule = plan("memoryless-restarts", &settings, 1);
+        assert_int_equal(
+            count_bits(hit(&schedule, schedule.faults[0].at_ms, schedule.faults[0].at_ms + settings.ttl_ms / 2)), 5);
+        chaos_schedule_clear(&schedule);
+    }
+}
+
+static void slow_node_has_all_its_kinds(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("slow-node", 5, 20, 10);
+    struct chaos_schedule schedule = plan("slow-node", &settings, 1);
+    uint32_t kinds = 0;
+    for (size_t i = 0; i < schedule.count; i++) {
+        const struct chaos_fault *fault = &schedule.faults[i];
+        kinds |= UINT32_C(1) << fault->kind;
+        /* Slow for the library: more than a node's timeout. */
+        assert_true(fault->kind == CHAOS_FAULT_BANDWIDTH || fault->amount > settings.node_timeout_ms);
+    }
+    assert_int_equal(count_bits(kinds), 5);
+    chaos_schedule_clear(&schedule);
+}
+
+static void everything_comes_from_the_seed(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("everything", 5, 20, 20);
+    struct chaos_schedule_shape shape = {5, 20, 20000, 0, true};
+    char error[700];
+    assert_true(chaos_fault_kinds_parse("safe", &shape.kinds, error, sizeof error));
+    struct chaos_schedule one = plan("everything", &settings, 9), same;
+    assert_true(chaos_schedule_random(9, &shape, &same));
+    char *first = chaos_schedule_format(&one, 5, 20), *second = chaos_schedule_format(&same, 5, 20);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    chaos_schedule_clear(&one);
+    chaos_schedule_clear(&same);
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 8; i++) {
+        struct chaos_settings settings = settings_of(names[i], 5, 20, 60);
+        bool worked = false;
+        for (long at = 0; !worked; at++) {
+            struct chaos_schedule schedule;
+            char error[700] = "";
+            fails_at = at;
+            worked = chaos_experiment_schedule(find(names[i]), &settings, 1, &schedule, error, sizeof error);
+            assert_true(worked == (fails_at >= 0));
+            fails_at = -1;
+            assert_true(worked || (schedule.faults == NULL && strcmp(error, "out of memory") == 0));
+            chaos_schedule_clear(&schedule);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_are_there),
+        cmocka_unit_test(settings_are_put_over),
+        cmocka_unit_test(all_shapes),
+        cmocka_unit_test(odd_settings),
+        cmocka_unit_test(too_few_nodes),
+        cmocka_unit_test(never_more_than_a_minority),
+        cmocka_unit_test(minority_down_has_two_of_five_down),
+        cmocka_unit_test(majority_pause_outlasts_the_ttl),
+        cmocka_unit_test(split_leaves_one_side_or_none),
+        cmocka_unit_test(breaking_ones_break_a_majority),
+        cmocka_unit_test(slow_node_has_all_its_kinds),
+        cmocka_unit_test(everything_comes_from_the_seed),
+        cmocka_unit_test(memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
