@@ -44,6 +44,17 @@ int chaos_control_listen(const char *directory, char *error, size_t error_size) 
     return fd;
 }
 
+void chaos_control_close(const char *directory, int listener) {
+    struct sockaddr_un address;
+    char error[256];
+    int folder = open_directory(directory, &address, error, sizeof error);
+    if (folder >= 0) {
+        (void)unlink(address.sun_path); /* in its way it is no more than a file that nobody serves */
+        close(folder);
+    }
+    close(listener);
+}
+
 static void limit_time(int fd, int ms) {
     struct timeval time = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
     /* Where this is refused, a silent peer would only take longer. */

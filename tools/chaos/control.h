@@ -8,6 +8,9 @@
 /* Listens at DIRECTORY/control.sock, however long the directory's name is. The descriptor, or -1 with a sentence. */
 int chaos_control_listen(const char *directory, char *error, size_t error_size);
 
+/* Removes the socket, too. */
+void chaos_control_close(const char *directory, int listener);
+
 /* Does what one line asks for. False with a sentence. */
 typedef bool (*chaos_control_handler)(void *ctx, const char *line, char *error, size_t error_size);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "admin.h"
 
@@ -33,6 +34,7 @@ struct chaos_nemesis {
     struct chaos_clients_door clients;
     struct chaos_log *log;
     int64_t last_id;
+    int held[CHAOS_NODES_MAX]; /* for chaos_admin_begin() */
     struct active active[ACTIVE_MAX];
     struct chaos_link_rule rules[CHAOS_CLIENTS_MAX][CHAOS_NODES_MAX]; /* as the proxy has them */
 };
@@ -56,6 +58,11 @@ struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct ch
 }
 
 void chaos_nemesis_free(struct chaos_nemesis *nemesis) {
+    for (size_t n = 0; nemesis != NULL && n < CHAOS_NODES_MAX; n++) {
+        if (nemesis->held[n] > 0) {
+            close(nemesis->held[n]);
+        }
+    }
     free(nemesis);
 }
 
@@ -145,7 +152,7 @@ static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_faul
         chaos_clock_skew(backend->clocks[n], fault->amount);
         return true;
     default:
-        return chaos_admin_begin(backend->ports[n], fault, error, size);
+        return chaos_admin_begin(backend->ports[n], fault, &nemesis->held[n], error, size);
     }
 }
 
@@ -165,7 +172,7 @@ static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault 
     case CHAOS_FAULT_SLOW:
         return true; /* it has ended by itself */
     default:
-        return chaos_admin_end(backend->ports[n], fault, error, size);
+        return chaos_admin_end(backend->ports[n], fault, &nemesis->held[n], error, size);
     }
 }
 

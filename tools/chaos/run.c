@@ -247,7 +247,7 @@ int chaos_run(const struct chaos_options *options) {
         fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
     }
     if (run->control >= 0) {
-        close(run->control);
+        chaos_control_close(run->place.directory, run->control);
     }
     close(run->signals);
     chaos_nemesis_free(run->nemesis);
