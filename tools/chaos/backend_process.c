@@ -266,19 +266,20 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
     char end[400];
     if (!is_alive(backend, n)) {
         (void)waitpid(pid, NULL, 0);
-        if (chaos_node_log_says(directory, "ddress already in use") && ++*port_tries < PORT_TRIES) {
+        if (chaos_node_log_finds(directory, "ddress already in use", NULL, 0) && ++*port_tries < PORT_TRIES) {
             return first_spawn(backend, n, error, size);
         }
         return fail(backend, n, error, size, "the server ended as soon as it was started; its log, %s/log, ends: %s",
                     directory, chaos_node_log_end(directory, end, sizeof end));
     }
-    *ready = chaos_node_log_says(directory, "eady to accept connections") &&
+    /* The log is the node's own: a stranger on its port, who would answer PING too, is not in it. */
+    *ready = chaos_node_log_finds(directory, "eady to accept connections", NULL, 0) &&
              chaos_admin_ping(backend->ports[n], error, size);
     if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {
-        return fail(
-            backend, n, error, size,
-            "the server runs without the clock %s, which could not be loaded into it; its log, %s/log, ends: %s",
-            backend->options.shim, directory, chaos_node_log_end(directory, end, sizeof end));
+        bool said = chaos_node_log_finds(directory, "preload", end, sizeof end);
+        return fail(backend, n, error, size,
+                    "the server runs without the clock %s, which could not be loaded into it: %s",
+                    backend->options.shim, said ? end : "the loader does not say why");
     }
     return true;
 }

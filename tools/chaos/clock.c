@@ -42,26 +42,30 @@ static int64_t within(int64_t value, int64_t most) {
     return value > most ? most : value < -most ? -most : value;
 }
 
-static void write_page(struct chaos_clock *clock, int64_t offset_ns, int64_t since_ns, int64_t rate_ppm) {
-    /* It may be odd already: a writer before us died in the middle. */
-    uint32_t odd = atomic_load_explicit(&clock->sequence, memory_order_relaxed) | 1;
-    atomic_store_explicit(&clock->sequence, odd, memory_order_relaxed);
+/* The setting that counts. */
+static const struct chaos_clock_setting *current(const struct chaos_clock *clock) {
+    return &clock->settings[clock->sequence % 2];
+}
+
+static void set(struct chaos_clock *clock, int64_t offset_ns, int64_t since_ns, int64_t rate_ppm) {
+    uint32_t next = atomic_load_explicit(&clock->sequence, memory_order_relaxed) + 1;
+    struct chaos_clock_setting *setting = &clock->settings[next % 2];
+    /* Who sees what is written here, sees that the sequence is past the one under which it was read. */
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&clock->offset_ns, offset_ns, memory_order_relaxed);
-    atomic_store_explicit(&clock->since_ns, since_ns, memory_order_relaxed);
-    atomic_store_explicit(&clock->rate_ppm, rate_ppm, memory_order_relaxed);
-    atomic_store_explicit(&clock->sequence, odd + 1, memory_order_release);
+    atomic_store_explicit(&setting->offset_ns, within(offset_ns, OFFSET_MAX_MS * 1000000), memory_order_relaxed);
+    atomic_store_explicit(&setting->since_ns, since_ns, memory_order_relaxed);
+    atomic_store_explicit(&setting->rate_ppm, within(rate_ppm, RATE_MAX_PPM), memory_order_relaxed);
+    atomic_store_explicit(&clock->sequence, next, memory_order_release);
 }
 
 void chaos_clock_jump(struct chaos_clock *clock, int64_t step_ms) {
-    int64_t offset_ns = clock->offset_ns + within(step_ms, OFFSET_MAX_MS) * 1000000;
-    write_page(clock, within(offset_ns, OFFSET_MAX_MS * 1000000), clock->since_ns, clock->rate_ppm);
+    const struct chaos_clock_setting *old = current(clock);
+    set(clock, old->offset_ns + within(step_ms, OFFSET_MAX_MS) * 1000000, old->since_ns, old->rate_ppm);
 }
 
 void chaos_clock_skew(struct chaos_clock *clock, int64_t rate_ppm) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t real_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    int64_t offset_ns = chaos_clock_read_ns(clock, real_ns) - real_ns;
-    write_page(clock, within(offset_ns, OFFSET_MAX_MS * 1000000), real_ns, within(rate_ppm, RATE_MAX_PPM));
+    set(clock, chaos_clock_read_ns(clock, real_ns) - real_ns, real_ns, rate_ppm);
 }

@@ -9,15 +9,20 @@
 /* Tells the shim where the page is. */
 #define CHAOS_CLOCK_ENV "REDLOCK_CHAOS_CLOCK"
 
-/*
- * The wall clock that the server sees: real + offset_ns + (real − since_ns) × rate_ppm / 10^6. `sequence` is odd while the
- * writer is at it: readers try again. The page is a file of this struct, mapped shared; a file of zeros is true time.
- */
-struct chaos_clock {
-    _Atomic uint32_t sequence;
+/* The wall clock that the server sees: real + offset_ns + (real − since_ns) × rate_ppm / 10^6. */
+struct chaos_clock_setting {
     _Atomic int64_t offset_ns;
     _Atomic int64_t since_ns;
     _Atomic int64_t rate_ppm;
+};
+
+/*
+ * The page: a file of this struct, mapped shared; a file of zeros is true time. What counts is settings[sequence % 2]. The writer fills the other one and then raises
+ * the sequence; readers who find it raised read again. So no reader sees half a setting, and none waits for a writer that died in the middle.
+ */
+struct chaos_clock {
+    _Atomic uint32_t sequence;
+    struct chaos_clock_setting settings[2];
 };
 
 /* Makes the file if needed (true time) and maps it; what it has is kept. NULL with errno. */
@@ -36,22 +41,19 @@ static inline int64_t chaos_clock_drift_ns(int64_t elapsed_ns, int64_t rate_ppm)
     return elapsed_ns / 1000000 * rate_ppm + elapsed_ns % 1000000 * rate_ppm / 1000000;
 }
 
-/*
- * What the server's wall clock reads when the real one reads real_ns. Here, so that the shim needs nothing else. It never waits for ever:
- * where a writer died in the middle, it takes what is there.
- */
+/* What the server's wall clock reads when the real one reads real_ns. Here, so that the shim needs nothing else. */
 static inline int64_t chaos_clock_read_ns(const struct chaos_clock *clock, int64_t real_ns) {
     int64_t offset_ns, since_ns, rate_ppm;
     uint32_t before, after;
-    int tries = 0;
     do {
         before = atomic_load_explicit(&clock->sequence, memory_order_acquire);
-        offset_ns = atomic_load_explicit(&clock->offset_ns, memory_order_relaxed);
-        since_ns = atomic_load_explicit(&clock->since_ns, memory_order_relaxed);
-        rate_ppm = atomic_load_explicit(&clock->rate_ppm, memory_order_relaxed);
+        const struct chaos_clock_setting *setting = &clock->settings[before % 2];
+        offset_ns = atomic_load_explicit(&setting->offset_ns, memory_order_relaxed);
+        since_ns = atomic_load_explicit(&setting->since_ns, memory_order_relaxed);
+        rate_ppm = atomic_load_explicit(&setting->rate_ppm, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
         after = atomic_load_explicit(&clock->sequence, memory_order_relaxed);
-    } while (((before & 1) != 0 || before != after) && ++tries < 10000);
+    } while (before != after);
     return real_ns + offset_ns + chaos_clock_drift_ns(real_ns - since_ns, rate_ppm);
 }
 

@@ -137,19 +137,21 @@ bool chaos_node_remove_keys(const char *directory) {
     return worked;
 }
 
-bool chaos_node_log_says(const char *directory, const char *words) {
+bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size) {
     FILE *in = open_file(directory, "log", "re");
-    if (in == NULL) {
-        return false;
-    }
-    char *line = NULL;
-    size_t size = 0;
+    char *text = NULL;
+    size_t text_size = 0;
     bool found = false;
-    while (!found && getline(&line, &size, in) > 0) {
-        found = strstr(line, words) != NULL;
+    while (in != NULL && !found && getline(&text, &text_size, in) > 0) {
+        found = strstr(text, words) != NULL;
     }
-    free(line);
-    fclose(in);
+    if (found && line != NULL) {
+        snprintf(line, size, "%.*s", (int)strcspn(text, "\n"), text);
+    }
+    free(text);
+    if (in != NULL) {
+        fclose(in);
+    }
     return found;
 }
 

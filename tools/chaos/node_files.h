@@ -21,8 +21,8 @@ bool chaos_node_remove_keys(const char *directory);
 /* An empty directory too; what is not there is removed already. */
 bool chaos_node_remove_file(const char *directory, const char *name);
 
-/* Whether a server of the log's has been up: the log is the node's own, a stranger on its port is not in it. */
-bool chaos_node_log_says(const char *directory, const char *words);
+/* Whether a line of the log has these words; the first that has them into line, unless that is NULL. */
+bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size);
 /* Its last lines, in one, for an error. Returns text. */
 char *chaos_node_log_end(const char *directory, char *text, size_t size);
 

@@ -1,0 +1,143 @@
+/* Starts and asks nodes for tests. */
+#include "node_kit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define AWAIT_MS 20000
+
+int64_t nodes_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void nodes_sleep_ms(long ms) {
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+bool nodes_create(struct nodes *nodes) {
+    if (nodes->directory[0] == '\0') {
+        strcpy(nodes->directory, "/tmp/redlock nodes:XXXXXX");
+        assert_non_null(mkdtemp(nodes->directory));
+    }
+    nodes->options.directory = nodes->options.directory != NULL ? nodes->options.directory : nodes->directory;
+    nodes->options.nodes = nodes->options.nodes > 0 ? nodes->options.nodes : 1;
+    nodes->backend = chaos_backend_create("process", &nodes->options, nodes->error, sizeof nodes->error);
+    return nodes->backend != NULL;
+}
+
+void nodes_start(struct nodes *nodes) {
+    if (!nodes_create(nodes) || !nodes->backend->ops->start(nodes->backend, nodes->error, sizeof nodes->error)) {
+        fail_msg("%s", nodes->error);
+    }
+}
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *walk) {
+    (void)stat;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+void nodes_stop(struct nodes *nodes) {
+    if (nodes->backend != NULL) {
+        char *left = NULL;
+        nodes->backend->ops->stop(nodes->backend, &left);
+        if (left != NULL) {
+            fail_msg("left: %s", left);
+        }
+        chaos_backend_destroy(nodes->backend);
+        nodes->backend = NULL;
+    }
+    assert_int_equal(nodes_children(), 0);
+    if (nodes->directory[0] != '\0') {
+        assert_int_equal(nftw(nodes->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    }
+    memset(nodes, 0, sizeof *nodes);
+}
+
+const char *nodes_ask(const struct nodes *nodes, size_t n, const char *command) {
+    static char text[512];
+    struct timeval timeout = {0, 300000};
+    snprintf(text, sizeof text, "no answer");
+    redisContext *redis = redisConnectWithTimeout("127.0.0.1", nodes->backend->ports[n], timeout);
+    if (redis != NULL && redis->err == 0 && redisSetTimeout(redis, timeout) == REDIS_OK) {
+        redisReply *reply = redisCommand(redis, command);
+        if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
+            snprintf(text, sizeof text, "%lld", reply->integer);
+        } else if (reply != NULL && reply->type == REDIS_REPLY_NIL) {
+            snprintf(text, sizeof text, "(nil)");
+        } else if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+            snprintf(text, sizeof text, "%s %s", reply->element[0]->str, reply->element[1]->str);
+        } else if (reply != NULL && reply->str != NULL) {
+            snprintf(text, sizeof text, "%s", reply->str);
+        }
+        freeReplyObject(reply);
+    }
+    redisFree(redis);
+    return text;
+}
+
+void nodes_await(const struct nodes *nodes, size_t n, const char *command, const char *answer) {
+    int64_t deadline_ms = nodes_now_ms() + AWAIT_MS;
+    const char *got;
+    while (strcmp(got = nodes_ask(nodes, n, command), answer) != 0) {
+        if (nodes_now_ms() > deadline_ms) {
+            fail_msg("%s: expected %s, got %s", command, answer, got);
+        }
+        nodes_sleep_ms(5);
+    }
+}
+
+/* Fields 3 and 4 of /proc/PID/stat; 0 if there is no such process. */
+static char read_stat(const char *pid, int *parent) {
+    char path[64], line[512];
+    char state = 0;
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    FILE *in = fopen(path, "re");
+    if (in == NULL) {
+        return 0;
+    }
+    const char *end = fgets(line, sizeof line, in) != NULL ? strrchr(line, ')') : NULL;
+    if (end == NULL || sscanf(end + 1, " %c %d", &state, parent) != 2) {
+        state = 0;
+    }
+    fclose(in);
+    return state;
+}
+
+char nodes_process_state(pid_t pid) {
+    char text[32];
+    int parent;
+    snprintf(text, sizeof text, "%d", (int)pid);
+    return read_stat(text, &parent);
+}
+
+size_t nodes_children(void) {
+    size_t count = 0;
+    DIR *stream = opendir("/proc");
+    assert_non_null(stream);
+    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        int parent = 0;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && read_stat(entry->d_name, &parent) != 0) {
+            count += parent == getpid();
+        }
+    }
+    closedir(stream);
+    return count;
+}

@@ -1,0 +1,421 @@
+/* Every fault that a node is asked for, on real servers; and nodes that are dead, paused, full, or no servers at all. */
+#include "admin.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "node_kit.h"
+
+struct world {
+    struct nodes nodes;
+    int held;
+    char error[300];
+};
+
+static int set_up(void **state) {
+    struct world *world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    nodes_start(&world->nodes);
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    struct world *world = *state;
+    if (world->held != 0) {
+        close(world->held);
+    }
+    nodes_stop(&world->nodes);
+    free(world);
+    return 0;
+}
+
+static uint16_t port_of(const struct world *world) {
+    return world->nodes.backend->ports[0];
+}
+
+static bool begin(struct world *world, enum chaos_fault_kind kind, int64_t amount) {
+    struct chaos_fault fault = {.kind = kind, .nodes = 1, .amount = amount};
+    world->error[0] = '\0';
+    return chaos_admin_begin(port_of(world), &fault, &world->held, world->error, sizeof world->error);
+}
+
+static bool end(struct world *world, enum chaos_fault_kind kind) {
+    struct chaos_fault fault = {.kind = kind, .nodes = 1};
+    world->error[0] = '\0';
+    return chaos_admin_end(port_of(world), &fault, &world->held, world->error, sizeof world->error);
+}
+
+static void begins(struct world *world, enum chaos_fault_kind kind, int64_t amount) {
+    if (!begin(world, kind, amount)) {
+        fail_msg("%s", world->error);
+    }
+}
+
+static void ends(struct world *world, enum chaos_fault_kind kind) {
+    if (!end(world, kind)) {
+        fail_msg("%s", world->error);
+    }
+}
+
+static const char *answer(const struct world *world, const char *command) {
+    return nodes_ask(&world->nodes, 0, command);
+}
+
+static void assert_says(const char *text, const char *words) {
+    if (strstr(text, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
+    }
+}
+
+/* A connection that stays; as the default user, or as the nemesis. */
+static redisContext *connect_to(const struct world *world, bool as_chaos) {
+    redisContext *redis = redisConnectWithTimeout("127.0.0.1", port_of(world), (struct timeval){5, 0});
+    assert_non_null(redis);
+    assert_int_equal(redis->err, 0);
+    freeReplyObject(redisCommand(redis, as_chaos ? "AUTH chaos chaos" : "PING"));
+    assert_int_equal(redis->err, 0);
+    return redis;
+}
+
+static bool lives(redisContext *redis) {
+    redisReply *reply = redisCommand(redis, "PING");
+    bool alive = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+    freeReplyObject(reply);
+    return alive;
+}
+
+/* What INFO commandstats tells of a command. */
+static void count_calls(const struct world *world, const char *command, long long *calls, long long *us) {
+    char name[64];
+    redisContext *redis = connect_to(world, false);
+    redisReply *reply = redisCommand(redis, "INFO commandstats");
+    assert_non_null(reply);
+    snprintf(name, sizeof name, "cmdstat_%s:", command);
+    const char *at = strstr(reply->str, name);
+    *calls = *us = 0;
+    if (at != NULL) {
+        assert_int_equal(sscanf(at + strlen(name), "calls=%lld,usec=%lld", calls, us), 2);
+    }
+    freeReplyObject(reply);
+    redisFree(redis);
+}
+
+static void slow_is_done_though_nobody_waits(void **state) {
+    struct world *world = *state;
+    long long calls, us;
+    int64_t start_ms = nodes_now_ms();
+    begins(world, CHAOS_FAULT_SLOW, 1250);
+    bool returned_before = nodes_now_ms() - start_ms < 1250;
+    nodes_await(&world->nodes, 0, "PING", "PONG");
+    assert_true(nodes_now_ms() - start_ms >= 1250);
+    count_calls(world, "debug", &calls, &us);
+    assert_int_equal(calls, 2); /* one of them asked whether it may */
+    assert_in_range(us, 1250000, 5000000);
+    assert_true(returned_before || nodes_now_ms() - start_ms > 2000); /* or this machine hangs */
+    ends(world, CHAOS_FAULT_SLOW);
+    for (int i = 0; i < 100; i++) {
+        begins(world, CHAOS_FAULT_SLOW, 1);
+    }
+    nodes_await(&world->nodes, 0, "PING", "PONG");
+    count_calls(world, "debug", &calls, &us);
+    assert_int_equal(calls, 202);
+    assert_true(us >= 1350000);
+}
+
+static void busy_ends_by_itself(void **state) {
+    struct world *world = *state;
+    long long calls, us;
+    begins(world, CHAOS_FAULT_BUSY, 400);
+    nodes_await(&world->nodes, 0, "PING", "PONG");
+    count_calls(world, "eval", &calls, &us);
+    assert_int_equal(calls, 4); /* three to measure */
+    assert_in_range(us, 100000, 8000000);
+    ends(world, CHAOS_FAULT_BUSY);
+    assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
+}
+
+static void busy_is_ended(void **state) {
+    struct world *world = *state;
+    int64_t start_ms = nodes_now_ms();
+    begins(world, CHAOS_FAULT_BUSY, 60000);
+    nodes_await(&world->nodes, 0, "PING",
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), -1);
+    assert_says(world->error, "was asked for DBSIZE and answered \"BUSY ");
+    assert_says(world->error, "try again in a moment");
+    ends(world, CHAOS_FAULT_BUSY);
+    assert_string_equal(answer(world, "PING"), "PONG");
+    assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
+    assert_true(nodes_now_ms() - start_ms < 30000);
+    ends(world, CHAOS_FAULT_BUSY);
+}
+
+static void scripts_are_forgotten(void **state) {
+    struct world *world = *state;
+    assert_string_equal(answer(world, "SCRIPT LOAD return(7)"), "bc70ae583496ef68242126e5f723b4224435af02");
+    assert_string_equal(answer(world, "EVALSHA bc70ae583496ef68242126e5f723b4224435af02 0"), "7");
+    begins(world, CHAOS_FAULT_SCRIPT_FLUSH, 0);
+    assert_says(answer(world, "EVALSHA bc70ae583496ef68242126e5f723b4224435af02 0"), "NOSCRIPT");
+    ends(world, CHAOS_FAULT_SCRIPT_FLUSH);
+}
+
+static void keys_are_forgotten(void **state) {
+    struct world *world = *state;
+    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 0);
+    answer(world, "SET a 1");
+    answer(world, "SET b 1");
+    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 2);
+    begins(world, CHAOS_FAULT_FLUSHALL, 0);
+    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 0);
+    ends(world, CHAOS_FAULT_FLUSHALL);
+}
+
+static void clients_are_disconnected_the_nemesis_is_not(void **state) {
+    struct world *world = *state;
+    redisContext *client = connect_to(world, false), *auditor = connect_to(world, true);
+    begins(world, CHAOS_FAULT_DISCONNECT, 0);
+    assert_false(lives(client));
+    assert_true(lives(auditor));
+    assert_string_equal(answer(world, "PING"), "PONG");
+    ends(world, CHAOS_FAULT_DISCONNECT);
+    redisFree(client);
+    redisFree(auditor);
+}
+
+static void a_full_node_is_emptied_again(void **state) {
+    struct world *world = *state;
+    redisContext *client = connect_to(world, false);
+    begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
+    assert_true(world->held > 0);
+    assert_string_equal(answer(world, "PING"), "ERR max number of clients reached");
+    assert_true(lives(client));
+    assert_false(chaos_admin_ping(port_of(world), world->error, sizeof world->error));
+    assert_says(world->error, "max number of clients reached");
+    assert_says(world->error, "wait for the end of the maxclients fault");
+    /* Others are begun and ended meanwhile, and one whose answer nobody took. */
+    begins(world, CHAOS_FAULT_SLOW, 50);
+    begins(world, CHAOS_FAULT_OOM, 0);
+    begins(world, CHAOS_FAULT_BUSY, 20);
+    begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
+    ends(world, CHAOS_FAULT_OOM);
+    ends(world, CHAOS_FAULT_BUSY);
+    assert_string_equal(answer(world, "PING"), "ERR max number of clients reached");
+    ends(world, CHAOS_FAULT_MAXCLIENTS);
+    assert_int_equal(world->held, 0);
+    assert_string_equal(answer(world, "PING"), "PONG");
+    assert_string_equal(answer(world, "CONFIG GET maxclients"), "maxclients 10000");
+    ends(world, CHAOS_FAULT_MAXCLIENTS);
+    assert_int_equal(world->held, 0);
+    redisFree(client);
+}
+
+/* A client that was forked meanwhile has the held connection, too. */
+static void a_held_connection_is_closed_for_all(void **state) {
+    struct world *world = *state;
+    begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (;;) {
+            pause();
+        }
+    }
+    ends(world, CHAOS_FAULT_MAXCLIENTS);
+    int64_t deadline_ms = nodes_now_ms() + 10000;
+    int count = 0;
+    do {
+        redisContext *redis = connect_to(world, false);
+        redisReply *reply = redisCommand(redis, "INFO clients");
+        assert_non_null(reply);
+        assert_int_equal(sscanf(strstr(reply->str, "connected_clients:"), "connected_clients:%d", &count), 1);
+        freeReplyObject(reply);
+        redisFree(redis);
+    } while (count > 1 && nodes_now_ms() < deadline_ms);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(count, 1);
+}
+
+static void a_full_node_may_die_or_hang_meanwhile(void **state) {
+    struct world *world = *state;
+    struct chaos_backend *backend = world->nodes.backend;
+    begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
+    assert_true(backend->ops->pause(backend, 0, world->error, sizeof world->error));
+    assert_false(end(world, CHAOS_FAULT_MAXCLIENTS));
+    assert_says(world->error, "no answer within 500 ms");
+    assert_true(world->held > 0);
+    assert_true(backend->ops->resume(backend, 0, world->error, sizeof world->error));
+    ends(world, CHAOS_FAULT_MAXCLIENTS);
+    assert_int_equal(world->held, 0);
+    assert_string_equal(answer(world, "PING"), "PONG");
+    begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
+    assert_true(backend->ops->kill(backend, 0, world->error, sizeof world->error));
+    assert_false(end(world, CHAOS_FAULT_MAXCLIENTS));
+    assert_says(world->error, "nobody listens there");
+    assert_int_equal(world->held, 0);
+    assert_true(backend->ops->restart(backend, 0, true, world->error, sizeof world->error));
+    nodes_await(&world->nodes, 0, "PING", "PONG");
+    ends(world, CHAOS_FAULT_MAXCLIENTS);
+    assert_int_equal(world->held, 0);
+}
+
+static void a_node_without_memory_denies_sets_only(void **state) {
+    struct world *world = *state;
+    assert_string_equal(answer(world, "SET k v"), "OK");
+    begins(world, CHAOS_FAULT_OOM, 0);
+    assert_says(answer(world, "SET l v NX PX 1000"), "OOM command not allowed");
+    assert_string_equal(answer(world, "EVAL return(redis.call('DEL',KEYS[1])) 1 k"), "1");
+    assert_string_equal(answer(world, "GET k"), "(nil)");
+    ends(world, CHAOS_FAULT_OOM);
+    assert_string_equal(answer(world, "SET l v NX PX 1000"), "OK");
+}
+
+static void another_password_keeps_clients_out(void **state) {
+    struct world *world = *state;
+    redisContext *client = connect_to(world, false), *auditor = connect_to(world, true);
+    begins(world, CHAOS_FAULT_PASSWORD, 0);
+    assert_false(lives(client));
+    assert_true(lives(auditor));
+    assert_says(answer(world, "SET k v"), "NOAUTH");
+    assert_true(chaos_admin_ping(port_of(world), world->error, sizeof world->error));
+    ends(world, CHAOS_FAULT_PASSWORD);
+    assert_string_equal(answer(world, "SET k v"), "OK");
+    redisFree(client);
+    redisFree(auditor);
+}
+
+static void what_is_no_question_is_refused(void **state) {
+    struct world *world = *state;
+    assert_false(begin(world, CHAOS_FAULT_PARTITION, 0));
+    assert_says(world->error, "none that a node can be asked for");
+    ends(world, CHAOS_FAULT_PARTITION);
+}
+
+static void a_user_without_rights_is_told_so(void **state) {
+    struct world *world = *state;
+    assert_string_equal(answer(world, "ACL SETUSER chaos -debug -config"), "OK");
+    assert_false(begin(world, CHAOS_FAULT_SLOW, 1000));
+    assert_says(world->error, "was asked for DEBUG SLEEP 0 and answered \"NOPERM");
+    assert_says(world->error, "; the node's configuration needs a user chaos that may do anything");
+    assert_false(begin(world, CHAOS_FAULT_MAXCLIENTS, 0));
+    assert_int_equal(world->held, 0);
+    assert_string_equal(answer(world, "ACL DELUSER chaos"), "1");
+    assert_false(begin(world, CHAOS_FAULT_OOM, 0));
+    assert_says(world->error, "was asked for AUTH and answered \"WRONGPASS");
+    assert_null(strstr(world->error, "chaos chaos"));
+}
+
+/* Each question fails with these words, and within a bounded time. */
+static void all_fail(struct world *world, uint16_t port, const char *words) {
+    const enum chaos_fault_kind kinds[] = {CHAOS_FAULT_SLOW,     CHAOS_FAULT_BUSY,       CHAOS_FAULT_SCRIPT_FLUSH,
+                                           CHAOS_FAULT_FLUSHALL, CHAOS_FAULT_DISCONNECT, CHAOS_FAULT_MAXCLIENTS,
+                                           CHAOS_FAULT_OOM,      CHAOS_FAULT_PASSWORD};
+    char version[32];
+    int64_t start_ms = nodes_now_ms();
+    size_t asked = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct chaos_fault fault = {.kind = kinds[i], .amount = 10};
+        assert_false(chaos_admin_begin(port, &fault, &world->held, world->error, sizeof world->error));
+        assert_says(world->error, words);
+        bool undone = chaos_admin_end(port, &fault, &world->held, world->error, sizeof world->error);
+        bool undoes = kinds[i] == CHAOS_FAULT_BUSY || kinds[i] >= CHAOS_FAULT_MAXCLIENTS;
+        assert_int_equal(undone, !undoes);
+        asked += undoes ? 2 : 1;
+    }
+    assert_false(chaos_admin_ping(port, world->error, sizeof world->error));
+    assert_int_equal(chaos_admin_key_count(port, world->error, sizeof world->error), -1);
+    assert_false(chaos_admin_version(port, version, sizeof version, world->error, sizeof world->error));
+    assert_says(world->error, words);
+    assert_true(nodes_now_ms() - start_ms < (int64_t)(asked + 3) * 500 + 10000);
+    assert_int_equal(world->held, 0);
+}
+
+static void dead_and_paused_nodes_fail_soon(void **state) {
+    struct world *world = *state;
+    struct chaos_backend *backend = world->nodes.backend;
+    assert_true(backend->ops->pause(backend, 0, world->error, sizeof world->error));
+    all_fail(world, port_of(world), "no answer within 500 ms; it is paused or busy");
+    assert_true(backend->ops->kill(backend, 0, world->error, sizeof world->error));
+    all_fail(world, port_of(world), "nobody listens there: the node is dead");
+}
+
+/* A listener that takes connections, says `text`, and closes them if it says anything. */
+static pid_t start_stranger(const char *text, uint16_t *port) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 64), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+    *port = ntohs(address.sin_port);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (;;) {
+            char request[256];
+            int peer = accept(fd, NULL, NULL);
+            if (text != NULL) {
+                (void)!read(peer, request, sizeof request);
+                (void)!write(peer, text, strlen(text));
+                close(peer);
+            }
+        }
+    }
+    close(fd);
+    return child;
+}
+
+static void strangers_do_no_harm(void **state) {
+    struct world *world = *state;
+    const char *const texts[][2] = {{NULL, "no answer within 500 ms"},
+                                    {"", "the connection was closed before the answer"},
+                                    {"HTTP/1.1 400 Bad Request\r\n\r\n", "Protocol error"},
+                                    {"+OK\r\n", "the connection was closed before the answer"},
+                                    {"-ERR max number of clients reached\r\n", "max number of clients reached"}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint16_t port;
+        pid_t child = start_stranger(texts[i][0], &port);
+        all_fail(world, port, texts[i][1]);
+        kill(child, SIGKILL);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(slow_is_done_though_nobody_waits),
+        TEST(busy_ends_by_itself),
+        TEST(busy_is_ended),
+        TEST(scripts_are_forgotten),
+        TEST(keys_are_forgotten),
+        TEST(clients_are_disconnected_the_nemesis_is_not),
+        TEST(a_full_node_is_emptied_again),
+        TEST(a_held_connection_is_closed_for_all),
+        TEST(a_full_node_may_die_or_hang_meanwhile),
+        TEST(a_node_without_memory_denies_sets_only),
+        TEST(another_password_keeps_clients_out),
+        TEST(what_is_no_question_is_refused),
+        TEST(a_user_without_rights_is_told_so),
+        TEST(dead_and_paused_nodes_fail_soon),
+        TEST(strangers_do_no_harm),
+    };
+    (void)signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,272 @@
+/* A node's wall clock: the page's arithmetic, a reader beside a writer, and the preloaded shim in a program. */
+#include "clock.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SECOND_NS INT64_C(1000000000)
+#define SOME_NS   (INT64_C(1800000000) * SECOND_NS)
+
+static int64_t now_ns(clockid_t id) {
+    struct timespec now;
+    assert_int_equal(clock_gettime(id, &now), 0);
+    return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
+}
+
+static struct chaos_clock_setting *setting(struct chaos_clock *clock) {
+    return &clock->settings[clock->sequence % 2];
+}
+
+static void true_time_until_told(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS);
+    assert_int_equal(chaos_clock_read_ns(&clock, 0), 0);
+    assert_int_equal(chaos_clock_read_ns(&clock, INT64_MAX), INT64_MAX);
+}
+
+static void jumps_add_up(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    chaos_clock_jump(&clock, 61000);
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS + 61 * SECOND_NS);
+    chaos_clock_jump(&clock, -1);
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS + 61 * SECOND_NS - 1000000);
+    chaos_clock_jump(&clock, -60999);
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS);
+}
+
+static void a_rate_runs_from_when_it_was_set(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    int64_t before_ns = now_ns(CLOCK_REALTIME);
+    chaos_clock_skew(&clock, 50000);
+    int64_t after_ns = now_ns(CLOCK_REALTIME);
+    assert_in_range(setting(&clock)->since_ns, before_ns, after_ns);
+    int64_t since_ns = setting(&clock)->since_ns;
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns), since_ns);
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 100 * SECOND_NS), since_ns + 105 * SECOND_NS);
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 20), since_ns + 21);
+    chaos_clock_jump(&clock, 1000);
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 100 * SECOND_NS), since_ns + 106 * SECOND_NS);
+}
+
+static void a_slow_one_falls_behind_and_a_stopped_one_stands(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    chaos_clock_skew(&clock, -500000);
+    int64_t since_ns = setting(&clock)->since_ns;
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 10 * SECOND_NS), since_ns + 5 * SECOND_NS);
+    chaos_clock_skew(&clock, -1000000);
+    since_ns = setting(&clock)->since_ns;
+    assert_int_equal(chaos_clock_read_ns(&clock, since_ns), chaos_clock_read_ns(&clock, since_ns + 77 * SECOND_NS));
+}
+
+/* A change of the rate is no step: at the moment of it the old and the new page tell the same. */
+static void true_rate_keeps_the_error(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    chaos_clock_jump(&clock, 5000);
+    setting(&clock)->since_ns = now_ns(CLOCK_REALTIME) - 3600 * SECOND_NS;
+    setting(&clock)->rate_ppm = 100000; /* for an hour: 6 minutes fast */
+    struct chaos_clock old = clock;
+    chaos_clock_skew(&clock, 0);
+    assert_int_equal(setting(&clock)->rate_ppm, 0);
+    assert_int_equal(chaos_clock_read_ns(&clock, setting(&clock)->since_ns),
+                     chaos_clock_read_ns(&old, setting(&clock)->since_ns));
+    assert_in_range(setting(&clock)->offset_ns, 365 * SECOND_NS, 395 * SECOND_NS);
+    assert_int_equal(chaos_clock_read_ns(&clock, setting(&clock)->since_ns + 1000 * SECOND_NS),
+                     setting(&clock)->since_ns + 1000 * SECOND_NS + setting(&clock)->offset_ns);
+}
+
+static void extremes_are_cut(void **state) {
+    struct chaos_clock clock = {0};
+    const int64_t years_ns = INT64_C(100) * 365 * 24 * 3600 * SECOND_NS;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        chaos_clock_jump(&clock, INT64_MAX);
+    }
+    assert_int_equal(setting(&clock)->offset_ns, years_ns);
+    for (int i = 0; i < 5; i++) {
+        chaos_clock_jump(&clock, INT64_MIN);
+    }
+    assert_int_equal(setting(&clock)->offset_ns, -years_ns);
+    chaos_clock_skew(&clock, INT64_MAX);
+    assert_int_equal(setting(&clock)->rate_ppm, 1000000000);
+    chaos_clock_skew(&clock, INT64_MIN);
+    assert_int_equal(setting(&clock)->rate_ppm, -1000000000);
+    /* A day at the largest rate overflows nothing. */
+    int64_t day_ns = 86400 * SECOND_NS;
+    assert_int_equal(chaos_clock_drift_ns(day_ns, 1000000000), day_ns * 1000);
+}
+
+/* The writer was killed between its two steps, with half a setting written. */
+static void a_dead_writer_changes_nothing(void **state) {
+    struct chaos_clock clock = {0};
+    (void)state;
+    chaos_clock_jump(&clock, 7000);
+    clock.settings[(clock.sequence + 1) % 2].offset_ns = -12345;
+    clock.settings[(clock.sequence + 1) % 2].rate_ppm = 67;
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS + 7 * SECOND_NS);
+    chaos_clock_jump(&clock, 1000);
+    assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS + 8 * SECOND_NS);
+}
+
+struct file {
+    char path[64];
+    struct chaos_clock *clock;
+};
+
+static int make_file(void **state) {
+    struct file *file = calloc(1, sizeof *file);
+    assert_non_null(file);
+    strcpy(file->path, "/tmp/redlock-clock-XXXXXX");
+    int fd = mkstemp(file->path);
+    assert_true(fd >= 0);
+    close(fd);
+    file->clock = chaos_clock_open(file->path);
+    assert_non_null(file->clock);
+    *state = file;
+    return 0;
+}
+
+static int remove_file(void **state) {
+    struct file *file = *state;
+    chaos_clock_close(file->clock);
+    unlink(file->path);
+    free(file);
+    return 0;
+}
+
+static void the_file_keeps_it(void **state) {
+    struct file *file = *state;
+    chaos_clock_jump(file->clock, 3000);
+    chaos_clock_close(file->clock);
+    file->clock = chaos_clock_open(file->path);
+    assert_non_null(file->clock);
+    assert_int_equal(chaos_clock_read_ns(file->clock, SOME_NS), SOME_NS + 3 * SECOND_NS);
+    errno = 0;
+    assert_null(chaos_clock_open("/nonexistent/clock"));
+    assert_int_equal(errno, ENOENT);
+    chaos_clock_close(NULL);
+}
+
+/* Another process writes pages whose three parts belong together; what is read must never be of two of them. */
+static void a_reader_never_sees_half(void **state) {
+    struct file *file = *state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        for (;;) {
+            chaos_clock_jump(file->clock, 1000);
+            chaos_clock_jump(file->clock, -1000);
+            chaos_clock_skew(file->clock, 0);
+        }
+    }
+    int64_t seen[2] = {0, 0};
+    for (int i = 0; i < 20000000 && (seen[0] < 1000 || seen[1] < 1000 || i < 200000); i++) {
+        int64_t error_ns = chaos_clock_read_ns(file->clock, SOME_NS) - SOME_NS;
+        if (error_ns != 0 && error_ns != SECOND_NS) {
+            kill(child, SIGKILL);
+            fail_msg("read %lld ns, which nobody wrote", (long long)error_ns);
+        }
+        seen[error_ns != 0]++;
+    }
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(seen[0] > 0 && seen[1] > 0);
+}
+
+struct sight {
+    char name[32];
+    int64_t ns;
+};
+
+/* Runs the probe under the shim. */
+static size_t probe(const char *page, struct sight *sights, size_t max) {
+    char command[1024];
+    snprintf(command, sizeof command, CHAOS_CLOCK_ENV "='%s' LD_PRELOAD='%s' '%s'", page, CLOCK_SHIM, CLOCK_PROBE);
+    FILE *in = popen(command, "r");
+    assert_non_null(in);
+    size_t count = 0;
+    long long ns;
+    while (count < max && fscanf(in, "%31s %lld", sights[count].name, &ns) == 2) {
+        sights[count++].ns = ns;
+    }
+    assert_int_equal(pclose(in), 0);
+    return count;
+}
+
+/* Each clock in each thread and process lies between two true readings, moved by what it was told. */
+static void check_probe(const char *page, int64_t error_ns) {
+    struct sight sights[64];
+    int64_t real_from = now_ns(CLOCK_REALTIME), boot_from = now_ns(CLOCK_BOOTTIME), mono_from = now_ns(CLOCK_MONOTONIC);
+    size_t count = probe(page, sights, 64);
+    int64_t real_to = now_ns(CLOCK_REALTIME), boot_to = now_ns(CLOCK_BOOTTIME), mono_to = now_ns(CLOCK_MONOTONIC);
+    assert_int_equal(count, 3 * 8);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = strchr(sights[i].name, '-') + 1;
+        bool seconds = strcmp(name, "time") == 0 || strcmp(name, "stored") == 0;
+        int64_t grain_ns = seconds ? SECOND_NS : 20000000; /* the coarse clock's, at 100 Hz */
+        int64_t from = real_from + error_ns - grain_ns, to = real_to + error_ns;
+        if (strcmp(name, "monotonic") == 0) {
+            from = mono_from;
+            to = mono_to;
+        } else if (strcmp(name, "boottime") == 0) {
+            from = boot_from;
+            to = boot_to;
+        }
+        if (sights[i].ns < from || sights[i].ns > to) {
+            fail_msg("%s reads %lld ns, which is not from %lld to %lld", sights[i].name, (long long)sights[i].ns,
+                     (long long)from, (long long)to);
+        }
+    }
+}
+
+static void the_shim_bends_wall_clocks_only(void **state) {
+    struct file *file = *state;
+    check_probe(file->path, 0);
+    chaos_clock_jump(file->clock, 1000000000);
+    check_probe(file->path, 1000000 * SECOND_NS);
+    chaos_clock_jump(file->clock, -3000000000LL);
+    check_probe(file->path, -2000000 * SECOND_NS);
+    /* Before 1970, with a fraction of a second: nanoseconds stay positive. */
+    chaos_clock_jump(file->clock, -INT64_C(60) * 365 * 24 * 3600 * 1000 - 1);
+    check_probe(file->path, -2000000 * SECOND_NS - (INT64_C(60) * 365 * 24 * 3600 * 1000 + 1) * 1000000);
+}
+
+static void without_a_page_the_shim_tells_the_truth(void **state) {
+    struct file *file = *state;
+    check_probe("/nonexistent/page", 0);
+    assert_int_equal(truncate(file->path, 3), 0);
+    check_probe(file->path, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(true_time_until_told),
+        cmocka_unit_test(jumps_add_up),
+        cmocka_unit_test(a_rate_runs_from_when_it_was_set),
+        cmocka_unit_test(a_slow_one_falls_behind_and_a_stopped_one_stands),
+        cmocka_unit_test(true_rate_keeps_the_error),
+        cmocka_unit_test(extremes_are_cut),
+        cmocka_unit_test(a_dead_writer_changes_nothing),
+        cmocka_unit_test_setup_teardown(the_file_keeps_it, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(a_reader_never_sees_half, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(the_shim_bends_wall_clocks_only, make_file, remove_file),
+        cmocka_unit_test_setup_teardown(without_a_page_the_shim_tells_the_truth, make_file, remove_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
