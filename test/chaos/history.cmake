@@ -1,0 +1,8 @@
+# Events written, joined, and read.
+if(TARGET chaos_history)
+  chaos_test(test_history LIBS chaos_history LABELS unit)
+  chaos_test(test_merge LIBS chaos_history LABELS unit)
+  # Memory that runs out.
+  target_link_options(test_history PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+  target_link_options(test_merge PRIVATE -Wl,--wrap=realloc)
+endif()

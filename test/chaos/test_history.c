@@ -1,0 +1,549 @@
+/* Histories read: what is put together, what is refused and how, rubbish, and memory that runs out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "history.h"
+
+/* The allocation that fails, counted down; below 0: none. jansson's count too. */
+static long fails_at = -1;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *text);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *text);
+
+static bool fails(void) {
+    return fails_at >= 0 && fails_at-- == 0;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+char *__wrap_strdup(const char *text) {
+    return fails() ? NULL : __real_strdup(text);
+}
+
+#define START                                                                                                          \
+    "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"redlock-chaos run\",\"backend\":"      \
+    "\"process\",\"experiment\":\"split\",\"seed\":-2,\"nodes\":3,\"clients\":4,\"resources\":[\"a\",\"b\"],\"ttl_"    \
+    "ms\":"                                                                                                            \
+    "2000,\"node_timeout_ms\":50,\"wait_ms\":10000,\"breaks_assumptions\":false}\n"
+#define CLAIM                                                                                                          \
+    "{\"t\":1110,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n"
+#define END                                                                                                            \
+    "{\"t\":1200,\"event\":\"end\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"how\":\"release\"}\n"
+#define INVOKE                                                                                                         \
+    "{\"t\":1100,\"event\":\"invoke\",\"client\":1,\"op\":7,\"what\":\"acquire\",\"resource\":2,\"deadline\":11100}\n"
+#define COMPLETE                                                                                                       \
+    "{\"t\":1109,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":2,\"token\":"             \
+    "\"0123456789abcdef\",\"votes\":\"GGP\",\"message\":\"\"}\n"
+#define FAULT                                                                                                          \
+    "{\"t\":1300,\"event\":\"fault\",\"id\":1,\"kind\":\"partition\",\"nodes\":[1,3],\"clients\":[2,4],\"amount\":0,"  \
+    "\"text\":\"cut off\",\"error\":\"\"}\n"
+#define HEAL  "{\"t\":1400,\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n"
+#define SPAWN "{\"t\":1010,\"event\":\"spawn\",\"client\":1,\"pid\":500}\n"
+#define EXIT  "{\"t\":1900,\"event\":\"exit\",\"client\":1,\"pid\":500,\"status\":-1,\"signal\":9,\"expected\":true}\n"
+#define INTENT                                                                                                         \
+    "{\"t\":1120,\"event\":\"intent\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"read\":41}\n"
+#define DONE                                                                                                           \
+    "{\"t\":1130,\"event\":\"done\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"read\":41,\"until\":" \
+    "2900}\n"
+#define KEYS                                                                                                           \
+    "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0],[\"0123456789abcdef\",-1]]}\n"
+#define LEFT   "{\"t\":5000,\"event\":\"left\",\"what\":[\"a key\"]}\n"
+#define FINISH "{\"t\":5001,\"event\":\"finish\",\"counters\":[0,42]}\n"
+
+static const char *const whole[] = {START, SPAWN, INVOKE, COMPLETE, CLAIM, INTENT, DONE,
+                                    KEYS,  END,   FAULT,  HEAL,     EXIT,  LEFT,   FINISH};
+enum { EVENTS = sizeof whole / sizeof *whole };
+
+static bool read_bytes(const char *bytes, size_t length, struct chaos_history *history, char *error,
+                       size_t error_size) {
+    FILE *in = tmpfile();
+    assert_non_null(in);
+    assert_int_equal(fwrite(bytes, 1, length, in), length);
+    rewind(in);
+    memset(history, 0x55, sizeof *history);
+    bool worked = chaos_history_read(in, "h.jsonl", history, error, error_size);
+    fclose(in);
+    return worked;
+}
+
+static void read_ok(const char *text, struct chaos_history *history) {
+    char error[700] = "";
+    if (!read_bytes(text, strlen(text), history, error, sizeof error)) {
+        fail_msg("%s", error);
+    }
+}
+
+static void refuse(const char *text, const char *sentence) {
+    char error[700] = "";
+    struct chaos_history history;
+    if (read_bytes(text, strlen(text), &history, error, sizeof error)) {
+        fail_msg("it was read: %s", text);
+    }
+    if (strstr(error, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error, sentence);
+    }
+    /* Nothing is left to clear, and to clear it does no harm. */
+    struct chaos_history none = {0};
+    assert_memory_equal(&history, &none, sizeof none);
+    chaos_history_clear(&history);
+}
+
+static void check_whole(const struct chaos_history *history) {
+    assert_string_equal(history->version, "redis 7.0.15");
+    assert_string_equal(history->experiment, "split");
+    assert_true(history->seed == UINT64_MAX - 1);
+    assert_int_equal(history->start_us, 1000);
+    assert_int_equal(history->finish_us, 5001);
+    assert_int_equal(history->node_count, 3);
+    assert_int_equal(history->client_count, 4);
+    assert_int_equal(history->resource_count, 2);
+    assert_string_equal(history->resources[1], "b");
+    assert_int_equal(history->wait_ms, 10000);
+    assert_int_equal(chaos_quorum(history), 2);
+    assert_int_equal(history->operation_count, 1);
+    const struct chaos_operation *operation = history->operations;
+    assert_int_equal(operation->client, 0);
+    assert_int_equal(operation->resource, 1);
+    assert_int_equal(operation->what, CHAOS_ACQUIRE);
+    assert_int_equal(operation->op, 7);
+    assert_int_equal(operation->invoked_us, 1100);
+    assert_int_equal(operation->deadline_us, 11100);
+    assert_int_equal(operation->completed_us, 1109);
+    assert_int_equal(operation->attempts, 2);
+    assert_string_equal(operation->result, "OK");
+    assert_string_equal(operation->votes, "GGP");
+    assert_null(operation->message);
+    assert_int_equal(history->lease_count, 1);
+    assert_int_equal(history->leases[0].from_us, 1110);
+    assert_int_equal(history->leases[0].until_us, 2900);
+    assert_int_equal(history->leases[0].ended_us, 1200);
+    assert_true(history->leases[0].released);
+    assert_int_equal(history->leases[0].claim_count, 1);
+    assert_int_equal(history->increment_count, 1);
+    assert_int_equal(history->increments[0].read, 41);
+    assert_int_equal(history->increments[0].intent_us, 1120);
+    assert_int_equal(history->increments[0].done_us, 1130);
+    assert_int_equal(history->increments[0].until_us, 2900);
+    assert_int_equal(history->sweep_count, 1);
+    assert_int_equal(history->sweeps[0].to_us, 1145);
+    assert_false(history->sweeps[0].nodes[0].answered);
+    assert_true(history->sweeps[0].nodes[1].answered);
+    assert_string_equal(history->sweeps[0].nodes[1].token, "");
+    assert_string_equal(history->sweeps[0].nodes[2].token, "0123456789abcdef");
+    assert_int_equal(history->sweeps[0].nodes[2].pttl_ms, -1);
+    assert_int_equal(history->band_count, 1);
+    assert_int_equal(history->bands[0].fault.kind, CHAOS_FAULT_PARTITION);
+    assert_int_equal(history->bands[0].fault.nodes, 5);
+    assert_int_equal(history->bands[0].fault.clients, 10);
+    assert_int_equal(history->bands[0].from_us, 1300);
+    assert_int_equal(history->bands[0].to_us, 1400);
+    assert_null(history->bands[0].error);
+    assert_int_equal(history->life_count, 1);
+    assert_int_equal(history->lives[0].pid, 500);
+    assert_int_equal(history->lives[0].ended_us, 1900);
+    assert_int_equal(history->lives[0].signal, 9);
+    assert_true(history->lives[0].expected);
+    assert_int_equal(history->counters[1], 42);
+    assert_true(history->left_told);
+    assert_string_equal(history->left[0], "a key");
+}
+
+static uint64_t next(uint64_t *random) {
+    *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *random >> 33;
+}
+
+/* In order, backwards, shuffled: the same history. */
+static void any_order(void **state) {
+    (void)state;
+    uint64_t random = 1;
+    for (int round = 0; round < 500; round++) {
+        const char *lines[EVENTS];
+        char text[8192] = "";
+        memcpy(lines, whole, sizeof lines);
+        for (size_t i = 0; round > 0 && i < EVENTS; i++) {
+            size_t other = round == 1 ? EVENTS - 1 - i : next(&random) % EVENTS;
+            if (round > 1 || other > i) {
+                const char *line = lines[i];
+                lines[i] = lines[other];
+                lines[other] = line;
+            }
+        }
+        for (size_t i = 0; i < EVENTS; i++) {
+            strcat(text, lines[i]);
+        }
+        struct chaos_history history;
+        read_ok(text, &history);
+        check_whole(&history);
+        chaos_history_clear(&history);
+    }
+}
+
+static void half_lines_and_strangers(void **state) {
+    (void)state;
+    struct chaos_history history;
+    read_ok(START "{\"event\":\"whatever\",\"t\":\"now\"}\n" CLAIM "{\"t\":1300,\"event\":\"clai", &history);
+    assert_int_equal(history.lease_count, 1);
+    assert_int_equal(history.leases[0].ended_us, CHAOS_NEVER_US);
+    assert_int_equal(history.finish_us, CHAOS_NEVER_US);
+    assert_null(history.counters);
+    assert_false(history.left_told);
+    chaos_history_clear(&history);
+    /* Even a whole one without its newline: who knows. */
+    read_ok(START "{\"t\":1300,\"event\":\"claim\"}", &history);
+    assert_int_equal(history.lease_count, 0);
+    chaos_history_clear(&history);
+}
+
+static void parts_are_put_together(void **state) {
+    (void)state;
+    struct chaos_history history;
+    read_ok(
+        START CLAIM
+        "{\"t\":1115,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2800}\n"
+        "{\"t\":1116,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":3000}\n"
+        "{\"t\":1105,\"event\":\"claim\",\"client\":2,\"resource\":1,\"token\":\"z\",\"until\":1200}\n"
+        "{\"t\":1200,\"event\":\"end\",\"client\":2,\"resource\":1,\"token\":\"z\",\"how\":\"lost\"}\n" SPAWN EXIT
+        "{\"t\":1950,\"event\":\"spawn\",\"client\":1,\"pid\":500}\n"
+        "{\"t\":1120,\"event\":\"intent\",\"client\":2,\"resource\":2,\"token\":\"z\",\"read\":1}\n"
+        "{\"t\":1121,\"event\":\"intent\",\"client\":2,\"resource\":2,\"token\":\"z\",\"read\":1}\n"
+        "{\"t\":1121,\"event\":\"done\",\"client\":2,\"resource\":2,\"token\":\"z\",\"read\":1,\"until\":9}\n",
+        &history);
+    assert_int_equal(history.lease_count, 2);
+    assert_string_equal(history.leases[0].token, "z");
+    assert_false(history.leases[0].released);
+    assert_int_equal(history.leases[0].ended_us, 1200);
+    /* One that claims no more says nothing new. */
+    assert_int_equal(history.leases[1].claim_count, 2);
+    assert_int_equal(history.leases[1].claims[1].at_us, 1116);
+    assert_int_equal(history.leases[1].claims[1].until_us, 3000);
+    assert_int_equal(history.leases[1].until_us, 3000);
+    assert_int_equal(history.life_count, 2);
+    assert_int_equal(history.lives[1].spawned_us, 1950);
+    assert_int_equal(history.lives[1].ended_us, CHAOS_NEVER_US);
+    assert_int_equal(history.increments[0].done_us, CHAOS_NEVER_US);
+    assert_int_equal(history.increments[1].done_us, 1121);
+    chaos_history_clear(&history);
+}
+
+static void faults_that_failed(void **state) {
+    (void)state;
+    struct chaos_history history;
+    read_ok(START FAULT
+            "{\"t\":1400,\"event\":\"heal\",\"id\":1,\"error\":\"node 3 does not answer\"}\n"
+            "{\"t\":1310,\"event\":\"fault\",\"id\":2,\"kind\":\"kill\",\"nodes\":[2],\"clients\":[],\"amount\":0,"
+            "\"text\":\"node 2 killed\",\"error\":\"no\"}\n"
+            "{\"t\":1310,\"event\":\"heal\",\"id\":2,\"error\":\"\"}\n",
+            &history);
+    /* What could not be undone never ended. */
+    assert_int_equal(history.bands[0].to_us, CHAOS_NEVER_US);
+    assert_string_equal(history.bands[0].error, "node 3 does not answer");
+    assert_int_equal(history.bands[1].to_us, 1310);
+    assert_string_equal(history.bands[1].error, "no");
+    chaos_history_clear(&history);
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    refuse("", "h.jsonl: there is no `start`");
+    refuse(CLAIM END, "h.jsonl: there is no `start`");
+    refuse(START START, "h.jsonl:2: a second `start`");
+    refuse(START "\n", "h.jsonl:2: not JSON");
+    refuse(START "{\"t\":1,\n", "h.jsonl:2: not JSON");
+    refuse(START CLAIM "[]\n", "h.jsonl:3: not an event: a JSON object");
+    refuse(START "{}\n", "h.jsonl:2: an event: \"event\" is missing; a text");
+    refuse(START "{\"event\":5}\n", "\"event\" is 5;");
+    refuse(START "{\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n", "heal: \"t\" is missing; a number");
+    refuse(START "{\"t\":-1,\"event\":\"heal\"}\n", "heal: \"t\" is -1; a number from 0 to");
+    refuse(START "{\"t\":1,\"t\":1,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: duplicate");
+    refuse(START "{\"t\":99999999999999999999,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: too big");
+    refuse(START COMPLETE, "h.jsonl:2: complete: client 1's operation 7 was never invoked");
+    refuse(START INVOKE COMPLETE COMPLETE, "h.jsonl:4: complete: client 1's operation 7 is complete already");
+    refuse(START INVOKE INVOKE, "h.jsonl:3: invoke: client 1 has an operation 7 already");
+    refuse(START INVOKE "{\"t\":1099,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":1,"
+                        "\"token\":\"\",\"votes\":"
+                        "\"\",\"message\":\"\"}\n",
+           "h.jsonl:3: complete: client 1's operation 7 was invoked later");
+    refuse(START END, "h.jsonl:2: end: there is no `claim` of token 0123456789abcdef before it");
+    refuse(START CLAIM END END, "h.jsonl:4: end: token 0123456789abcdef has an `end` before it");
+    refuse(
+        START CLAIM END
+        "{\"t\":1201,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n",
+        "h.jsonl:4: claim: token 0123456789abcdef has an `end` before it");
+    refuse(
+        START CLAIM
+        "{\"t\":1201,\"event\":\"claim\",\"client\":2,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n",
+        "h.jsonl:3: claim: token 0123456789abcdef is of client 1 and resource 2");
+    refuse(START DONE, "h.jsonl:2: done: there is no `intent` of client 1");
+    refuse(START INTENT DONE DONE, "h.jsonl:4: done: there is no `intent`");
+    refuse(START HEAL, "h.jsonl:2: heal: fault 1 never began");
+    refuse(START FAULT FAULT, "h.jsonl:3: fault: there is a fault 1 already");
+    refuse(START FAULT HEAL HEAL, "h.jsonl:4: heal: fault 1 has ended already");
+    refuse(START FAULT "{\"t\":1299,\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n",
+           "h.jsonl:3: heal: fault 1 began later");
+    refuse(START EXIT, "h.jsonl:2: exit: client 1's process 500 was not begun before it");
+    refuse(START SPAWN SPAWN, "h.jsonl:3: spawn: client 1's process 500 was begun and did not end");
+    refuse(START LEFT LEFT, "h.jsonl:3: a second `left`");
+    refuse(START FINISH FINISH, "h.jsonl:3: a second `finish`");
+}
+
+/* One member of one event replaced by something else: `from` stands in the event. */
+static void refuse_with(const char *event, const char *from, const char *to, const char *sentence) {
+    char text[4096];
+    const char *at = strstr(event, from);
+    assert_non_null(at);
+    bool is_start = strcmp(event, START) == 0;
+    snprintf(text, sizeof text, "%s%.*s%s%s", is_start ? "" : START, (int)(at - event), event, to, at + strlen(from));
+    refuse(text, sentence);
+}
+
+static void members_out_of_range(void **state) {
+    (void)state;
+    refuse_with(START, "\"nodes\":3", "\"nodes\":0", "start: \"nodes\" is 0; a number from 1 to 31 is expected");
+    refuse_with(START, "\"nodes\":3", "\"nodes\":32", "\"nodes\" is 32");
+    refuse_with(START, "\"clients\":4", "\"clients\":65", "\"clients\" is 65");
+    refuse_with(START, "[\"a\",\"b\"]", "[]", "\"resources\" is []; a list of 1 to 32");
+    refuse_with(START, "[\"a\",\"b\"]", "[\"a\",1]", "a list of texts");
+    refuse_with(START, "\"ttl_ms\":2000", "\"ttl_ms\":2e3", "\"ttl_ms\" is 2000.0; a number");
+    refuse_with(START, "false", "0", "\"breaks_assumptions\" is 0; true or false");
+    refuse_with(START, "\"seed\":-2,", "", "\"seed\" is missing");
+    refuse_with(CLAIM, "\"client\":1", "\"client\":5",
+                "h.jsonl:2: claim: \"client\" is 5; a number from 1 to 4 is expected");
+    refuse_with(CLAIM, "\"client\":1", "\"client\":0", "\"client\" is 0");
+    refuse_with(CLAIM, "\"resource\":2", "\"resource\":3", "\"resource\" is 3; a number from 1 to 2");
+    refuse_with(CLAIM, "0123456789abcdef", "0123456789abcdefg", "a text of 1 to 16 bytes");
+    refuse_with(CLAIM, "0123456789abcdef", "", "\"token\" is \"\"; a text of 1 to 16 bytes");
+    refuse_with(CLAIM, "2900", "1109", "\"until\" is 1109; a number from 1110 to");
+    refuse_with(CLAIM, "2900", "\"later\"", "\"until\" is \"later\"; a number");
+    refuse_with(END, "\"release\"", "\"gone\"", "\"how\" is \"gone\"; \"lost\" or \"release\" is expected");
+    refuse_with(INVOKE, "\"acquire\"", "\"extend\"", "\"acquire\" or \"release\"");
+    refuse_with(INVOKE, "11100", "1099", "\"deadline\" is 1099");
+    refuse_with(COMPLETE, "\"OK\"", "\"\"", "\"result\" is \"\"");
+    refuse_with(COMPLETE, "\"OK\"", "\"A_RESULT_TOO_LONG\"", "a text of 1 to 15 bytes");
+    refuse_with(COMPLETE, "GGP", "GGPP", "\"votes\" is \"GGPP\"; a text of 0 to 3 bytes");
+    refuse_with(COMPLETE, ",\"message\":\"\"", "", "\"message\" is missing");
+    refuse_with(FAULT, "partition", "partitions",
+                "\"kind\" is \"partitions\"; the name of a kind of faults is expected");
+    refuse_with(FAULT, "[1,3]", "[1,4]", "\"nodes\" is [1,4]; a list of numbers from 1 to 3");
+    refuse_with(FAULT, "[1,3]", "[\"1\"]", "a list of numbers from 1 to 3");
+    refuse_with(FAULT, "[2,4]", "4", "\"clients\" is 4; a list of 0 to 4");
+    refuse_with(KEYS, "null,", "", "\"nodes\" is [[\"\",0],[\"0123456789abcdef\",-1]]; a list of 3 to 3");
+    refuse_with(KEYS, "null", "false", "a list of null, [\"\",0] or [token,pttl]");
+    refuse_with(KEYS, "-1", "-2", "a list of null");
+    refuse_with(KEYS, "\"\",0", "\"\"", "a list of null");
+    refuse_with(KEYS, "1145", "1139", "\"to\" is 1139");
+    refuse_with(EXIT, "true", "1", "\"expected\" is 1; true or false");
+    refuse_with(EXIT, "-1", "-2", "\"status\" is -2");
+    refuse_with(FINISH, "[0,42]", "[0]", "\"counters\" is [0]; a list of 2 to 2");
+    refuse_with(FINISH, "42", "\"42\"", "a list of numbers");
+    refuse_with(LEFT, "\"a key\"", "7", "a list of texts");
+    refuse_with(INTENT, "41", "-1", "\"read\" is -1");
+}
+
+static size_t whole_text(char *text) {
+    text[0] = '\0';
+    for (size_t i = 0; i < EVENTS; i++) {
+        strcat(text, whole[i]);
+    }
+    return strlen(text);
+}
+
+/* Flipped, cut, deleted, inserted, repeated bytes: a history, or a sentence that names the file; never a crash, never a leak. */
+static void rubbish(void **state) {
+    (void)state;
+    static const char *const pieces[] = {"0",  "-",  "9999999999999999", "null", "[",    "]",    "{}",
+                                         "\"", "\n", "\\u0000",          "1e9",  "\xff", "true", ","};
+    uint64_t random = 42;
+    size_t good = 0, bad = 0;
+    for (int round = 0; round < 20000; round++) {
+        char text[16384];
+        size_t length = whole_text(text);
+        for (uint64_t changes = next(&random) % 4 + 1; changes > 0; changes--) {
+            size_t at = next(&random) % (length + 1), some = next(&random) % 40;
+            some = some < length - at ? some : length - at;
+            const char *piece = pieces[next(&random) % (sizeof pieces / sizeof *pieces)];
+            switch (next(&random) % 6) {
+            case 0:
+                text[at] = (char)(text[at] ^ 1 << next(&random) % 8);
+                break;
+            case 1:
+                length = at;
+                break;
+            case 2:
+                memmove(text + at, text + at + some, length - at - some);
+                length -= some;
+                break;
+            case 3:
+                memmove(text + at + strlen(piece), text + at, length - at);
+                memcpy(text + at, piece, strlen(piece));
+                length += strlen(piece);
+                break;
+            case 4: /* one piece of it twice */
+                memmove(text + at + some, text + at, length - at);
+                length += some;
+                break;
+            default: /* another digit, so that the rest still is JSON */
+                while (at < length && (text[at] < '0' || text[at] > '9')) {
+                    at++;
+                }
+                text[at] = at < length ? (char)('0' + next(&random) % 10) : text[at];
+            }
+        }
+        struct chaos_history history;
+        char error[700] = "";
+        if (read_bytes(text, length, &history, error, sizeof error)) {
+            good++;
+            assert_true(history.node_count >= 1 && history.node_count <= CHAOS_NODES_MAX);
+            chaos_history_clear(&history);
+        } else {
+            bad++;
+            assert_true(strncmp(error, "h.jsonl:", 8) == 0 && strlen(error) > 15);
+        }
+    }
+    print_message("%zu were read, %zu refused\n", good, bad);
+    assert_true(good > 1000 && bad > 1000);
+}
+
+static void deep_and_long(void **state) {
+    (void)state;
+    size_t length = 3000000, start = strlen(START);
+    char *text = malloc(length + start + 2);
+    assert_non_null(text);
+    memcpy(text, START, start);
+    memset(text + start, '[', length);
+    text[start + length] = '\n';
+    text[start + length + 1] = '\0';
+    refuse(text, "h.jsonl:2: not JSON: maximum parsing depth");
+    memset(text + start, 'x', length);
+    refuse(text, "h.jsonl:2: not JSON");
+    free(text);
+}
+
+/* Long enough that every array grows more than once. */
+static char *long_text(size_t *size) {
+    char *text = NULL;
+    FILE *out = open_memstream(&text, size);
+    assert_non_null(out);
+    fputs(SPAWN, out); /* before the start: it is kept */
+    fputs(START, out);
+    for (int i = 0; i < 40; i++) {
+        fprintf(out,
+                "{\"t\":%d,\"event\":\"invoke\",\"client\":2,\"op\":%d,\"what\":\"release\",\"resource\":1,"
+                "\"deadline\":90000}\n",
+                2000 + i, i);
+        fprintf(out,
+                "{\"t\":%d,\"event\":\"complete\",\"client\":2,\"op\":%d,\"result\":\"LOST\",\"attempts\":1,\"token\":"
+                "\"\",\"votes\":\"\",\"message\":\"why\"}\n",
+                3000 + i, i);
+        fprintf(out, "{\"t\":%d,\"event\":\"claim\",\"client\":2,\"resource\":1,\"token\":\"t%d\",\"until\":%d}\n",
+                2000 + i, i % 20, 8000 + i);
+        fprintf(out, "{\"t\":%d,\"event\":\"intent\",\"client\":2,\"resource\":1,\"token\":\"t%d\",\"read\":%d}\n",
+                2000 + i, i % 20, i);
+        fprintf(out,
+                "{\"t\":%d,\"event\":\"fault\",\"id\":%d,\"kind\":\"cut\",\"nodes\":[1],\"clients\":[1],\"amount\":0,"
+                "\"text\":\"x\",\"error\":\"e\"}\n",
+                2000 + i, i + 5);
+        fprintf(out, "{\"t\":%d,\"event\":\"heal\",\"id\":%d,\"error\":\"f\"}\n", 2000 + i, i + 5);
+        fprintf(out, "{\"t\":%d,\"event\":\"spawn\",\"client\":3,\"pid\":%d}\n", 2000 + i, i + 5);
+        fprintf(out, "{\"t\":%d,\"event\":\"keys\",\"to\":9000,\"resource\":1,\"nodes\":[null,null,null]}\n", 2000 + i);
+    }
+    fputs(LEFT FINISH, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    size_t size = 0;
+    char *text = long_text(&size), error[700] = "";
+    struct chaos_history history;
+    json_malloc_t old_malloc;
+    json_free_t old_free;
+    json_get_alloc_funcs(&old_malloc, &old_free);
+    json_set_alloc_funcs(__wrap_malloc, free);
+    /* Each of the first thousands, then ever more rarely. */
+    bool worked = false;
+    long at = 0;
+    for (; !worked; at += at < 3000 ? 1 : 1 + at / 500) {
+        FILE *in = fmemopen(text, size, "r");
+        assert_non_null(in);
+        fails_at = at;
+        worked = chaos_history_read(in, "h.jsonl", &history, error, sizeof error);
+        bool failed = fails_at < 0;
+        fails_at = -1;
+        fclose(in);
+        if (worked && failed) {
+            /* jansson lives with one: it only asks for less at a time. */
+            chaos_history_clear(&history);
+            worked = false;
+        } else if (!worked) {
+            assert_true(strncmp(error, "h.jsonl", 7) == 0);
+            /* jansson's lexer takes its own lack of memory for an unexpected token. */
+            if (strstr(error, "out of memory") == NULL && strstr(error, "not JSON: ") == NULL) {
+                fail_msg("allocation %ld: '%s'", at, error);
+            }
+        }
+    }
+    json_set_alloc_funcs(old_malloc, old_free);
+    print_message("%ld allocations\n", at);
+    assert_true(at > 1000);
+    assert_int_equal(history.operation_count, 40);
+    assert_int_equal(history.lease_count, 20);
+    assert_int_equal(history.leases[0].claim_count, 2);
+    assert_int_equal(history.band_count, 40);
+    assert_string_equal(history.operations[39].message, "why");
+    chaos_history_clear(&history);
+    free(text);
+}
+
+static void a_file_that_cannot_be_read(void **state) {
+    (void)state;
+    struct chaos_history history;
+    char error[700] = "";
+    FILE *in = fopen("/tmp", "re");
+    assert_non_null(in);
+    assert_false(chaos_history_read(in, "h.jsonl", &history, error, sizeof error));
+    assert_string_equal(error, "h.jsonl:1: cannot be read: Is a directory");
+    fclose(in);
+    chaos_history_clear(&history);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_order),
+        cmocka_unit_test(half_lines_and_strangers),
+        cmocka_unit_test(parts_are_put_together),
+        cmocka_unit_test(faults_that_failed),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(members_out_of_range),
+        cmocka_unit_test(rubbish),
+        cmocka_unit_test(deep_and_long),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(a_file_that_cannot_be_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

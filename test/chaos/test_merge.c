@@ -1,0 +1,347 @@
+/* Events written and joined: lines of several processes, half lines of killed ones, what cannot be read. */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "history.h"
+#include "log.h"
+#include "merge.h"
+
+static long fails_at = -1;
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails_at >= 0 && fails_at-- == 0 ? NULL : __real_realloc(old, size);
+}
+
+static char directory[64];
+static char paths[4][96];
+
+static int set_up(void **state) {
+    (void)state;
+    snprintf(directory, sizeof directory, "/tmp/chaos-merge-XXXXXX");
+    if (mkdtemp(directory) == NULL) {
+        return -1;
+    }
+    for (int i = 0; i < 4; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%d.jsonl", directory, i);
+    }
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        unlink(paths[i]);
+    }
+    return rmdir(directory);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t length) {
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, length, out), length);
+    assert_int_equal(fclose(out), 0);
+}
+
+static void write_text(const char *path, const char *text) {
+    write_bytes(path, text, strlen(text));
+}
+
+static char *read_text(const char *path) {
+    static char text[1 << 20];
+    FILE *in = fopen(path, "re");
+    assert_non_null(in);
+    size_t length = fread(text, 1, sizeof text - 1, in);
+    text[length] = '\0';
+    fclose(in);
+    return text;
+}
+
+static void merge_ok(size_t count) {
+    char error[700] = "";
+    const char *in[] = {paths[0], paths[1], paths[2]};
+    if (!chaos_merge(in, count, paths[3], error, sizeof error)) {
+        fail_msg("%s", error);
+    }
+}
+
+static void merge_fails(size_t count, const char *out, const char *sentence) {
+    char error[700] = "";
+    const char *in[] = {paths[0], paths[1], paths[2]};
+    assert_false(chaos_merge(in, count, out, error, sizeof error));
+    if (strstr(error, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error, sentence);
+    }
+}
+
+static void by_time_and_in_order(void **state) {
+    (void)state;
+    write_text(paths[0], "{\"t\":5,\"a\":1}\n{\"t\":5,\"a\":2}\n{\"t\": 90,\"a\":3}\n");
+    write_text(paths[1], "{\"t\":7,\"b\":1}\n{\"t\":5,\"b\":2}\n{\"t\":-3,\"b\":3}\n{\"t\":100,\"half");
+    write_text(paths[2], "");
+    write_text(paths[3], "what was there before, and is longer than what comes now, by far: it goes, all of it. And "
+                         "more of it, and more.\n");
+    merge_ok(3);
+    assert_string_equal(read_text(paths[3]),
+                        "{\"t\":-3,\"b\":3}\n{\"t\":5,\"a\":1}\n{\"t\":5,\"a\":2}\n{\"t\":5,\"b\":2}\n{\"t\":7,"
+                        "\"b\":1}\n{\"t\": 90,\"a\":3}\n");
+    merge_ok(0);
+    assert_string_equal(read_text(paths[3]), "");
+}
+
+static void bytes_are_kept(void **state) {
+    (void)state;
+    static const char bytes[] = "{\"t\":2,\"x\":\"\0\"}\n{\"t\":1}\n";
+    write_bytes(paths[0], bytes, sizeof bytes - 1);
+    merge_ok(1);
+    FILE *in = fopen(paths[3], "re");
+    char joined[64];
+    assert_non_null(in);
+    assert_int_equal(fread(joined, 1, sizeof joined, in), sizeof bytes - 1);
+    fclose(in);
+    assert_memory_equal(joined, "{\"t\":1}\n{\"t\":2,\"x\":\"\0\"}\n", sizeof bytes - 1);
+}
+
+static void what_cannot_be_joined(void **state) {
+    (void)state;
+    char missing[128];
+    write_text(paths[0], "{\"t\":1}\n{\"u\":1}\n");
+    merge_fails(1, paths[3], "0.jsonl:2: no event: its line does not begin with its time");
+    write_text(paths[0], "{\"t\":1}\n\n{\"t\":1}\n");
+    merge_fails(1, paths[3], "0.jsonl:2: no event");
+    write_text(paths[0], "{\"t\":1}\n");
+    unlink(paths[1]);
+    merge_fails(2, paths[3], "1.jsonl: No such file");
+    snprintf(missing, sizeof missing, "%s/none/history.jsonl", directory);
+    merge_fails(1, missing, "none/history.jsonl: No such file");
+    assert_int_equal(mkdir(paths[1], 0700), 0);
+    merge_fails(2, paths[3], "1.jsonl: Is a directory");
+    assert_int_equal(rmdir(paths[1]), 0);
+    write_text(paths[1], "");
+    if (access("/dev/full", W_OK) == 0) {
+        merge_fails(1, "/dev/full", "cannot write /dev/full: No space left");
+    }
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    FILE *out = fopen(paths[0], "we");
+    assert_non_null(out);
+    for (int i = 0; i < 5000; i++) {
+        fprintf(out, "{\"t\":%d}\n", 5000 - i);
+    }
+    assert_int_equal(fclose(out), 0);
+    for (long at = 0; at <= 4; at++) {
+        fails_at = at;
+        char error[700] = "";
+        const char *in[] = {paths[0]};
+        bool worked = chaos_merge(in, 1, paths[3], error, sizeof error);
+        fails_at = -1;
+        assert_true(worked == (at == 4)); /* 1024, 2048, 4096, 8192 */
+        assert_true(worked || strstr(error, "out of memory at ") != NULL);
+    }
+}
+
+static void events_are_lines(void **state) {
+    (void)state;
+    struct chaos_log log;
+    unlink(paths[0]);
+    assert_true(chaos_log_open(&log, paths[0]));
+    chaos_log_event(&log, 123, "spawn", "s:i,s:I", "client", 3, "pid", (json_int_t)4711);
+    chaos_log_event(&log, 124, "left", "s:[s,s]", "what", "a \"key\"", "a\nb");
+    chaos_log_event(&log, 125, "nothing", "");
+    chaos_log_event(&log, 126, "exit", "s:b,s:o,s:n", "expected", 1, "list", json_array(), "none");
+    chaos_log_close(&log);
+    assert_int_equal(log.fd, -1);
+    chaos_log_close(&log);
+    assert_string_equal(read_text(paths[0]),
+                        "{\"t\":123,\"event\":\"spawn\",\"client\":3,\"pid\":4711}\n"
+                        "{\"t\":124,\"event\":\"left\",\"what\":[\"a \\\"key\\\"\",\"a\\nb\"]}\n"
+                        "{\"t\":125,\"event\":\"nothing\"}\n"
+                        "{\"t\":126,\"event\":\"exit\",\"expected\":true,\"list\":[],\"none\":null}\n");
+    merge_ok(1);
+    assert_int_equal(strlen(read_text(paths[3])), strlen(read_text(paths[0])));
+}
+
+/* One that begins anew after a kill does not go on in the half line that the other left. */
+static void half_lines_are_cut_off(void **state) {
+    (void)state;
+    static const char whole[] = "{\"t\":1,\"event\":\"x\"}\n";
+    for (size_t length = 0; length < 3; length++) {
+        char *text = malloc(20000);
+        assert_non_null(text);
+        /* None, one in the last piece, one that spans pieces. */
+        size_t half = length * 5000;
+        memcpy(text, whole, sizeof whole - 1);
+        memset(text + sizeof whole - 1, 'x', half);
+        write_bytes(paths[0], text, sizeof whole - 1 + half);
+        struct chaos_log log;
+        assert_true(chaos_log_open(&log, paths[0]));
+        chaos_log_event(&log, 2, "y", "");
+        chaos_log_close(&log);
+        assert_string_equal(read_text(paths[0]), "{\"t\":1,\"event\":\"x\"}\n{\"t\":2,\"event\":\"y\"}\n");
+        write_bytes(paths[0], text + sizeof whole - 1, half);
+        assert_true(chaos_log_open(&log, paths[0]));
+        chaos_log_close(&log);
+        assert_string_equal(read_text(paths[0]), "");
+        free(text);
+    }
+}
+
+static void no_log(void **state) {
+    (void)state;
+    char missing[128];
+    struct chaos_log log;
+    snprintf(missing, sizeof missing, "%s/none/log", directory);
+    assert_false(chaos_log_open(&log, missing));
+    assert_int_equal(log.fd, -1);
+    assert_false(chaos_log_open(&log, directory));
+    assert_int_equal(log.fd, -1);
+}
+
+/* What a process that cannot write an event does: it ends with status 70. */
+static void dies_of(void (*act)(struct chaos_log *log)) {
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null, STDERR_FILENO);
+        struct chaos_log log = {-1};
+        act(&log);
+        _exit(0);
+    }
+    int status = 0;
+    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 70);
+}
+
+static void closed_log(struct chaos_log *log) {
+    chaos_log_event(log, 1, "x", "");
+}
+
+static void full_disk(struct chaos_log *log) {
+    log->fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    chaos_log_event(log, 1, "x", "");
+}
+
+static void broken_text(struct chaos_log *log) {
+    log->fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    chaos_log_event(log, 1, "x", "s:s", "bytes", "\xff\xfe");
+}
+
+static void no_holes(void **state) {
+    (void)state;
+    dies_of(closed_log);
+    dies_of(full_disk);
+    dies_of(broken_text);
+}
+
+/* Several processes at a time, each killed in the midst of it: whatever is left joins and reads. */
+static void killed_writers(void **state) {
+    (void)state;
+    for (int round = 0; round < 10; round++) {
+        write_text(
+            paths[2],
+            "{\"t\":0,\"event\":\"start\",\"version\":\"v\",\"command\":\"c\",\"backend\":\"b\",\"experiment\":\"\","
+            "\"seed\":1,\"nodes\":1,\"clients\":2,\"resources\":[\"r\"],\"ttl_ms\":1,\"node_timeout_ms\":1,"
+            "\"wait_ms\":1,\"breaks_assumptions\":false}\n");
+        pid_t pids[2];
+        for (int i = 0; i < 2; i++) {
+            pid_t parent = getpid();
+            fflush(NULL);
+            pids[i] = fork();
+            if (pids[i] == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                struct chaos_log log;
+                char text[5000];
+                memset(text, 'x', sizeof text - 1);
+                text[sizeof text - 1] = '\0';
+                if (getppid() != parent || !chaos_log_open(&log, paths[i])) {
+                    _exit(1);
+                }
+                for (int n = 0; n < 10000; n++) {
+                    chaos_log_event(&log, chaos_now_us(), "whatever", "s:s", "text", text);
+                }
+                pause();
+            }
+            assert_true(pids[i] > 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            struct stat status = {0};
+            for (int tries = 0;
+                 tries < 20000 && (stat(paths[i], &status) != 0 || status.st_size < 100000 * (round + 1)); tries++) {
+                usleep(1000);
+            }
+            assert_true(status.st_size >= 100000 * (round + 1));
+            assert_int_equal(kill(pids[i], SIGKILL), 0);
+            assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+        }
+        merge_ok(3);
+        struct chaos_history history;
+        char error[700] = "";
+        FILE *in = fopen(paths[3], "re");
+        assert_non_null(in);
+        if (!chaos_history_read(in, "history.jsonl", &history, error, sizeof error)) {
+            fail_msg("%s", error);
+        }
+        chaos_history_clear(&history);
+        fclose(in);
+    }
+}
+
+static void it_is_quick(void **state) {
+    (void)state;
+    struct chaos_log log;
+    unlink(paths[0]);
+    assert_true(chaos_log_open(&log, paths[0]));
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < 20000; i++) {
+        chaos_log_event(&log, chaos_now_us(), "complete", "s:i,s:I,s:s,s:i,s:s,s:s,s:s", "client", 1, "op",
+                        (json_int_t)i, "result", "OK", "attempts", 1, "token", "0123456789abcdef", "votes", "GGGPP",
+                        "message", "");
+    }
+    getrusage(RUSAGE_SELF, &after);
+    chaos_log_close(&log);
+    /* 2000 events a second are to cost little: here ten seconds' worth in less than two of processor time, sanitizers and all. */
+    int64_t used_us =
+        (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+            INT64_C(1000000) +
+        after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
+    print_message("%" PRId64 " ns an event\n", used_us / 20);
+    assert_true(used_us < 2000000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_time_and_in_order),
+        cmocka_unit_test(bytes_are_kept),
+        cmocka_unit_test(what_cannot_be_joined),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(events_are_lines),
+        cmocka_unit_test(half_lines_are_cut_off),
+        cmocka_unit_test(no_log),
+        cmocka_unit_test(no_holes),
+        cmocka_unit_test(killed_writers),
+        cmocka_unit_test(it_is_quick),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
