@@ -248,6 +248,16 @@ SORTED_BY(life, spawned_us)
         }                                                                                                              \
     } while (0)
 
+void kit_sort(struct kit *kit) {
+    struct chaos_history *history = &kit->history;
+    SORT(history, operations, operation);
+    SORT(history, leases, lease);
+    SORT(history, increments, increment);
+    SORT(history, sweeps, sweep);
+    SORT(history, bands, band);
+    SORT(history, lives, life);
+}
+
 struct chaos_history *kit_finish(struct kit *kit, int64_t finish_us) {
     struct chaos_history *history = &kit->history;
     history->finish_us = absolute(finish_us);
@@ -267,11 +277,6 @@ struct chaos_history *kit_finish(struct kit *kit, int64_t finish_us) {
             life->expected = true;
         }
     }
-    SORT(history, operations, operation);
-    SORT(history, leases, lease);
-    SORT(history, increments, increment);
-    SORT(history, sweeps, sweep);
-    SORT(history, bands, band);
-    SORT(history, lives, life);
+    kit_sort(kit);
     return history;
 }

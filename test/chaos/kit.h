@@ -60,5 +60,7 @@ void kit_leave(struct kit *kit, const char *text);
  * as chaos_history_read() sorts it. Returns the history.
  */
 struct chaos_history *kit_finish(struct kit *kit, int64_t finish_us);
+/* Sorts again, after a change by hand. */
+void kit_sort(struct kit *kit);
 
 #endif

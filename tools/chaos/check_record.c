@@ -10,7 +10,7 @@
  *   no `finish`, no `left`, no operation at all, or leases but no sweep of the auditor;
  *   a token that two clients had, or one client for two resources;
  *   a claim or a completion by a process that had ended by then, or had not begun;
- *   a lease whose first claim does not follow an acquire of that resource that was OK;
+ *   a lease whose first claim does not follow an acquire of that resource, by the same process, that was OK;
  *   an acquire that was OK, after which the client went on without a claim, though the lease was valid when it looked;
  *   an operation that never completed, though the process ended in order;
  *   a lease without an end, though its process went on; an increment that was never done, though its lease was released (check_updates.c).
@@ -130,9 +130,11 @@ static size_t place_of(const struct chaos_case *c, const struct order *order, in
     return low;
 }
 
-static bool follows_acquire(const struct chaos_lease *lease, const struct chaos_operation *before) {
-    return before->client == lease->client && before->what == CHAOS_ACQUIRE && strcmp(before->result, "OK") == 0 &&
-           before->resource == lease->resource && before->completed_us <= lease->from_us;
+static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease *lease,
+                            const struct chaos_operation *before) {
+    return before->client == lease->client && lived(c, lease->client, before->invoked_us, lease->from_us) &&
+           before->what == CHAOS_ACQUIRE && strcmp(before->result, "OK") == 0 && before->resource == lease->resource &&
+           before->completed_us <= lease->from_us;
 }
 
 static bool check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
@@ -141,7 +143,7 @@ static bool check_lease(struct chaos_case *c, const struct order *order, const s
         return add(c, last_us, lease->client, lease->resource, "a claim by a process that did not run");
     }
     size_t place = place_of(c, order, lease->client, lease->from_us);
-    if (place == 0 || !follows_acquire(lease, order->operations[place - 1])) {
+    if (place == 0 || !follows_acquire(c, lease, order->operations[place - 1])) {
         return add(c, lease->from_us, lease->client, lease->resource,
                    "a claim without an acquire that was OK before it");
     }
