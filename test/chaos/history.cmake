@@ -1,8 +1,9 @@
 # Events written, joined, and read.
 if(TARGET chaos_history)
-  chaos_test(test_history LIBS chaos_history LABELS unit)
-  chaos_test(test_merge LIBS chaos_history LABELS unit)
+  foreach(theme history history_hard merge)
+    chaos_test(test_${theme} LIBS chaos_history LABELS unit)
+  endforeach()
   # Memory that runs out.
-  target_link_options(test_history PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+  target_link_options(test_history_hard PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
   target_link_options(test_merge PRIVATE -Wl,--wrap=realloc)
 endif()

@@ -1,4 +1,4 @@
-/* Histories read: what is put together, what is refused and how, rubbish, and memory that runs out. */
+/* Histories read: what is put together, what is refused, and how. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,75 +8,9 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <jansson.h>
 
 #include "history.h"
-
-/* The allocation that fails, counted down; below 0: none. jansson's count too. */
-static long fails_at = -1;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *text);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *text);
-
-static bool fails(void) {
-    return fails_at >= 0 && fails_at-- == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails() ? NULL : __real_realloc(old, size);
-}
-
-char *__wrap_strdup(const char *text) {
-    return fails() ? NULL : __real_strdup(text);
-}
-
-#define START                                                                                                          \
-    "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"redlock-chaos run\",\"backend\":"      \
-    "\"process\",\"experiment\":\"split\",\"seed\":-2,\"nodes\":3,\"clients\":4,\"resources\":[\"a\",\"b\"],\"ttl_"    \
-    "ms\":"                                                                                                            \
-    "2000,\"node_timeout_ms\":50,\"wait_ms\":10000,\"breaks_assumptions\":false}\n"
-#define CLAIM                                                                                                          \
-    "{\"t\":1110,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n"
-#define END                                                                                                            \
-    "{\"t\":1200,\"event\":\"end\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"how\":\"release\"}\n"
-#define INVOKE                                                                                                         \
-    "{\"t\":1100,\"event\":\"invoke\",\"client\":1,\"op\":7,\"what\":\"acquire\",\"resource\":2,\"deadline\":11100}\n"
-#define COMPLETE                                                                                                       \
-    "{\"t\":1109,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":2,\"token\":"             \
-    "\"0123456789abcdef\",\"votes\":\"GGP\",\"message\":\"\"}\n"
-#define FAULT                                                                                                          \
-    "{\"t\":1300,\"event\":\"fault\",\"id\":1,\"kind\":\"partition\",\"nodes\":[1,3],\"clients\":[2,4],\"amount\":0,"  \
-    "\"text\":\"cut off\",\"error\":\"\"}\n"
-#define HEAL  "{\"t\":1400,\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n"
-#define SPAWN "{\"t\":1010,\"event\":\"spawn\",\"client\":1,\"pid\":500}\n"
-#define EXIT  "{\"t\":1900,\"event\":\"exit\",\"client\":1,\"pid\":500,\"status\":-1,\"signal\":9,\"expected\":true}\n"
-#define INTENT                                                                                                         \
-    "{\"t\":1120,\"event\":\"intent\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"read\":41}\n"
-#define DONE                                                                                                           \
-    "{\"t\":1130,\"event\":\"done\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"read\":41,\"until\":" \
-    "2900}\n"
-#define KEYS                                                                                                           \
-    "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0],[\"0123456789abcdef\",-1]]}\n"
-#define LEFT   "{\"t\":5000,\"event\":\"left\",\"what\":[\"a key\"]}\n"
-#define FINISH "{\"t\":5001,\"event\":\"finish\",\"counters\":[0,42]}\n"
-
-static const char *const whole[] = {START, SPAWN, INVOKE, COMPLETE, CLAIM, INTENT, DONE,
-                                    KEYS,  END,   FAULT,  HEAL,     EXIT,  LEFT,   FINISH};
-enum { EVENTS = sizeof whole / sizeof *whole };
+#include "history_lines.h"
 
 static bool read_bytes(const char *bytes, size_t length, struct chaos_history *history, char *error,
                        size_t error_size) {
@@ -364,162 +298,6 @@ static void members_out_of_range(void **state) {
     refuse_with(INTENT, "41", "-1", "\"read\" is -1");
 }
 
-static size_t whole_text(char *text) {
-    text[0] = '\0';
-    for (size_t i = 0; i < EVENTS; i++) {
-        strcat(text, whole[i]);
-    }
-    return strlen(text);
-}
-
-/* Flipped, cut, deleted, inserted, repeated bytes: a history, or a sentence that names the file; never a crash, never a leak. */
-static void rubbish(void **state) {
-    (void)state;
-    static const char *const pieces[] = {"0",  "-",  "9999999999999999", "null", "[",    "]",    "{}",
-                                         "\"", "\n", "\\u0000",          "1e9",  "\xff", "true", ","};
-    uint64_t random = 42;
-    size_t good = 0, bad = 0;
-    for (int round = 0; round < 20000; round++) {
-        char text[16384];
-        size_t length = whole_text(text);
-        for (uint64_t changes = next(&random) % 4 + 1; changes > 0; changes--) {
-            size_t at = next(&random) % (length + 1), some = next(&random) % 40;
-            some = some < length - at ? some : length - at;
-            const char *piece = pieces[next(&random) % (sizeof pieces / sizeof *pieces)];
-            switch (next(&random) % 6) {
-            case 0:
-                text[at] = (char)(text[at] ^ 1 << next(&random) % 8);
-                break;
-            case 1:
-                length = at;
-                break;
-            case 2:
-                memmove(text + at, text + at + some, length - at - some);
-                length -= some;
-                break;
-            case 3:
-                memmove(text + at + strlen(piece), text + at, length - at);
-                memcpy(text + at, piece, strlen(piece));
-                length += strlen(piece);
-                break;
-            case 4: /* one piece of it twice */
-                memmove(text + at + some, text + at, length - at);
-                length += some;
-                break;
-            default: /* another digit, so that the rest still is JSON */
-                while (at < length && (text[at] < '0' || text[at] > '9')) {
-                    at++;
-                }
-                text[at] = at < length ? (char)('0' + next(&random) % 10) : text[at];
-            }
-        }
-        struct chaos_history history;
-        char error[700] = "";
-        if (read_bytes(text, length, &history, error, sizeof error)) {
-            good++;
-            assert_true(history.node_count >= 1 && history.node_count <= CHAOS_NODES_MAX);
-            chaos_history_clear(&history);
-        } else {
-            bad++;
-            assert_true(strncmp(error, "h.jsonl:", 8) == 0 && strlen(error) > 15);
-        }
-    }
-    print_message("%zu were read, %zu refused\n", good, bad);
-    assert_true(good > 1000 && bad > 1000);
-}
-
-static void deep_and_long(void **state) {
-    (void)state;
-    size_t length = 3000000, start = strlen(START);
-    char *text = malloc(length + start + 2);
-    assert_non_null(text);
-    memcpy(text, START, start);
-    memset(text + start, '[', length);
-    text[start + length] = '\n';
-    text[start + length + 1] = '\0';
-    refuse(text, "h.jsonl:2: not JSON: maximum parsing depth");
-    memset(text + start, 'x', length);
-    refuse(text, "h.jsonl:2: not JSON");
-    free(text);
-}
-
-/* Long enough that every array grows more than once. */
-static char *long_text(size_t *size) {
-    char *text = NULL;
-    FILE *out = open_memstream(&text, size);
-    assert_non_null(out);
-    fputs(SPAWN, out); /* before the start: it is kept */
-    fputs(START, out);
-    for (int i = 0; i < 40; i++) {
-        fprintf(out,
-                "{\"t\":%d,\"event\":\"invoke\",\"client\":2,\"op\":%d,\"what\":\"release\",\"resource\":1,"
-                "\"deadline\":90000}\n",
-                2000 + i, i);
-        fprintf(out,
-                "{\"t\":%d,\"event\":\"complete\",\"client\":2,\"op\":%d,\"result\":\"LOST\",\"attempts\":1,\"token\":"
-                "\"\",\"votes\":\"\",\"message\":\"why\"}\n",
-                3000 + i, i);
-        fprintf(out, "{\"t\":%d,\"event\":\"claim\",\"client\":2,\"resource\":1,\"token\":\"t%d\",\"until\":%d}\n",
-                2000 + i, i % 20, 8000 + i);
-        fprintf(out, "{\"t\":%d,\"event\":\"intent\",\"client\":2,\"resource\":1,\"token\":\"t%d\",\"read\":%d}\n",
-                2000 + i, i % 20, i);
-        fprintf(out,
-                "{\"t\":%d,\"event\":\"fault\",\"id\":%d,\"kind\":\"cut\",\"nodes\":[1],\"clients\":[1],\"amount\":0,"
-                "\"text\":\"x\",\"error\":\"e\"}\n",
-                2000 + i, i + 5);
-        fprintf(out, "{\"t\":%d,\"event\":\"heal\",\"id\":%d,\"error\":\"f\"}\n", 2000 + i, i + 5);
-        fprintf(out, "{\"t\":%d,\"event\":\"spawn\",\"client\":3,\"pid\":%d}\n", 2000 + i, i + 5);
-        fprintf(out, "{\"t\":%d,\"event\":\"keys\",\"to\":9000,\"resource\":1,\"nodes\":[null,null,null]}\n", 2000 + i);
-    }
-    fputs(LEFT FINISH, out);
-    assert_int_equal(fclose(out), 0);
-    return text;
-}
-
-static void memory_runs_out(void **state) {
-    (void)state;
-    size_t size = 0;
-    char *text = long_text(&size), error[700] = "";
-    struct chaos_history history;
-    json_malloc_t old_malloc;
-    json_free_t old_free;
-    json_get_alloc_funcs(&old_malloc, &old_free);
-    json_set_alloc_funcs(__wrap_malloc, free);
-    /* Each of the first thousands, then ever more rarely. */
-    bool worked = false;
-    long at = 0;
-    for (; !worked; at += at < 3000 ? 1 : 1 + at / 500) {
-        FILE *in = fmemopen(text, size, "r");
-        assert_non_null(in);
-        fails_at = at;
-        worked = chaos_history_read(in, "h.jsonl", &history, error, sizeof error);
-        bool failed = fails_at < 0;
-        fails_at = -1;
-        fclose(in);
-        if (worked && failed) {
-            /* jansson lives with one: it only asks for less at a time. */
-            chaos_history_clear(&history);
-            worked = false;
-        } else if (!worked) {
-            assert_true(strncmp(error, "h.jsonl", 7) == 0);
-            /* jansson's lexer takes its own lack of memory for an unexpected token. */
-            if (strstr(error, "out of memory") == NULL && strstr(error, "not JSON: ") == NULL) {
-                fail_msg("allocation %ld: '%s'", at, error);
-            }
-        }
-    }
-    json_set_alloc_funcs(old_malloc, old_free);
-    print_message("%ld allocations\n", at);
-    assert_true(at > 1000);
-    assert_int_equal(history.operation_count, 40);
-    assert_int_equal(history.lease_count, 20);
-    assert_int_equal(history.leases[0].claim_count, 2);
-    assert_int_equal(history.band_count, 40);
-    assert_string_equal(history.operations[39].message, "why");
-    chaos_history_clear(&history);
-    free(text);
-}
-
 static void a_file_that_cannot_be_read(void **state) {
     (void)state;
     struct chaos_history history;
@@ -540,9 +318,6 @@ int main(void) {
         cmocka_unit_test(faults_that_failed),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(members_out_of_range),
-        cmocka_unit_test(rubbish),
-        cmocka_unit_test(deep_and_long),
-        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(a_file_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
