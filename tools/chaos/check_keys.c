@@ -131,12 +131,12 @@ static bool add(struct bench *bench, size_t index) {
                                         .clients = {lease->client, -1}};
     bool worked = chaos_case_add(
         c, violation,
-        "%s: client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweeps) at most "
+        "%s: client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
         "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
         history->resources[lease->resource], lease->client + 1, lease->token,
         chaos_seconds(history, claim == NULL ? lease->until_us : claim->until_us),
         chaos_seconds(history, run->first->from_us), chaos_seconds(history, run->last->to_us), run->sweeps,
-        history->node_count - against, history->node_count, chaos_quorum(history), nodes);
+        run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count, chaos_quorum(history), nodes);
     bench->runs[index] = (struct run){0};
     return worked;
 }

@@ -112,15 +112,15 @@ static bool add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t 
     c->verdict->lost_updates += beyond;
     if (beyond > 0 && !chaos_case_add(c, violation,
                                       "%s: its counter is %" PRId64 " at the end, though %" PRId64
-                                      " counts beyond it had been written: an old count was written over them",
-                                      name, counter, beyond)) {
+                                      " count%s beyond it had been written: an old one was written over what was there",
+                                      name, counter, beyond, beyond == 1 ? "" : "s")) {
         return false;
     }
     return missing == 0 ||
            chaos_case_add(c, violation,
                           "%s: its counter is %" PRId64 " at the end, but of the counts up to there %" PRId64
-                          " were written by nobody that the history knows of",
-                          name, counter, missing);
+                          " %s written by nobody that the history knows of",
+                          name, counter, missing, missing == 1 ? "was" : "were");
 }
 
 /*

@@ -1,0 +1,576 @@
+/* Each check alone: a clean history, a planted violation, and the borders in between. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_parts.h"
+#include "kit.h"
+
+#define MS INT64_C(1000)
+#define S  INT64_C(1000000)
+
+/* Judges by one check, and expects so many violations of the kind, and none of any other. The verdict is there until the next call. */
+static struct chaos_verdict verdict;
+
+static void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
+    struct chaos_case c;
+    chaos_verdict_clear(&verdict);
+    assert_true(chaos_case_open(&c, &kit->history, 100 * MS, &verdict));
+    assert_true(check(&c));
+    chaos_case_close(&c);
+    for (size_t i = 0; i < verdict.violation_count; i++) {
+        if (verdict.violations[i].kind != kind) {
+            fail_msg("%s: %s", chaos_violation_name(verdict.violations[i].kind), verdict.violations[i].text);
+        }
+    }
+    if (verdict.counts[kind] != count) {
+        fail_msg("%zu %s, not %zu; the first: %s", verdict.counts[kind], chaos_violation_name(kind), count,
+                 verdict.violation_count > 0 ? verdict.violations[0].text : "none");
+    }
+    assert_int_equal(verdict.violation_count, count);
+}
+
+static void expect_text(size_t index, const char *part) {
+    assert_true(index < verdict.violation_count);
+    if (strstr(verdict.violations[index].text, part) == NULL) {
+        fail_msg("\"%s\" is not in: %s", part, verdict.violations[index].text);
+    }
+}
+
+static int set_up(void **state) {
+    struct kit *kit = malloc(sizeof *kit);
+    *state = kit;
+    if (kit != NULL) {
+        kit_begin(kit, 5, 3, 2);
+    }
+    return kit == NULL;
+}
+
+static int tear_down(void **state) {
+    kit_clear(*state);
+    free(*state);
+    chaos_verdict_clear(&verdict);
+    return 0;
+}
+
+/* OVERLAP */
+
+static void touching_is_no_overlap(void **state) {
+    struct kit *kit = *state;
+    kit_release(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 1500 * MS);
+    kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
+    kit_acquire(kit, 2, 1, "c", 1200 * MS, 2200 * MS); /* another resource */
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 0);
+}
+
+static void one_us_is_overlap(void **state) {
+    struct kit *kit = *state;
+    kit_release(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 1500 * MS + 1);
+    kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+    const struct chaos_violation *violation = &verdict.violations[0];
+    assert_int_equal(violation->from_us, KIT_START_US + 1500 * MS);
+    assert_int_equal(violation->to_us, KIT_START_US + 1500 * MS + 1);
+    assert_int_equal(violation->clients[0], 0);
+    assert_int_equal(violation->clients[1], 1);
+    assert_int_equal(violation->resource, 0);
+    assert_string_equal(violation->text,
+                        "r1: client 1 (token a) relied on it from 1.000 s to 1.500 s, client 2 (token b) "
+                        "from 1.500 s to 2.500 s: both for 0.001 ms");
+}
+
+/* Until its latest promise, not until the moment when the owner saw that it was over. */
+static void promise_is_the_end(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_claim(kit, lease, 1400 * MS, 2400 * MS);
+    kit_end(kit, lease, 7 * S, false);
+    kit_acquire(kit, 1, 0, "b", 2400 * MS, 3400 * MS);
+    size_t third = kit_acquire(kit, 2, 0, "c", 3400 * MS, 4400 * MS);
+    kit_release(kit, third, 8 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 0);
+    kit->history.leases[0].until_us++;
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+}
+
+/* What is seen to be lost is let go, in the last ms of the promise, too. */
+static void lost_is_the_end(void **state) {
+    struct kit *kit = *state;
+    kit_end(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 2 * S - 900, false);
+    kit_acquire(kit, 1, 0, "b", 2 * S - 900, 3 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 0);
+    kit->history.leases[1].from_us--;
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+}
+
+static void the_dead_rely_on_nothing(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_kill(kit, 0, 1300 * MS);
+    kit_spawn(kit, 0, 1400 * MS);
+    kit_acquire(kit, 1, 0, "b", 1300 * MS, 1600 * MS);
+    kit_acquire(kit, 0, 0, "c", 1600 * MS, 2600 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 0);
+    kit->history.leases[1].from_us--;
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+}
+
+static void one_client_twice(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_acquire(kit, 0, 0, "b", 1500 * MS, 2500 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+    assert_int_equal(verdict.violations[0].clients[1], 0);
+}
+
+/* A short lease between a long one and a later one does not hide it; each that began too early is told. */
+static void long_lease_over_many(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 5 * S);
+    kit_release(kit, kit_acquire(kit, 1, 0, "b", 2 * S, 3 * S), 2100 * MS);
+    kit_release(kit, kit_acquire(kit, 2, 0, "c", 4 * S, 6 * S), 5 * S);
+    kit_acquire(kit, 1, 0, "d", 5 * S, 6 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 2);
+    expect_text(1, "client 1 (token a)");
+    expect_text(1, "client 3 (token c)");
+}
+
+/* OUTLIVED */
+
+static void quorum_has_it(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_see(kit, kit_sweep(kit, 0, 1100 * MS, 1110 * MS), 0x07, "a", 900);
+    /* What does not answer is not against it. */
+    size_t silent = kit_sweep(kit, 0, 1200 * MS, 1210 * MS);
+    kit_see(kit, silent, 0x01, "a", 800);
+    kit_silent(kit, silent, 0x06);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+}
+
+static void no_quorum_has_it(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    size_t sweep = kit_sweep(kit, 0, 1100 * MS, 1110 * MS);
+    kit_see(kit, sweep, 0x01, "a", 900);
+    kit_see(kit, sweep, 0x08, "b", 900);
+    kit_silent(kit, sweep, 0x02);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    assert_int_equal(verdict.violations[0].from_us, KIT_START_US + 1100 * MS);
+    assert_int_equal(verdict.violations[0].to_us, KIT_START_US + 1110 * MS);
+    expect_text(
+        0,
+        "until 2.000 s, but from 1.100 s to 1.110 s (1 sweep) at most 2 of 5 nodes had it for so long, and a quorum is "
+        "3; at first: node 1 has it, node 2 did not answer, node 3 no key, node 4 another's token, node 5 no key");
+}
+
+/* Only a sweep that lies in the lease counts. */
+static void sweeps_at_the_edges(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_release(kit, lease, 1500 * MS);
+    kit_sweep(kit, 0, 1 * S - 1, 1100 * MS);
+    kit_sweep(kit, 0, 1490 * MS, 1500 * MS);
+    kit_sweep(kit, 1, 1200 * MS, 1210 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.sweeps[2].to_us--;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    kit->history.sweeps[2].to_us++;
+    kit->history.sweeps[0].from_us++;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    /* Nobody relies on it after the death. */
+    kit->history.lives[0].ended_us = kit->history.sweeps[0].to_us;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+}
+
+static void too_little_time(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    size_t sweep = kit_sweep(kit, 0, 1100 * MS, 1110 * MS);
+    kit_see(kit, sweep, 0x03, "a", 890);
+    kit_see(kit, sweep, 0x1c, "a", 889); /* 1110 + 889 + 1 = 2000: just enough */
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.leases[0].claims[0].until_us++;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_text(0, "node 2 has it, node 3 has it for 889 ms more only");
+    /* A key without a ttl never ends. */
+    kit->history.sweeps[0].nodes[4].pttl_ms = -1;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+}
+
+/* The nodes may show what an extension before its claim made of the keys, and after the claim they must. */
+static void claim_in_force(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_claim(kit, lease, 1500 * MS, 2500 * MS);
+    kit_see(kit, kit_sweep(kit, 0, 1499 * MS, 1510 * MS), 0x1f, "a", 500);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.sweeps[0].from_us = KIT_START_US + 1500 * MS;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_text(0, "until 2.500 s");
+}
+
+/* A clock that was set back lets a key live longer than its pttl says. */
+static void slow_clocks(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_see(kit, kit_sweep(kit, 0, 1100 * MS, 1110 * MS), 0x1f, "a", 100);
+    size_t band = kit_band(kit, CHAOS_FAULT_CLOCK_JUMP, 0x07, 0, 1900 * MS, 1900 * MS);
+    kit->history.bands[band].fault.amount = -1000;
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.bands[0].fault.amount = 1000;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    kit->history.bands[0].fault = (struct chaos_fault){.kind = CHAOS_FAULT_CLOCK_SKEW, .nodes = 0x07, .amount = -100};
+    kit->history.bands[0].from_us = KIT_START_US;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.bands[0].to_us = KIT_START_US + 1100 * MS - 1; /* before the sweep */
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+}
+
+/* Contiguous violations are one; a sweep in which nothing can be said does not part them, one in which a quorum has it does. */
+static void contiguous_is_one(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    for (int i = 1; i <= 9; i++) {
+        size_t sweep = kit_sweep(kit, 0, 1 * S + i * 50 * MS, 1 * S + i * 50 * MS + 10 * MS);
+        if (i == 3) {
+            kit_silent(kit, sweep, 0x1f);
+        } else if (i == 6) {
+            kit_see(kit, sweep, 0x15, "a", 900);
+        }
+    }
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 2);
+    assert_int_equal(verdict.violations[0].from_us, KIT_START_US + 1050 * MS);
+    assert_int_equal(verdict.violations[0].to_us, KIT_START_US + 1260 * MS);
+    expect_text(0, "(4 sweeps)");
+    assert_int_equal(verdict.violations[1].from_us, KIT_START_US + 1350 * MS);
+    assert_int_equal(verdict.violations[1].to_us, KIT_START_US + 1460 * MS);
+}
+
+/* LOST_UPDATE */
+
+static void increments_in_a_row(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), other = kit_lease(kit, 1, 1, "b", 1 * S, 9 * S);
+    for (int64_t i = 0; i < 9; i++) {
+        kit_increment(kit, lease, i, 1 * S + i * MS, 1 * S + i * MS + 500);
+        kit_increment(kit, other, i, 1 * S + i * MS, 1 * S + i * MS + 500);
+    }
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0]--;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+    assert_int_equal(verdict.lost_updates, 1);
+    expect_text(0, "r1: its counter is 8 at the end, though 1 count beyond it had been written");
+    kit->history.counters[0] += 2;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+    assert_int_equal(verdict.lost_updates, 0);
+    expect_text(0, "1 was written by nobody");
+    kit->history.counters[0] = -1;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+    assert_int_equal(verdict.lost_updates, 9);
+}
+
+static void same_read_twice(void **state) {
+    struct kit *kit = *state;
+    size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), b = kit_lease(kit, 1, 0, "b", 1 * S, 1500 * MS);
+    kit_increment(kit, a, 0, 1 * S, 1 * S + 500);
+    kit_increment(kit, b, 0, 1 * S, 1700 * MS);
+    kit_increment(kit, a, 0, 1 * S, 3 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 2);
+    assert_int_equal(verdict.lost_updates, 2);
+    expect_text(
+        0,
+        "both wrote the successor of 0: client 1 (token a) read it by 1.000 s and wrote by 1.000 s; client 2 (token b) "
+        "read it by 1.000 s and wrote by 1.700 s, written 0.200 s after its own deadline");
+    assert_null(strstr(verdict.violations[1].text, "deadline"));
+}
+
+/* An old count is written over newer ones: 6 increments, and a counter of 3. */
+static void counter_falls_back(void **state) {
+    struct kit *kit = *state;
+    size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), b = kit_lease(kit, 1, 0, "b", 1 * S, 9 * S);
+    for (int64_t i = 0; i < 5; i++) {
+        kit_increment(kit, a, i, 1 * S + i * MS, 1 * S + i * MS + 500);
+    }
+    kit_increment(kit, b, 2, 1 * S + 2 * MS, 2 * S);
+    kit_finish(kit, 9 * S)->counters[0] = 3;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 2);
+    assert_int_equal(verdict.lost_updates, 3);
+}
+
+/* Killed between intent and done: it may have written, or not; once. */
+static void killed_in_between(void **state) {
+    struct kit *kit = *state;
+    size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S), b = kit_lease(kit, 1, 0, "b", 3 * S, 4 * S);
+    kit_increment(kit, a, 0, 1 * S, CHAOS_NEVER_US);
+    kit_kill(kit, 0, 1 * S + 10);
+    kit_finish(kit, 9 * S);
+    kit->history.counters[0] = 0;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0] = 1;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0] = 2;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+    /* The next one reads what it left. */
+    size_t next = kit_increment(kit, b, 1, 3 * S, 3 * S + 10);
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0] = 1;
+    kit->history.increments[next].read = 0;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0] = 2;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+}
+
+/* A lease that was seen to be lost has written nothing. */
+static void lost_in_between(void **state) {
+    struct kit *kit = *state;
+    size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_increment(kit, a, 0, 1 * S, CHAOS_NEVER_US);
+    kit_end(kit, a, 2 * S, false);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
+    kit->history.counters[0] = 1;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
+    kit->history.counters[0] = 0;
+    kit->history.leases[0].released = true;
+    expect(kit, chaos_check_updates, CHAOS_VIOLATION_INCOMPLETE, 1);
+}
+
+/* LATE; the slack is 100 ms here */
+
+static void late_by_one_us(void **state) {
+    struct kit *kit = *state;
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, 3100 * MS, "CONTENDED"); /* due by 3 s */
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    kit->history.operations[0].completed_us++;
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
+    expect_text(
+        0,
+        "r1: an acquire of client 1 that was invoked at 1.000 s and due by 3.000 s (with slack and pauses by 3.100 s) "
+        "completed at 3.100 s with CONTENDED");
+}
+
+static void paused_in_between(void **state) {
+    struct kit *kit = *state;
+    kit_operation(kit, 0, 0, CHAOS_RELEASE, 1 * S, 5200 * MS, "OK");
+    /* Only what lies in the operation counts, overlapping pauses count once; but each may take 100 ms to wake from. */
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 500 * MS, 2 * S);
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x5, 1500 * MS, 2900 * MS);
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x6, 1 * S, 9 * S); /* others */
+    kit_band(kit, CHAOS_FAULT_PAUSE, 0x1f, 0, 1 * S, 9 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    kit->history.operations[0].completed_us++;
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
+    /* One that begins after all this is no excuse. */
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 5200 * MS + 1, 9 * S);
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
+    kit->history.bands[4].from_us--;
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+}
+
+static void never_completed(void **state) {
+    struct kit *kit = *state;
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, CHAOS_NEVER_US, "");
+    kit_kill(kit, 0, 3100 * MS);
+    kit_spawn(kit, 0, 4 * S);
+    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 7 * S, CHAOS_NEVER_US, ""); /* the end of the run */
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    kit->history.lives[0].ended_us++;
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
+    expect_text(0, "never completed, though its process lived on");
+    kit->history.operations[1].deadline_us = KIT_START_US + 8 * S;
+    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 2);
+}
+
+/* CRASH, LEFT */
+
+/* A turn as clients make it, and a sweep: nothing is wrong with it. */
+static size_t turn(struct kit *kit) {
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
+    kit_increment(kit, lease, 0, 1070 * MS, 1080 * MS);
+    kit_release(kit, lease, 1100 * MS);
+    return lease;
+}
+
+static void crashes(void **state) {
+    struct kit *kit = *state;
+    turn(kit);
+    kit_kill(kit, 1, 3 * S);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
+    kit->history.lives[1].expected = false;
+    kit->history.lives[1].signal = 11;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
+    expect_text(0, "client 2 (pid 1002) ended by itself at 3.000 s with signal 11");
+    kit->history.lives[1].status = 70;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
+    expect_text(0, "with status 70");
+    kit->history.lives[1].ended_us = CHAOS_NEVER_US; /* it is still there: that is told as left behind */
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
+}
+
+static void left_behind(void **state) {
+    struct kit *kit = *state;
+    turn(kit);
+    kit_leave(kit, "3 keys on node 2");
+    kit_leave(kit, "process 4711");
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_LEFT, 2);
+    expect_text(1, "process 4711");
+}
+
+/* INCOMPLETE */
+
+static void whole(void **state) {
+    struct kit *kit = *state;
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "no client did anything");
+    turn(kit);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.left_told = false;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    kit->history.finish_us = CHAOS_NEVER_US;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
+    size_t sweeps = kit->history.sweep_count;
+    kit->history.sweep_count = 0;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 3);
+    kit->history.sweep_count = sweeps;
+}
+
+static void token_of_two(void **state) {
+    struct kit *kit = *state;
+    turn(kit);
+    kit_release(kit, kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S), 4500 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.leases[1].token[0] = 'a';
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "r1: client 2, at 4.000 s: a token");
+}
+
+static void claims_and_acquires(void **state) {
+    struct kit *kit = *state;
+    turn(kit);
+    size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);
+    kit_release(kit, second, 4500 * MS);
+    kit_finish(kit, 9 * S);
+    /* An acquire that was OK, and no claim. */
+    kit->history.lease_count = 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "r1: client 2, at 4.000 s: an acquire that was OK, but no claim");
+    /* The ttl is 1000 ms, the drift 12: nothing was left of it when the client looked. */
+    kit->history.operations[3].invoked_us = kit->history.operations[2].invoked_us + 986 * MS;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.operations[3].invoked_us -= 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    /* Its last operation: it was killed. */
+    kit->history.operation_count = 3;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    /* A claim, and no acquire that was OK; or of the other resource. */
+    kit->history.lease_count = 2;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    snprintf(kit->history.operations[2].result, sizeof kit->history.operations[2].result, "CONTENDED");
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "a claim without an acquire");
+}
+
+static void by_the_dead(void **state) {
+    struct kit *kit = *state;
+    size_t lease = turn(kit);
+    kit_claim(kit, lease, 1090 * MS, 2090 * MS);
+    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 5 * S, CHAOS_NEVER_US, "");
+    kit_kill(kit, 1, 5500 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    /* Client 1 died between its claims; its later operations are as impossible. */
+    kit->history.lives[0].ended_us = KIT_START_US + 1080 * MS;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
+    expect_text(0, "completed by a process that did not run");
+    expect_text(1, "a claim by a process that did not run");
+    kit->history.lives[0].ended_us = KIT_START_US + 9 * S;
+    /* It ended in order: why did the operation not complete? */
+    kit->history.lives[1].status = 0;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "never completed");
+}
+
+static void goes_on_with_a_lease(void **state) {
+    struct kit *kit = *state;
+    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
+    kit_kill(kit, 0, 1200 * MS);
+    kit_spawn(kit, 0, 2 * S);
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 3 * S, 4 * S, "CONTENDED");
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.lives[0].ended_us = KIT_START_US + 3 * S; /* and so it made that operation */
+    kit->history.lives[3].spawned_us = KIT_START_US + 5 * S;
+    kit->history.operations[1].completed_us = KIT_START_US + 3 * S;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "a lease without an end");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(touching_is_no_overlap),
+        TEST(one_us_is_overlap),
+        TEST(promise_is_the_end),
+        TEST(lost_is_the_end),
+        TEST(the_dead_rely_on_nothing),
+        TEST(one_client_twice),
+        TEST(long_lease_over_many),
+        TEST(quorum_has_it),
+        TEST(no_quorum_has_it),
+        TEST(sweeps_at_the_edges),
+        TEST(too_little_time),
+        TEST(claim_in_force),
+        TEST(slow_clocks),
+        TEST(contiguous_is_one),
+        TEST(increments_in_a_row),
+        TEST(same_read_twice),
+        TEST(counter_falls_back),
+        TEST(killed_in_between),
+        TEST(lost_in_between),
+        TEST(late_by_one_us),
+        TEST(paused_in_between),
+        TEST(never_completed),
+        TEST(crashes),
+        TEST(left_behind),
+        TEST(whole),
+        TEST(token_of_two),
+        TEST(claims_and_acquires),
+        TEST(by_the_dead),
+        TEST(goes_on_with_a_lease),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
