@@ -23,7 +23,7 @@ struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_
     if (strcmp(name, "process") == 0) {
         made = chaos_backend_process(backend, error, error_size);
     } else if (strcmp(name, "compose") == 0) {
-        snprintf(error, error_size, "the backend compose was not built; use --backend=process");
+        made = chaos_backend_compose(backend, error, error_size);
     } else {
         snprintf(error, error_size, "there is no backend %s; there are process and compose", name);
     }

@@ -1,0 +1,15 @@
+# docker-compose.yml and the backend that runs it, where Docker can run: docker.sh finds or starts a daemon, or says why not.
+set(docker ${PROJECT_SOURCE_DIR}/test/compose/docker.sh)
+
+function(chaos_compose_test name)
+  add_test(NAME ${name} COMMAND ${docker} ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "chaos;compose" RESOURCE_LOCK docker SKIP_RETURN_CODE 77 ENVIRONMENT
+    "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;REDLOCK_COMPOSE_FILE=${PROJECT_SOURCE_DIR}/docker-compose.yml;REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>")
+endfunction()
+
+chaos_compose_test(compose ${PROJECT_SOURCE_DIR}/test/compose/compose.sh)
+if(TARGET chaos_nodes AND TARGET redlock_chaos_clock)
+  add_executable(test_backend_compose test_backend_compose.c)
+  target_link_libraries(test_backend_compose PRIVATE redlock_flags chaos_nodes PkgConfig::CMOCKA PkgConfig::HIREDIS)
+  chaos_compose_test(test_backend_compose $<TARGET_FILE:test_backend_compose>)
+endif()
