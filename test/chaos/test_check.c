@@ -1,64 +1,13 @@
-/* Each check alone: a clean history, a planted violation, and the borders in between. */
-#include <inttypes.h>
+/* What holders may not do, each check alone: a clean history, a planted violation, and the borders in between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "check_parts.h"
-#include "kit.h"
-
-#define MS INT64_C(1000)
-#define S  INT64_C(1000000)
-
-/* Judges by one check, and expects so many violations of the kind, and none of any other. The verdict is there until the next call. */
-static struct chaos_verdict verdict;
-
-static void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
-    struct chaos_case c;
-    chaos_verdict_clear(&verdict);
-    assert_true(chaos_case_open(&c, &kit->history, 100 * MS, &verdict));
-    assert_true(check(&c));
-    chaos_case_close(&c);
-    for (size_t i = 0; i < verdict.violation_count; i++) {
-        if (verdict.violations[i].kind != kind) {
-            fail_msg("%s: %s", chaos_violation_name(verdict.violations[i].kind), verdict.violations[i].text);
-        }
-    }
-    if (verdict.counts[kind] != count) {
-        fail_msg("%zu %s, not %zu; the first: %s", verdict.counts[kind], chaos_violation_name(kind), count,
-                 verdict.violation_count > 0 ? verdict.violations[0].text : "none");
-    }
-    assert_int_equal(verdict.violation_count, count);
-}
-
-static void expect_text(size_t index, const char *part) {
-    assert_true(index < verdict.violation_count);
-    if (strstr(verdict.violations[index].text, part) == NULL) {
-        fail_msg("\"%s\" is not in: %s", part, verdict.violations[index].text);
-    }
-}
-
-static int set_up(void **state) {
-    struct kit *kit = malloc(sizeof *kit);
-    *state = kit;
-    if (kit != NULL) {
-        kit_begin(kit, 5, 3, 2);
-    }
-    return kit == NULL;
-}
-
-static int tear_down(void **state) {
-    kit_clear(*state);
-    free(*state);
-    chaos_verdict_clear(&verdict);
-    return 0;
-}
+#include "check_kit.h"
 
 /* OVERLAP */
 
@@ -359,185 +308,6 @@ static void lost_in_between(void **state) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_INCOMPLETE, 1);
 }
 
-/* LATE; the slack is 100 ms here */
-
-static void late_by_one_us(void **state) {
-    struct kit *kit = *state;
-    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, 3100 * MS, "CONTENDED"); /* due by 3 s */
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
-    kit->history.operations[0].completed_us++;
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
-    expect_text(
-        0,
-        "r1: an acquire of client 1 that was invoked at 1.000 s and due by 3.000 s (with slack and pauses by 3.100 s) "
-        "completed at 3.100 s with CONTENDED");
-}
-
-static void paused_in_between(void **state) {
-    struct kit *kit = *state;
-    kit_operation(kit, 0, 0, CHAOS_RELEASE, 1 * S, 5200 * MS, "OK");
-    /* Only what lies in the operation counts, overlapping pauses count once; but each may take 100 ms to wake from. */
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 500 * MS, 2 * S);
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x5, 1500 * MS, 2900 * MS);
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x6, 1 * S, 9 * S); /* others */
-    kit_band(kit, CHAOS_FAULT_PAUSE, 0x1f, 0, 1 * S, 9 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
-    kit->history.operations[0].completed_us++;
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
-    /* One that begins after all this is no excuse. */
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 5200 * MS + 1, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
-    kit->history.bands[4].from_us--;
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
-}
-
-static void never_completed(void **state) {
-    struct kit *kit = *state;
-    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, CHAOS_NEVER_US, "");
-    kit_kill(kit, 0, 3100 * MS);
-    kit_spawn(kit, 0, 4 * S);
-    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 7 * S, CHAOS_NEVER_US, ""); /* the end of the run */
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
-    kit->history.lives[0].ended_us++;
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
-    expect_text(0, "never completed, though its process lived on");
-    kit->history.operations[1].deadline_us = KIT_START_US + 8 * S;
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 2);
-}
-
-/* CRASH, LEFT */
-
-/* A turn as clients make it, and a sweep: nothing is wrong with it. */
-static size_t turn(struct kit *kit) {
-    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
-    kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
-    kit_increment(kit, lease, 0, 1070 * MS, 1080 * MS);
-    kit_release(kit, lease, 1100 * MS);
-    return lease;
-}
-
-static void crashes(void **state) {
-    struct kit *kit = *state;
-    turn(kit);
-    kit_kill(kit, 1, 3 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
-    kit->history.lives[1].expected = false;
-    kit->history.lives[1].signal = 11;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
-    expect_text(0, "client 2 (pid 1002) ended by itself at 3.000 s with signal 11");
-    kit->history.lives[1].status = 70;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
-    expect_text(0, "with status 70");
-    kit->history.lives[1].ended_us = CHAOS_NEVER_US; /* it is still there: that is told as left behind */
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
-}
-
-static void left_behind(void **state) {
-    struct kit *kit = *state;
-    turn(kit);
-    kit_leave(kit, "3 keys on node 2");
-    kit_leave(kit, "process 4711");
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_LEFT, 2);
-    expect_text(1, "process 4711");
-}
-
-/* INCOMPLETE */
-
-static void whole(void **state) {
-    struct kit *kit = *state;
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "no client did anything");
-    turn(kit);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    kit->history.left_told = false;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    kit->history.finish_us = CHAOS_NEVER_US;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
-    size_t sweeps = kit->history.sweep_count;
-    kit->history.sweep_count = 0;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 3);
-    kit->history.sweep_count = sweeps;
-}
-
-static void token_of_two(void **state) {
-    struct kit *kit = *state;
-    turn(kit);
-    kit_release(kit, kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S), 4500 * MS);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    kit->history.leases[1].token[0] = 'a';
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "r1: client 2, at 4.000 s: a token");
-}
-
-static void claims_and_acquires(void **state) {
-    struct kit *kit = *state;
-    turn(kit);
-    size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);
-    kit_release(kit, second, 4500 * MS);
-    kit_finish(kit, 9 * S);
-    /* An acquire that was OK, and no claim. */
-    kit->history.lease_count = 1;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "r1: client 2, at 4.000 s: an acquire that was OK, but no claim");
-    /* The ttl is 1000 ms, the drift 12: nothing was left of it when the client looked. */
-    kit->history.operations[3].invoked_us = kit->history.operations[2].invoked_us + 986 * MS;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    kit->history.operations[3].invoked_us -= 1;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    /* Its last operation: it was killed. */
-    kit->history.operation_count = 3;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    /* A claim, and no acquire that was OK; or of the other resource. */
-    kit->history.lease_count = 2;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    snprintf(kit->history.operations[2].result, sizeof kit->history.operations[2].result, "CONTENDED");
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "a claim without an acquire");
-}
-
-static void by_the_dead(void **state) {
-    struct kit *kit = *state;
-    size_t lease = turn(kit);
-    kit_claim(kit, lease, 1090 * MS, 2090 * MS);
-    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 5 * S, CHAOS_NEVER_US, "");
-    kit_kill(kit, 1, 5500 * MS);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    /* Client 1 died between its claims; its later operations are as impossible. */
-    kit->history.lives[0].ended_us = KIT_START_US + 1080 * MS;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
-    expect_text(0, "completed by a process that did not run");
-    expect_text(1, "a claim by a process that did not run");
-    kit->history.lives[0].ended_us = KIT_START_US + 9 * S;
-    /* It ended in order: why did the operation not complete? */
-    kit->history.lives[1].status = 0;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "never completed");
-}
-
-static void goes_on_with_a_lease(void **state) {
-    struct kit *kit = *state;
-    kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
-    kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
-    kit_kill(kit, 0, 1200 * MS);
-    kit_spawn(kit, 0, 2 * S);
-    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 3 * S, 4 * S, "CONTENDED");
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    kit->history.lives[0].ended_us = KIT_START_US + 3 * S; /* and so it made that operation */
-    kit->history.lives[3].spawned_us = KIT_START_US + 5 * S;
-    kit->history.operations[1].completed_us = KIT_START_US + 3 * S;
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    expect_text(0, "a lease without an end");
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void) {
@@ -561,16 +331,6 @@ int main(void) {
         TEST(counter_falls_back),
         TEST(killed_in_between),
         TEST(lost_in_between),
-        TEST(late_by_one_us),
-        TEST(paused_in_between),
-        TEST(never_completed),
-        TEST(crashes),
-        TEST(left_behind),
-        TEST(whole),
-        TEST(token_of_two),
-        TEST(claims_and_acquires),
-        TEST(by_the_dead),
-        TEST(goes_on_with_a_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,54 @@
+/* One check alone, and what it must find. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check_kit.h"
+
+struct chaos_verdict verdict;
+
+void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
+    struct chaos_case c;
+    chaos_verdict_clear(&verdict);
+    assert_true(chaos_case_open(&c, &kit->history, 100 * MS, &verdict));
+    assert_true(check(&c));
+    chaos_case_close(&c);
+    for (size_t i = 0; i < verdict.violation_count; i++) {
+        if (verdict.violations[i].kind != kind) {
+            fail_msg("%s: %s", chaos_violation_name(verdict.violations[i].kind), verdict.violations[i].text);
+        }
+    }
+    if (verdict.counts[kind] != count) {
+        fail_msg("%zu %s, not %zu; the first: %s", verdict.counts[kind], chaos_violation_name(kind), count,
+                 verdict.violation_count > 0 ? verdict.violations[0].text : "none");
+    }
+    assert_int_equal(verdict.violation_count, count);
+}
+
+void expect_text(size_t index, const char *part) {
+    assert_true(index < verdict.violation_count);
+    if (strstr(verdict.violations[index].text, part) == NULL) {
+        fail_msg("\"%s\" is not in: %s", part, verdict.violations[index].text);
+    }
+}
+
+int set_up(void **state) {
+    struct kit *kit = malloc(sizeof *kit);
+    *state = kit;
+    if (kit != NULL) {
+        kit_begin(kit, 5, 3, 2);
+    }
+    return kit == NULL;
+}
+
+int tear_down(void **state) {
+    kit_clear(*state);
+    free(*state);
+    chaos_verdict_clear(&verdict);
+    return 0;
+}

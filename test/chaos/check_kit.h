@@ -1,0 +1,23 @@
+/* One check alone, and what it must find. */
+#ifndef CHAOS_CHECK_KIT_H
+#define CHAOS_CHECK_KIT_H
+
+#include "check_parts.h"
+#include "kit.h"
+
+#define MS INT64_C(1000)
+#define S  INT64_C(1000000)
+
+/* Of the last check. */
+extern struct chaos_verdict verdict;
+
+/* Judges by one check, with a slack of 100 ms, and expects so many violations of the kind, and none of any other. */
+void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count);
+/* The violation's text has this part. */
+void expect_text(size_t index, const char *part);
+
+/* For each test: a kit of 5 nodes, 3 clients, 2 resources. */
+int set_up(void **state);
+int tear_down(void **state);
+
+#endif
