@@ -227,8 +227,9 @@ static bool put_availability(FILE *out, const struct chaos_view *view, const str
 bool chaos_page_charts(FILE *out, const struct chaos_view *view) {
     size_t count;
     struct chaos_bucket *buckets = chaos_view_buckets(view, &count);
-    bool worked =
-        buckets != NULL && put_latency(out, view, buckets, count) && put_availability(out, view, buckets, count);
+    bool any = view->verdict->acquired > 0;
+    bool worked = buckets != NULL && (!any || put_latency(out, view, buckets, count)) &&
+                  put_availability(out, view, buckets, count);
     fputs("<div class=\"cross\" hidden></div></div>\n<div id=\"tip\" role=\"status\" hidden></div>\n</section>\n", out);
     free(buckets);
     if (!worked) {

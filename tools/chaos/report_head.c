@@ -38,12 +38,20 @@ static void put_what_was_done(FILE *out, const struct chaos_view *view) {
     const struct chaos_history *history = view->history;
     char clients[CHAOS_NUMBER_SIZE], resources[CHAOS_NUMBER_SIZE], times[CHAOS_NUMBER_SIZE], nodes[CHAOS_NUMBER_SIZE];
     char duration[CHAOS_NUMBER_SIZE], faults[CHAOS_NUMBER_SIZE];
-    fprintf(out, "%s acquired %s %s on %s within %s, under %s.",
+    fprintf(out, "%s acquired %s %s on %s within %s, ",
             chaos_say_many((int64_t)history->client_count, "client", clients),
             chaos_say_many((int64_t)history->resource_count, "resource", resources),
             chaos_say_many(view->verdict->acquired, "time", times),
-            chaos_say_many((int64_t)history->node_count, "node", nodes), chaos_say_duration(view->end_us, duration),
-            chaos_say_many((int64_t)history->band_count, "fault", faults));
+            chaos_say_many((int64_t)history->node_count, "node", nodes), chaos_say_duration(view->end_us, duration));
+    if (history->band_count == 0) {
+        fputs("without faults.", out);
+    } else {
+        fprintf(out, "under %s.", chaos_say_many((int64_t)history->band_count, "fault", faults));
+    }
+}
+
+static bool only_incomplete(const struct chaos_verdict *verdict) {
+    return verdict->counts[CHAOS_VIOLATION_INCOMPLETE] == verdict->violation_count;
 }
 
 static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mood) {
@@ -69,6 +77,10 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
               out);
         break;
     case MOOD_WRONG:
+        if (only_incomplete(view->verdict)) {
+            fputs(" What is known of it is not whole: it proves nothing.", out);
+            break;
+        }
         fputs(view->history->breaks_assumptions
                   ? " Some of them have nothing to do with the faults that break what Redlock assumes."
                   : " None of these faults breaks what Redlock assumes: this must not happen.",
@@ -130,8 +142,10 @@ static void put_figures(FILE *out, const struct chaos_view *view) {
              chaos_say_count(verdict->healthy_acquires, b));
     bool any = verdict->healthy_acquires > 0;
     put_figure(out, "Availability", any ? chaos_say_share(chaos_availability_10000(verdict), value) : "&ndash;",
-               any ? more : "never a healthy quorum throughout", false);
-    put_figure(out, "Longest gap", chaos_say_duration(verdict->longest_gap_us, value), "between two acquires", false);
+               any ? more : "no acquire under a healthy quorum", false);
+    put_figure(out, "Longest gap",
+               verdict->acquired > 0 ? chaos_say_duration(verdict->longest_gap_us, value) : "&ndash;",
+               "between two acquires", false);
     put_recoveries_figure(out, verdict);
     fputs("</dl>\n<p class=\"note\">Availability and the longest gap count only what happened while a quorum of nodes "
           "was "
@@ -142,8 +156,8 @@ static void put_figures(FILE *out, const struct chaos_view *view) {
 static void put_repeat(FILE *out, const struct chaos_history *history) {
     fprintf(out,
             "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
-            "class=\"number\">%" PRIu64 "</b>: the same seed breaks the same things at the same times.</p>\n<div "
-            "class=\"command\"><pre tabindex=\"0\"><code>",
+            "class=\"number\">%" PRIu64 "</b> breaks the same things at the same times.</p>"
+            "<div class=\"command\"><pre tabindex=\"0\"><code>",
             history->seed);
     chaos_page_text(out, history->command);
     fputs("</code></pre><button type=\"button\" id=\"copy\" hidden>Copy</button></div></section>\n", out);

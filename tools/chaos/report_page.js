@@ -194,7 +194,7 @@ function redraw() {
 }
 function measure() {
   width = Math.max(280, Math.round(lanes.clientWidth));
-  gutter = width < 640 ? 46 : 92;
+  gutter = width < 640 ? 54 : 92;
   plot = width - gutter - right;
 }
 

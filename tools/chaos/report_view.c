@@ -74,7 +74,7 @@ int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_l
     for (size_t i = 0; i < history->life_count; i++) {
         const struct chaos_life *life = &history->lives[i];
         if (life->client == lease->client && life->ended_us >= lease->from_us && life->ended_us <= end_us) {
-            *how = CHAOS_HOW_DIED;
+            *how = life->status == 0 ? CHAOS_HOW_HELD : CHAOS_HOW_DIED;
             end_us = life->ended_us;
         }
     }

@@ -5,7 +5,7 @@
 #include "report_parts.h"
 #include "report_text.h"
 
-enum { VIOLATIONS_AT_ONCE = 12 };
+enum { VIOLATIONS_AT_ONCE = 5 };
 
 static void put_looked_for(FILE *out, const struct chaos_verdict *verdict) {
     fputs(

@@ -1,0 +1,413 @@
+/* The page: what it says, that it is well formed, escaped, small, and the same each time. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "report.h"
+#include "report_runs.h"
+#include "report_text.h"
+
+struct page {
+    struct kit kit;
+    struct chaos_verdict verdict;
+    char *text;
+    size_t size;
+};
+
+static const struct report_run everything = {"everything", 5, 20, 3, 60, 25000, UINT32_MAX, 0};
+static const struct report_run small = {"small", 5, 3, 2, 10, 40000, UINT32_MAX, 0};
+static const struct report_run crowded = {"crowded", 5, 20, 12, 60, 30000, UINT32_MAX, 0};
+
+static void write_page(struct page *page, const struct chaos_experiment *experiment) {
+    free(page->text);
+    FILE *out = open_memstream(&page->text, &page->size);
+    assert_non_null(out);
+    assert_true(chaos_report_write(out, &page->kit.history, &page->verdict, experiment));
+    assert_int_equal(fclose(out), 0);
+}
+
+static void judge(struct page *page) {
+    chaos_verdict_clear(&page->verdict);
+    page->verdict = (struct chaos_verdict){0};
+    assert_true(chaos_check(&page->kit.history, 500000, &page->verdict));
+}
+
+static void make_page(struct page *page, const struct report_run *run) {
+    *page = (struct page){0};
+    report_run_make(run, &page->kit);
+    judge(page);
+    write_page(page, NULL);
+}
+
+static void clear_page(struct page *page) {
+    free(page->text);
+    chaos_verdict_clear(&page->verdict);
+    kit_clear(&page->kit);
+}
+
+static void has(const struct page *page, const char *text) {
+    if (strstr(page->text, text) == NULL) {
+        fail_msg("the page has no \"%s\"", text);
+    }
+}
+
+static void has_not(const struct page *page, const char *text) {
+    const char *at = strstr(page->text, text);
+    if (at != NULL) {
+        fail_msg("the page has \"%.60s\"", at);
+    }
+}
+
+static json_t *data_of(const struct page *page) {
+    const char *begin = strstr(page->text, "id=\"chaos-data\">");
+    assert_non_null(begin);
+    begin = strchr(begin, '>') + 1;
+    const char *end = strstr(begin, "</script>");
+    assert_non_null(end);
+    json_error_t error;
+    json_t *data = json_loadb(begin, (size_t)(end - begin), 0, &error);
+    if (data == NULL) {
+        fail_msg("data: %s at %d", error.text, error.position);
+    }
+    return data;
+}
+
+/* Every element that begins ends, in order. */
+static void is_well_formed(const struct page *page) {
+    static const char *const empty[] = {"!doctype", "meta", NULL};
+    char stack[64][24];
+    size_t depth = 0;
+    for (const char *at = strchr(page->text, '<'); at != NULL; at = strchr(at, '<')) {
+        char name[24];
+        bool ends = at[1] == '/';
+        assert_int_equal(sscanf(at + 1 + ends, "%23[a-z0-9!]", name), 1);
+        const char *close = strchr(at, '>');
+        assert_non_null(close);
+        bool alone = close[-1] == '/';
+        for (size_t i = 0; empty[i] != NULL; i++) {
+            alone = alone || strcmp(name, empty[i]) == 0;
+        }
+        at = close;
+        if (ends) {
+            assert_true(depth > 0);
+            depth--;
+            assert_string_equal(name, stack[depth]);
+        } else if (!alone) {
+            assert_true(depth < 64);
+            strcpy(stack[depth++], name);
+            if (strcmp(name, "script") == 0 || strcmp(name, "style") == 0) {
+                at = strstr(at, strcmp(name, "script") == 0 ? "</script>" : "</style>");
+            }
+        }
+    }
+    assert_int_equal(depth, 0);
+}
+
+/* Every link leads somewhere, and nowhere but into the page. */
+static void links_lead_somewhere(const struct page *page) {
+    size_t links = 0;
+    for (const char *at = strstr(page->text, " href=\""); at != NULL; at = strstr(at + 1, " href=\"")) {
+        char target[64], id[80];
+        assert_int_equal(sscanf(at, " href=\"#%63[^\"]", target), 1);
+        snprintf(id, sizeof id, " id=\"%s\"", target);
+        const char *place = strstr(page->text, id);
+        assert_non_null(place);
+        assert_null(strstr(place + 1, id));
+        links++;
+    }
+    assert_true(links > 0);
+}
+
+static void is_utf_8(const struct page *page) {
+    json_t *text = json_stringn(page->text, page->size);
+    assert_non_null(text);
+    json_decref(text);
+}
+
+static void is_sound(const struct page *page) {
+    static const char *const foreign[] = {"http:",   "https:", "@import", "url(//",
+                                          " src=\"", "<link",  "fetch(",  "XMLHttp"};
+    is_well_formed(page);
+    links_lead_somewhere(page);
+    is_utf_8(page);
+    json_decref(data_of(page));
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        const char *at = strstr(page->text, foreign[i]);
+        /* The one address is the name of SVG's namespace, which nobody fetches. */
+        while (at != NULL && strncmp(at, "http://www.w3.org/2000/svg'", 27) == 0) {
+            at = strstr(at + 1, foreign[i]);
+        }
+        if (at != NULL) {
+            fail_msg("the page reaches out: %.60s", at);
+        }
+    }
+}
+
+static void test_it_tells_a_clean_run(void **state) {
+    (void)state;
+    static const struct chaos_experiment experiment = {"everything", "Everything & more", "What <is> seen", false};
+    struct page page;
+    make_page(&page, &everything);
+    page.kit.history.breaks_assumptions = false;
+    write_page(&page, &experiment);
+    is_sound(&page);
+    has(&page, "<h1>Everything &amp; more</h1>");
+    has(&page, "What &lt;is&gt; seen");
+    has(&page, "<section class=\"verdict clean\"");
+    has(&page, "id=\"verdict\">No violation</h2>");
+    has(&page, "20 clients acquired 3 resources ");
+    has(&page, " on 5 nodes within 60.0 s, under ");
+    has(&page, "Seed <b class=\"number\">7</b>");
+    has(&page, page.kit.history.command);
+    has(&page, "How long a successful acquire took");
+    has_not(&page, "id=\"violations\"");
+    clear_page(&page);
+}
+
+static void test_it_tells_violations(void **state) {
+    (void)state;
+    struct report_run broken = small;
+    broken.overlap = 500;
+    struct page page;
+    make_page(&page, &broken);
+    assert_true(page.verdict.counts[CHAOS_VIOLATION_OVERLAP] > 5);
+    is_sound(&page);
+    has(&page, "<section class=\"verdict expected\"");
+    has(&page, " violations, as expected</h2>");
+    has(&page, "href=\"#m1\" data-violation=\"0\"");
+    has(&page, "id=\"m1\" href=\"#v1\"");
+    has(&page, page.verdict.violations[0].text);
+    page.kit.history.breaks_assumptions = false;
+    write_page(&page, NULL);
+    is_sound(&page);
+    has(&page, "<section class=\"verdict wrong\"");
+    has(&page, "this must not happen");
+    clear_page(&page);
+}
+
+/* A crash is no consequence of a clock that jumps. */
+static void test_not_every_violation_is_expected(void **state) {
+    (void)state;
+    struct page page = {0};
+    report_run_make(&small, &page.kit);
+    kit_leave(&page.kit, "node 2 has key r1");
+    judge(&page);
+    write_page(&page, NULL);
+    assert_true(page.kit.history.breaks_assumptions);
+    assert_int_equal(page.verdict.counts[CHAOS_VIOLATION_LEFT], 1);
+    has(&page, "<section class=\"verdict wrong\"");
+    has(&page, "<h3>Left behind</h3><ul><li>node 2 has key r1</li></ul>");
+    clear_page(&page);
+}
+
+static void test_it_shows_a_bounded_number_of_violations(void **state) {
+    (void)state;
+    struct page page = {0};
+    report_run_make(&small, &page.kit);
+    page.verdict.violations = calloc(1500, sizeof *page.verdict.violations);
+    assert_non_null(page.verdict.violations);
+    for (int i = 0; i < 1500; i++) {
+        page.verdict.violations[i] = (struct chaos_violation){
+            CHAOS_VIOLATION_LATE, KIT_START_US + i * 5000, KIT_START_US + i * 5000, -1, {i % 3, -1}, strdup("late")};
+    }
+    page.verdict.violation_count = page.verdict.counts[CHAOS_VIOLATION_LATE] = 1500;
+    write_page(&page, NULL);
+    is_sound(&page);
+    has(&page, "<h2 id=\"verdict\">1,500 violations</h2>");
+    has(&page, "<code>redlock-chaos check</code> tells all 1,500.");
+    has(&page, " id=\"m1000\"");
+    has_not(&page, " id=\"m1001\"");
+    clear_page(&page);
+}
+
+static void test_nothing_happened(void **state) {
+    (void)state;
+    static const struct report_run nothing = {"nothing", 5, 20, 3, 60, 0, 0, 0};
+    struct page page;
+    make_page(&page, &nothing);
+    is_sound(&page);
+    has(&page, "acquired 3 resources 0 times on 5 nodes within 60.0 s, without faults.");
+    has_not(&page, "nan");
+    page.verdict.violation_count = 0;
+    memset(page.verdict.counts, 0, sizeof page.verdict.counts);
+    write_page(&page, NULL);
+    has(&page, "<section class=\"verdict nothing\"");
+    has(&page, "this run proves nothing");
+    page.verdict.violation_count = 1;
+    clear_page(&page);
+}
+
+/* A history that broke off at once: no time at all, no finish, no client, no node but one. */
+static void test_a_history_that_broke_off(void **state) {
+    (void)state;
+    struct page page = {0};
+    kit_begin(&page.kit, 1, 1, 1);
+    page.kit.history.finish_us = CHAOS_NEVER_US;
+    judge(&page);
+    write_page(&page, NULL);
+    is_well_formed(&page);
+    has(&page, "proves nothing");
+    clear_page(&page);
+}
+
+static void test_what_comes_from_outside_is_escaped(void **state) {
+    (void)state;
+    struct report_run hostile = small;
+    hostile.overlap = 500;
+    struct page page = {0};
+    report_run_make(&hostile, &page.kit);
+    report_run_poison(&page.kit);
+    judge(&page);
+    struct chaos_experiment experiment = {report_poison, report_poison, report_poison, true};
+    write_page(&page, &experiment);
+    is_sound(&page);
+    has_not(&page, "<script>window.broken");
+    has_not(&page, "<img");
+    has_not(&page, "\xE2\x80\xAE");
+    has(&page, "&lt;/script&gt;&lt;/title&gt;&lt;/style&gt;--&gt;&lt;script&gt;window.broken=1&lt;/script&gt;");
+    json_t *data = data_of(&page);
+    const char *name = json_string_value(json_array_get(json_object_get(data, "resources"), 0));
+    assert_non_null(name);
+    assert_string_equal(
+        name, "</script></title></style>--><script>window.broken=1</script><img src=x onerror=\"window.broken="
+              "2\">\"'&amp;\\u003c\\ \xE2\x80\xA8\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD"
+              "\xEF\xBF\xBD \xEF\xBF\xBD\n]]>");
+    json_decref(data);
+    clear_page(&page);
+}
+
+static void test_it_is_small_and_the_same_each_time(void **state) {
+    (void)state;
+    struct page page;
+    make_page(&page, &crowded);
+    is_sound(&page);
+    assert_true(page.kit.history.lease_count > 9000);
+    assert_true(page.size < 3000000);
+    char *before = strdup(page.text);
+    assert_non_null(before);
+    write_page(&page, NULL);
+    assert_string_equal(page.text, before);
+    free(before);
+    clear_page(&page);
+}
+
+static void test_the_largest_run(void **state) {
+    (void)state;
+    static const struct report_run largest = {"largest", 31, 64, 32, 20, 60000, UINT32_MAX, 0};
+    struct page page;
+    make_page(&page, &largest);
+    is_sound(&page);
+    has(&page, "<tspan class=\"short\">n</tspan>31</text>");
+    has(&page, "<tspan class=\"short\">c</tspan>64</text>");
+    clear_page(&page);
+}
+
+/* [gap, length, resource, how, wait, attempts, votes, token, until, claims…] of one lease, in ticks of 100 µs */
+static void lease_is(json_t *data, size_t client, size_t index, int gap, int length, int how, int until) {
+    json_t *lease = json_array_get(json_array_get(json_object_get(data, "leases"), client), index);
+    assert_non_null(lease);
+    assert_int_equal(json_integer_value(json_array_get(lease, 0)), gap);
+    assert_int_equal(json_integer_value(json_array_get(lease, 1)), length);
+    assert_int_equal(json_integer_value(json_array_get(lease, 3)), how);
+    if (until >= 0) {
+        assert_int_equal(json_integer_value(json_array_get(lease, 8)), until);
+    } else {
+        assert_int_equal(json_array_size(lease), 8);
+    }
+}
+
+static void test_how_leases_ended(void **state) {
+    (void)state;
+    struct page page = {0};
+    struct kit *kit = &page.kit;
+    kit_begin(kit, 3, 3, 1);
+    kit_release(kit, kit_acquire(kit, 0, 0, "aaaa", 100000, 1100000), 150000);
+    kit_end(kit, kit_acquire(kit, 0, 0, "bbbb", 200000, 1200000), 1200000, false);
+    kit_acquire(kit, 1, 0, "cccc", 1500000, 2500000);
+    kit_kill(kit, 1, 1700000);
+    size_t renewed = kit_acquire(kit, 2, 0, "dddd", 2600000, 3600000);
+    kit_claim(kit, renewed, 3000000, 4000000);
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 2000000, 4000000, "NO_QUORUM");
+    kit_finish(kit, 5000000);
+    judge(&page);
+    write_page(&page, NULL);
+    is_sound(&page);
+    json_t *data = data_of(&page);
+    lease_is(data, 0, 0, 1000, 500, 0, -1);
+    lease_is(data, 0, 1, 500, 10000, 1, 10000);
+    lease_is(data, 1, 0, 15000, 2000, 2, 10000);
+    lease_is(data, 2, 0, 26000, 14000, 3, 14000);
+    json_t *lease = json_array_get(json_array_get(json_object_get(data, "leases"), 2), 0);
+    assert_int_equal(json_integer_value(json_array_get(lease, 9)), 4000);
+    /* It had been invoked 1 ms before. */
+    assert_int_equal(json_integer_value(json_array_get(lease, 4)), 10);
+    json_t *failure = json_array_get(json_array_get(json_object_get(data, "failures"), 0), 0);
+    assert_int_equal(json_integer_value(json_array_get(failure, 0)), 40000);
+    assert_int_equal(json_integer_value(json_array_get(failure, 1)), 20000);
+    assert_string_equal(json_string_value(json_array_get(json_object_get(data, "results"), 0)), "NO_QUORUM");
+    json_decref(data);
+    clear_page(&page);
+}
+
+static void test_a_full_disk_is_told(void **state) {
+    (void)state;
+    struct page page;
+    make_page(&page, &small);
+    FILE *full = fopen("/dev/full", "we");
+    assert_non_null(full);
+    assert_false(chaos_report_write(full, &page.kit.history, &page.verdict, NULL));
+    assert_int_equal(errno, ENOSPC);
+    fclose(full);
+    clear_page(&page);
+}
+
+static void test_numbers_for_people(void **state) {
+    (void)state;
+    static const struct {
+        int64_t us;
+        const char *said;
+    } durations[] = {{0, "0 µs"},          {812, "812 µs"},          {1234, "1.23 ms"},         {9996, "10.00 ms"},
+                     {45678, "45.7 ms"},   {999499, "999 ms"},       {999500, "1.00 s"},        {12345678, "12.3 s"},
+                     {99949999, "99.9 s"}, {99950000, "1 min 40 s"}, {200000000, "3 min 20 s"}, {-1, "?"}};
+    char buffer[CHAOS_NUMBER_SIZE];
+    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
+        assert_string_equal(chaos_say_duration(durations[i].us, buffer), durations[i].said);
+    }
+    assert_string_equal(chaos_say_count(0, buffer), "0");
+    assert_string_equal(chaos_say_count(999, buffer), "999");
+    assert_string_equal(chaos_say_count(1000, buffer), "1,000");
+    assert_string_equal(chaos_say_count(1234567, buffer), "1,234,567");
+    assert_string_equal(chaos_say_count(-123456, buffer), "-123,456");
+    assert_string_equal(chaos_say_count(INT64_MIN, buffer), "-9,223,372,036,854,775,808");
+    assert_string_equal(chaos_say_share(10000, buffer), "100 %");
+    assert_string_equal(chaos_say_share(9987, buffer), "99.87 %");
+    assert_string_equal(chaos_say_share(5, buffer), "0.05 %");
+    assert_string_equal(chaos_say_time(12345678, buffer), "12.345 s");
+    assert_string_equal(chaos_say_time(-1500000, buffer), "-1.500 s");
+    assert_string_equal(chaos_say_many(1, "lease", buffer), "1 lease");
+    assert_string_equal(chaos_say_many(1200, "lease", buffer), "1,200 leases");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_it_tells_a_clean_run),
+        cmocka_unit_test(test_it_tells_violations),
+        cmocka_unit_test(test_not_every_violation_is_expected),
+        cmocka_unit_test(test_it_shows_a_bounded_number_of_violations),
+        cmocka_unit_test(test_nothing_happened),
+        cmocka_unit_test(test_a_history_that_broke_off),
+        cmocka_unit_test(test_what_comes_from_outside_is_escaped),
+        cmocka_unit_test(test_it_is_small_and_the_same_each_time),
+        cmocka_unit_test(test_the_largest_run),
+        cmocka_unit_test(test_how_leases_ended),
+        cmocka_unit_test(test_a_full_disk_is_told),
+        cmocka_unit_test(test_numbers_for_people),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
