@@ -148,6 +148,9 @@ static void claims_and_acquires(void **state) {
     /* A claim, and no acquire that was OK; or of the other resource. */
     kit->history.lease_count = 2;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.operations[2].resource = 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    kit->history.operations[2].resource = 0;
     snprintf(kit->history.operations[2].result, sizeof kit->history.operations[2].result, "CONTENDED");
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "a claim without an acquire");
