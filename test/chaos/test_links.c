@@ -5,8 +5,10 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -231,8 +233,9 @@ static void a_client_that_said_nothing_leaves_nothing(void **state) {
     int near = ends_connect(ends->links.ports[0][0]);
     ends_wait_files(ends->links.pid, files + 1);
     ends_reset(near);
-    ends_set(ends, 0, 0, CLEAR);
     ends_wait_files(ends->links.pid, files);
+    ends_set(ends, 0, 0, CLEAR);
+    assert_false(ends_is_called(ends->listeners[0], NOTHING_MS));
 }
 
 static void a_delay_holds_for_each_way(void **state) {
@@ -359,6 +362,34 @@ static void ends_follow_the_bytes(void **state) {
     ends_close(far);
 }
 
+/* The node takes its time; the client's RST must not overtake what the kernel still has to send. */
+static void a_reset_throws_nothing_away(void **state) {
+    enum { SIZE = 900000 };
+    char *sent = malloc(SIZE), *got = malloc(SIZE);
+    struct ends *ends = *state;
+    int near, far, small = 4096, waits = 1;
+    assert_true(sent != NULL && got != NULL);
+    fill(sent, SIZE, 5);
+    assert_int_equal(setsockopt(ends->listeners[0], SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, HOLD_REQUESTS);
+    ends_send(near, sent, SIZE);
+    for (int i = 0; i < 4000 && waits > 0; i++) {
+        assert_int_equal(ioctl(near, SIOCOUTQ, &waits), 0);
+        ends_pause_ms(5);
+    }
+    assert_int_equal(waits, 0);
+    ends_reset(near);
+    ends_set(ends, 0, 0, CLEAR);
+    ends_pause_ms(NOTHING_MS);
+    assert_int_equal(ends_take(far, got, SIZE), SIZE);
+    assert_int_equal(memcmp(sent, got, SIZE), 0);
+    ends_hear_reset(far);
+    ends_close(far);
+    free(sent);
+    free(got);
+}
+
 static void one_way_may_end_before_the_other(void **state) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
@@ -439,6 +470,7 @@ int main(void) {
         TEST(a_bandwidth_is_shared_by_the_links_connections),
         TEST(a_dead_node_refuses),
         TEST(ends_follow_the_bytes),
+        TEST(a_reset_throws_nothing_away),
         TEST(one_way_may_end_before_the_other),
         TEST(a_node_hears_that_its_client_is_gone),
         TEST(a_cut_resets_both_sides_and_forgets),

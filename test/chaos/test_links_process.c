@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static void it_dies_with_the_conductor(void **state) {
         /* A client that has inherited the control socket and lives on must not keep the proxy alive. */
         pid_t client = fork();
         if (client == 0) {
-            ends_pause_ms(15000);
+            ends_pause_ms(120000);
             _exit(0);
         }
         pid_t pids[2] = {ends.links.pid, client};
@@ -130,7 +131,11 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     assert_true(ends_now_ms() - from_ms >= 4999);
     assert_non_null(strstr(error, "did not answer in 5 s"));
     assert_int_equal(kill(ends.links.pid, SIGCONT), 0);
-    /* The late answer is not taken for this one's. */
+    /* The late answer is not taken for the next one's. */
+    assert_int_equal(poll(&(struct pollfd){.fd = ends.links.control, .events = POLLIN}, 1, 20000), 1);
+    assert_int_equal(kill(ends.links.pid, SIGSTOP), 0);
+    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
+    assert_int_equal(kill(ends.links.pid, SIGCONT), 0);
     ends_set(&ends, 0, 0, clear_rule);
     int near, far;
     ends_join(&ends, 0, 0, &near, &far);
@@ -222,19 +227,26 @@ static void without_descriptors_connections_wait(void **state) {
     ends_stop(&ends);
 }
 
-static void a_link_has_a_bound_of_connections(void **state) {
-    enum { MANY = 300, BOUND = 256 };
-    struct ends ends = {0};
-    int near[MANY];
-    (void)state;
-    ends_start(&ends, 1, 1);
-    size_t files = ends_files(ends.links.pid);
-    ends_set(&ends, 0, 0, (struct chaos_link_rule){.hold_requests = true});
+enum { MANY = 300, BOUND = 256 };
+
+/* Held connections of one link, more than it takes. */
+static void start_many(struct ends *ends, int *near, size_t *files) {
+    ends_start(ends, 1, 1);
+    *files = ends_files(ends->links.pid);
+    ends_set(ends, 0, 0, (struct chaos_link_rule){.hold_requests = true});
     for (int i = 0; i < MANY; i++) {
-        near[i] = ends_connect(ends.links.ports[0][0]);
+        near[i] = ends_connect(ends->links.ports[0][0]);
         ends_say(near[i], "x");
     }
-    ends_wait_files(ends.links.pid, files + BOUND);
+    ends_wait_files(ends->links.pid, *files + BOUND);
+}
+
+static void a_link_has_a_bound_of_connections(void **state) {
+    struct ends ends = {0};
+    int near[MANY];
+    size_t files;
+    (void)state;
+    start_many(&ends, near, &files);
     ends_set(&ends, 0, 0, clear_rule);
     for (int i = 0; i < MANY; i++) {
         int far = ends_accept(ends.listeners[0]);
@@ -243,6 +255,25 @@ static void a_link_has_a_bound_of_connections(void **state) {
         ends_close(near[i]);
     }
     ends_wait_files(ends.links.pid, files);
+    ends_stop(&ends);
+}
+
+static void a_cut_is_of_connections_that_still_wait_too(void **state) {
+    struct ends ends = {0};
+    int near[MANY];
+    size_t files;
+    (void)state;
+    start_many(&ends, near, &files);
+    ends_cut(&ends, 0, 0);
+    for (int i = 0; i < MANY; i++) {
+        ends_hear_reset(near[i]);
+        ends_close(near[i]);
+    }
+    ends_wait_files(ends.links.pid, files);
+    near[0] = ends_connect(ends.links.ports[0][0]);
+    ends_set(&ends, 0, 0, clear_rule);
+    ends_close(ends_accept(ends.listeners[0]));
+    ends_close(near[0]);
     ends_stop(&ends);
 }
 
@@ -356,6 +387,7 @@ int main(void) {
         cmocka_unit_test(too_few_open_files_are_told),
         cmocka_unit_test(without_descriptors_connections_wait),
         cmocka_unit_test(a_link_has_a_bound_of_connections),
+        cmocka_unit_test(a_cut_is_of_connections_that_still_wait_too),
         cmocka_unit_test(nothing_is_left_open),
         cmocka_unit_test(the_largest_run_has_room),
         cmocka_unit_test(it_ends_when_nobody_can_command_it),
