@@ -46,7 +46,7 @@ struct chaos_bucket *chaos_view_buckets(const struct chaos_view *view, size_t *c
         const struct chaos_operation *operation = &history->operations[i];
         int64_t at_us = operation->completed_us - history->start_us;
         if (operation->what != CHAOS_ACQUIRE || operation->completed_us == CHAOS_NEVER_US || at_us < 0 ||
-            at_us > view->end_us) {
+            at_us > view->end_us || chaos_view_given_up(operation)) {
             continue;
         }
         size_t index = (size_t)(at_us / width_us);

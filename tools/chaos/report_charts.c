@@ -117,6 +117,14 @@ static void put_line(FILE *out, const struct chaos_view *view, const struct scal
     fputs("\"/>\n", out);
 }
 
+/* "500 ms", "1 s", "20 s" */
+static char *interval(const struct chaos_view *view, char *buffer) {
+    int64_t ms = chaos_view_bucket_us(view) / 1000;
+    bool seconds = ms % 1000 == 0;
+    snprintf(buffer, CHAOS_NUMBER_SIZE, "%" PRId64 " %s", seconds ? ms / 1000 : ms, seconds ? "s" : "ms");
+    return buffer;
+}
+
 static bool put_latency(FILE *out, const struct chaos_view *view, const struct chaos_bucket *buckets, size_t count) {
     struct scale scale = scale_of(view);
     uint8_t *drawn = calloc((size_t)CHAOS_VIEW_PLOT * LATENCY_HEIGHT, 1);
@@ -128,8 +136,8 @@ static bool put_latency(FILE *out, const struct chaos_view *view, const struct c
         out,
         "<h3>How long a successful acquire took</h3>\n<ul class=\"legend\"><li><i class=\"key dot\"></i>at the first "
         "attempt</li><li><i class=\"key dot retried\"></i>after more attempts</li><li><i class=\"key stroke p50\">"
-        "</i>median of %s</li><li><i class=\"key stroke p99\"></i>99th percentile</li></ul>\n",
-        chaos_say_duration(chaos_view_bucket_us(view), width));
+        "</i>median of each %s</li><li><i class=\"key stroke p99\"></i>99th percentile</li></ul>\n",
+        interval(view, width));
     chaos_lane_begin(out, "chart", LATENCY_HEIGHT,
                      "Time that successful acquires took, on a logarithmic scale, over time");
     put_scale(out, &scale);
@@ -200,16 +208,16 @@ static bool put_availability(FILE *out, const struct chaos_view *view, const str
     char width[CHAOS_NUMBER_SIZE];
     fprintf(
         out,
-        "<h3>What acquires came to, of those that ended within %s</h3>\n<ul class=\"legend\"><li><i class=\"key "
+        "<h3>What became of acquires</h3>\n<ul class=\"legend\"><li><i class=\"key "
         "acquired\"></i>acquired</li><li><i class=\"key contended\"></i>held by others until the end of the wait"
         "</li><li><i class=\"key unserved\"></i>no quorum in time</li><li><i class=\"key unwell\"></i>clients without "
-        "a healthy quorum</li></ul>\n",
-        chaos_say_duration(chaos_view_bucket_us(view), width));
+        "a healthy quorum</li><li>a bar: %s</li></ul>\n",
+        interval(view, width));
     chaos_lane_begin(out, "chart", STRIP_Y + STRIP_HEIGHT, "Share of acquires that succeeded, over time");
     fprintf(
         out,
         "<g class=\"names\" transform=\"translate(%d)\"><text y=\"10\">100 %%</text><text y=\"%d\">50 %%</text><text "
-        "y=\"%d\">0 %%</text><text y=\"%d\"><tspan class=\"long\">no quorum</tspan><tspan class=\"short\">none</tspan>"
+        "y=\"%d\">0 %%</text><text y=\"%d\"><tspan class=\"long\">unhealthy</tspan><tspan class=\"short\">ill</tspan>"
         "</text></g><path class=\"rule\" d=\"M%d %d.5H9999M%d %d.5H9999\"/>\n",
         CHAOS_VIEW_GUTTER - 10, SHARE_HEIGHT / 2 + 4, SHARE_HEIGHT, STRIP_Y + STRIP_HEIGHT - 3, CHAOS_VIEW_GUTTER,
         SHARE_HEIGHT / 2, CHAOS_VIEW_GUTTER, STRIP_Y + STRIP_HEIGHT - 1);

@@ -147,10 +147,10 @@ static void put_figures(FILE *out, const struct chaos_view *view) {
                verdict->acquired > 0 ? chaos_say_duration(verdict->longest_gap_us, value) : "&ndash;",
                "between two acquires", false);
     put_recoveries_figure(out, verdict);
-    fputs("</dl>\n<p class=\"note\">Availability and the longest gap count only what happened while a quorum of nodes "
-          "was "
-          "healthy.</p>\n",
-          out);
+    fputs(
+        "</dl>\n<p class=\"note\">Availability and the longest gap count only what happened while a quorum of nodes "
+        "was healthy: without faults, and for long enough after the last one that a client has connected again.</p>\n",
+        out);
 }
 
 static void put_repeat(FILE *out, const struct chaos_history *history) {

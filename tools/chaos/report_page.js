@@ -121,7 +121,7 @@ function drawRows() {
     for (let i = firstAfter(failures, from); i < failures.length && failures[i].to - failures[i].wait <= to; i++) {
       const failure = failures[i];
       drawn.wait.add(failure.to - failure.wait, failure.to, middle, 1);
-      drawn[failure.result === 'CONTENDED' ? 'denied' : 'failed'].add(failure.to, y + data.pitch - 7, 5);
+      if (failure.result !== 'CLOSED' && failure.result !== 'CANCELLED') drawn[failure.result === 'CONTENDED' ? 'denied' : 'failed'].add(failure.to, y + data.pitch - 7, 5);
     }
   });
   for (const path of rows.querySelectorAll('[data-bars]')) {

@@ -55,7 +55,7 @@ static void put_results(FILE *out, const struct chaos_verdict *verdict) {
     put_result(out, "held by others until the end of the wait", verdict->contended, verdict->acquires);
     put_result(out, "no quorum of nodes", verdict->no_quorum, verdict->acquires);
     put_result(out, "too slow", verdict->too_slow, verdict->acquires);
-    put_result(out, "other failures to acquire", verdict->other, verdict->acquires);
+    put_result(out, "others, as when the run ended", verdict->other, verdict->acquires);
     put_result(out, "released", verdict->released, verdict->releases);
     put_result(out, "released too late: lost before", verdict->release_lost, verdict->releases);
     put_result(out, "release found no quorum", verdict->release_no_quorum, verdict->releases);

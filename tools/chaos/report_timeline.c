@@ -213,7 +213,8 @@ static void put_failures(FILE *out, const struct chaos_view *view, bool contende
             contended ? "denied" : "failed");
     for (size_t i = 0; i < view->operation_first[view->history->client_count]; i++) {
         const struct chaos_operation *operation = &view->history->operations[view->operations[i]];
-        if (chaos_view_failed(operation) && (strcmp(operation->result, "CONTENDED") == 0) == contended) {
+        if (chaos_view_failed(operation) && !chaos_view_given_up(operation) &&
+            (strcmp(operation->result, "CONTENDED") == 0) == contended) {
             pen_tick(&pen, chaos_view_tick(view, operation->completed_us),
                      client_y(view, operation->client) + view->pitch - 7, 5);
         }

@@ -104,14 +104,16 @@ bool chaos_view_failed(const struct chaos_operation *operation) {
            strcmp(operation->result, "OK") != 0;
 }
 
+bool chaos_view_given_up(const struct chaos_operation *operation) {
+    return strcmp(operation->result, "CLOSED") == 0 || strcmp(operation->result, "CANCELLED") == 0;
+}
+
 int64_t chaos_view_bucket_us(const struct chaos_view *view) {
-    int64_t power = 100000;
-    for (;; power *= 10) {
-        static const int64_t factors[] = {1, 2, 5};
+    static const int64_t factors[] = {1, 2, 5};
+    for (int64_t power = 100000;; power *= 10) {
         for (size_t i = 0; i < 3; i++) {
-            int64_t bucket_us = factors[i] * power < 250000 ? 250000 : factors[i] * power;
-            if (view->end_us / bucket_us < 120) {
-                return bucket_us;
+            if (factors[i] * power >= 500000 && view->end_us / (factors[i] * power) <= 60) {
+                return factors[i] * power;
             }
         }
     }

@@ -61,7 +61,10 @@ const struct chaos_operation *chaos_view_acquire(const struct chaos_view *view, 
 /* An acquire that completed without a lease. */
 bool chaos_view_failed(const struct chaos_operation *operation);
 
-/* Intervals of time for the charts: at most 120, of 1, 2 or 5 times a power of ten; at least 250 ms. */
+/* One of these that the end of the run, and nothing else, has ended: neither success nor failure. */
+bool chaos_view_given_up(const struct chaos_operation *operation);
+
+/* Intervals of time for the charts: about 60 at most, of 1, 2 or 5 times a power of ten; at least 500 ms. */
 int64_t chaos_view_bucket_us(const struct chaos_view *view);
 
 #endif
