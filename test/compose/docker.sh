@@ -34,7 +34,8 @@ answers() {
 # try_daemon OPTIONS… : starts it and waits until it answers. False if it ends before; its words are in $folder/log.
 try_daemon() {
     local deadline=$((SECONDS + START_TIMEOUT_S))
-    dockerd --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$folder/pid" --host "$DOCKER_HOST" "$@" >"$folder/log" 2>&1 &
+    dockerd --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$folder/pid" --host "$DOCKER_HOST" \
+        --exec-opt native.cgroupdriver=cgroupfs --cgroup-parent "/${folder##*/}" "$@" >"$folder/log" 2>&1 &
     daemon=$!
     while ((SECONDS < deadline)) && kill -0 "$daemon" 2>/dev/null; do
         answers && return 0
@@ -128,8 +129,19 @@ namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
 reason=$("${namespaces[@]}" true 2>&1) || skip "no Docker daemon answers, and none can be started in namespaces of its own: $reason"
 folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-docker.XXXXXX") || exit 1
 # The kernel ends all that is in there with its first process, this script's second life, and that one with us; mounts go with the namespace.
-trap 'rm -rf "$folder"' EXIT
+# What ends so leaves its control groups, which have the folder's name.
+remove_all() {
+    local try
+    for ((try = 0; try < 100; try++)); do
+        find /sys/fs/cgroup -depth -type d -path "*/${folder##*/}*" -exec rmdir {} + 2>/dev/null
+        rm -rf "$folder" 2>/dev/null && return
+        sleep 0.1
+    done
+    echo "docker.sh: $folder cannot be removed" >&2
+}
+trap remove_all EXIT
 setpriv --pdeathsig KILL "${namespaces[@]}" "${BASH_SOURCE[0]}" --inside "$folder" "$@" &
 inside=$!
-trap 'kill -KILL "$inside"' INT TERM
+trap 'kill -KILL "$inside"; exit 130' INT
+trap 'kill -KILL "$inside"; exit 143' TERM
 wait "$inside"

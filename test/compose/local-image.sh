@@ -41,6 +41,7 @@ done
 command -v docker >/dev/null || die 'there is no program docker; on Debian: apt-get install docker.io docker-compose'
 root=$(mktemp -d "${TMPDIR:-/tmp}/redlock-image.XXXXXX")
 trap 'rm -rf "$root"' EXIT
+chmod 755 "$root" # it becomes the image's /
 mkdir -p "$root"/{bin,dev,etc,proc,sys,usr/local/bin,data}
 mkdir -m 1777 "$root/tmp"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
