@@ -217,6 +217,24 @@ static void contiguous_is_one(void **state) {
     assert_int_equal(verdict.violations[1].to_us, KIT_START_US + 1460 * MS);
 }
 
+/* A promise that the library took back; the last ms is rounding. */
+static void lost_before_the_promise(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 1500 * MS);
+    kit_claim(kit, lease, 1400 * MS, 2 * S);
+    kit_end(kit, lease, 1999 * MS, false);
+    kit_release(kit, kit_acquire(kit, 1, 1, "b", 1 * S, 2 * S), 1200 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
+    kit->history.leases[0].ended_us--;
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_text(0, "r1: client 1 (token a) had been promised it until 2.000 s, but found it lost at 1.999 s");
+    /* Told by a sweep, it is not told again. */
+    kit_sweep(kit, 0, 1800 * MS, 1810 * MS);
+    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_text(0, "(1 sweep)");
+}
+
 /* LOST_UPDATE */
 
 static void increments_in_a_row(void **state) {
@@ -326,6 +344,7 @@ int main(void) {
         TEST(claim_in_force),
         TEST(slow_clocks),
         TEST(contiguous_is_one),
+        TEST(lost_before_the_promise),
         TEST(increments_in_a_row),
         TEST(same_read_twice),
         TEST(counter_falls_back),

@@ -153,6 +153,16 @@ static unsigned shorten_keys(struct kit *kit, const struct chaos_case *c, uint64
     return BIT(OUTLIVED);
 }
 
+static unsigned lose_early(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
+    (void)c;
+    struct chaos_lease *lease = &kit->history.leases[pick(random, kit->history.lease_count)];
+    if (lease->released || lease->ended_us == CHAOS_NEVER_US) {
+        return 0;
+    }
+    lease->ended_us = lease->until_us - 1001;
+    return BIT(OUTLIVED);
+}
+
 static struct chaos_increment *find_done(struct kit *kit, uint64_t *random) {
     struct chaos_increment *increment = &kit->history.increments[pick(random, kit->history.increment_count)];
     return increment->done_us == CHAOS_NEVER_US ? NULL : increment;
@@ -295,6 +305,7 @@ static void one_corruption(void **state) {
                {"lose_keys", lose_keys},
                {"steal_keys", steal_keys},
                {"shorten_keys", shorten_keys},
+               {"lose_early", lose_early},
                {"read_twice", read_twice},
                {"lower_counter", lower_counter},
                {"raise_counter", raise_counter},

@@ -24,13 +24,19 @@
  * SHORT trusts the node's clock not to run slow: a node whose clock was set back, or slow, between the sweep and `until` is not SHORT.
  * What is missed: a loss that lasts for less than the time between two sweeps, or that nodes which do not answer may hide.
  *
+ * A lease that was found lost before its latest promise, by more than the ms that validity is rounded down by, is a violation too, where no sweep has told so: the library
+ * says so where a majority of nodes does (R3), and no node of the quorum may, by the same proof.
+ *
  * Violations of one lease with no sweep between them in which a quorum was FOR are one.
  */
+#define ROUNDING_US INT64_C(1000)
+
 enum opinion { FOR, NO_KEY, OTHER, SHORT, SILENT };
 
 struct run {
     const struct chaos_sweep *first, *last; /* NULL while there is none */
     size_t sweeps;
+    bool told; /* one has been added */
 };
 
 struct bench {
@@ -137,8 +143,31 @@ static bool add(struct bench *bench, size_t index) {
         chaos_seconds(history, claim == NULL ? lease->until_us : claim->until_us),
         chaos_seconds(history, run->first->from_us), chaos_seconds(history, run->last->to_us), run->sweeps,
         run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count, chaos_quorum(history), nodes);
-    bench->runs[index] = (struct run){0};
+    bench->runs[index] = (struct run){.told = true};
     return worked;
+}
+
+/* For leases of which no sweep has told it. */
+static bool judge_loss(struct bench *bench, size_t index) {
+    struct chaos_case *c = bench->c;
+    const struct chaos_history *history = c->history;
+    const struct chaos_lease *lease = &history->leases[index];
+    bool early = lease->ended_us != CHAOS_NEVER_US && !lease->released &&
+                 chaos_plus(lease->ended_us, ROUNDING_US) < lease->until_us;
+    if (!early || bench->runs[index].told) {
+        return true;
+    }
+    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OUTLIVED,
+                                        .from_us = lease->ended_us,
+                                        .to_us = lease->until_us,
+                                        .resource = lease->resource,
+                                        .clients = {lease->client, -1}};
+    return chaos_case_add(
+        c, violation,
+        "%s: client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
+        "had not released it",
+        history->resources[lease->resource], lease->client + 1, lease->token, chaos_seconds(history, lease->until_us),
+        chaos_seconds(history, lease->ended_us));
 }
 
 static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t index) {
@@ -225,7 +254,7 @@ bool chaos_check_keys(struct chaos_case *c) {
             worked = judge_resource(&bench, &begins[r], &lease_begins[r]);
         }
         for (size_t i = 0; worked && i < history->lease_count; i++) {
-            worked = bench.runs[i].first == NULL || add(&bench, i);
+            worked = (bench.runs[i].first == NULL || add(&bench, i)) && judge_loss(&bench, i);
         }
     }
     free(begins);

@@ -58,7 +58,7 @@ static void say_done(FILE *out, const struct chaos_history *history, const struc
     const struct part failures[] = {{verdict->contended, "contended"},
                                     {verdict->no_quorum, "without a quorum"},
                                     {verdict->too_slow, "too slow"},
-                                    {verdict->other, "otherwise"}};
+                                    {verdict->other, "cut by the end of their client"}};
     const struct part losses[] = {{verdict->release_lost, "of a lost lease"},
                                   {verdict->release_no_quorum, "without a quorum"}};
     count_of(out, (int64_t)history->client_count, "client, ", "clients, ");
