@@ -2,21 +2,24 @@
 # Runs one named experiment, short, and holds what it says and leaves against what it must: exit status, last line, files, processes.
 set -euo pipefail
 
-usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] -- [ARGUMENT of run]…'
+usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals] -- [ARGUMENT of run]…'
 chaos=${1:?$usage} expected=${2:?$usage}
 shift 2
-kinds='' availability=''
+kinds='' availability='' refusals=0
 while (($#)) && [[ $1 != -- ]]; do
     case $1 in
-    --kinds) kinds=$2 ;;
-    --availability) availability=$2 ;;
+    --kinds) kinds=$2 && shift ;;
+    --availability) availability=$2 && shift ;;
+    --refusals) refusals=1 ;;
     *) echo "$usage" >&2 && exit 64 ;;
     esac
-    shift 2
+    shift
 done
 shift
 
-command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed" && exit 77; }
+for program in redis-server jq; do
+    command -v "$program" >/dev/null || { echo "skipped: $program is not installed" && exit 77; }
+done
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 out=$temp/run
@@ -54,13 +57,15 @@ done
 for file in history.jsonl report.html schedule.txt; do
     [[ -s $out/$file ]] || die "there is no $file"
 done
+# A fault that did not happen shows nothing; only at random may two meet that exclude each other.
+refused=$(jq -r 'select(.event == "fault" and .error != "") | .error' "$out/history.jsonl")
+[[ -z $refused ]] || ((refusals)) || die "a fault could not be begun: $refused"
 # The same history, judged again, has the same verdict.
 again=$("$chaos" check "$out" | tail -n 1) || true
 [[ $again == "$last" ]] || die "judged again: $again"
-# Nothing runs that has the run's directory in its command line.
+# Nothing runs that has the run's directory in its command line, or that is its working directory.
 for proc in /proc/[0-9]*; do
     [[ ${proc#/proc/} != "$$" ]] || continue
-    if tr '\0' ' ' <"$proc/cmdline" 2>/dev/null | grep -qF "$out"; then
-        die "process ${proc#/proc/} is left: $(tr '\0' ' ' <"$proc/cmdline")"
-    fi
+    words=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
+    [[ $words != *"$out"* ]] || die "process ${proc#/proc/} is left: $words"
 done

@@ -15,7 +15,7 @@ chaos_experiment(rolling_restart ${chaos} clean --availability 1.0 -- rolling-re
 chaos_experiment(majority_pause ${chaos} clean -- majority-pause --seconds 12 --seed 1)
 chaos_experiment(split ${chaos} clean -- split --seconds 12 --seed 1)
 chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seconds 10 --seed 1)
-chaos_experiment(everything ${chaos} clean -- everything --seconds 20 --seed 1)
+chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
 chaos_experiment(clock_jump ${chaos} violations --kinds outlived -- clock-jump --seconds 12 --seed 1)
 chaos_experiment(memoryless_restarts ${chaos} violations --kinds outlived -- memoryless-restarts --seconds 12 --seed 1)
 
@@ -47,6 +47,6 @@ set(late --schedule ${CMAKE_CURRENT_SOURCE_DIR}/late-releases.txt --seconds 10 -
 chaos_planted(planted_none none clean -- ${late})
 chaos_planted(planted_release release-any-token violations --kinds outlived -- ${late})
 # Clocks that run 0.9 % fast: less than the drift allows for.
-set(fast --schedule ${CMAKE_CURRENT_SOURCE_DIR}/fast-clocks.txt --seconds 8 --seed 1)
+set(fast --schedule ${CMAKE_CURRENT_SOURCE_DIR}/fast-clocks.txt --seconds 8 --seed 1 --clients 6 --hold 1500ms)
 chaos_planted(planted_none_fast none clean -- ${fast})
 chaos_planted(planted_drift no-drift violations --kinds outlived -- ${fast})

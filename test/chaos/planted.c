@@ -12,9 +12,12 @@ __attribute__((constructor)) static void plant(void) {
         const char *name;
         enum redlock_planted_bug bug;
     } bugs[] = {
-        {"release-any-token", REDLOCK_BUG_RELEASE_ANY_TOKEN}, {"no-drift", REDLOCK_BUG_NO_DRIFT},
-        {"quorum-half", REDLOCK_BUG_QUORUM_HALF},             {"unknown-grants", REDLOCK_BUG_UNKNOWN_GRANTS},
-        {"extend-after-end", REDLOCK_BUG_EXTEND_AFTER_END},   {"none", REDLOCK_BUG_NONE},
+        {"release-any-token", REDLOCK_BUG_RELEASE_ANY_TOKEN},
+        {"no-drift", REDLOCK_BUG_NO_DRIFT},
+        {"quorum-half", REDLOCK_BUG_QUORUM_HALF},
+        {"unknown-grants", REDLOCK_BUG_UNKNOWN_GRANTS},
+        {"extend-after-end", REDLOCK_BUG_EXTEND_AFTER_END},
+        {"none", REDLOCK_BUG_NONE},
     };
     const char *wanted = getenv("REDLOCK_PLANT");
     for (size_t i = 0; wanted != NULL && i < sizeof bugs / sizeof bugs[0]; i++) {
