@@ -66,6 +66,6 @@ again=$("$chaos" check "$out" | tail -n 1) || true
 # Nothing runs that has the run's directory in its command line, or that is its working directory.
 for proc in /proc/[0-9]*; do
     [[ ${proc#/proc/} != "$$" ]] || continue
-    words=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
-    [[ $words != *"$out"* ]] || die "process ${proc#/proc/} is left: $words"
+    told=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
+    [[ $told != *"$out"* ]] || die "process ${proc#/proc/} is left: $told"
 done
