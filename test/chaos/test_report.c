@@ -334,6 +334,7 @@ static void test_how_leases_ended(void **state) {
     size_t renewed = kit_acquire(kit, 2, 0, "dddd", 2600000, 3600000);
     kit_claim(kit, renewed, 3000000, 4000000);
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 2000000, 4000000, "NO_QUORUM");
+    kit_release(kit, kit_acquire(kit, 0, 0, "eeee", 4100000, 4500000), 4600000);
     kit_finish(kit, 5000000);
     judge(&page);
     write_page(&page, NULL);
@@ -341,6 +342,7 @@ static void test_how_leases_ended(void **state) {
     json_t *data = data_of(&page);
     lease_is(data, 0, 0, 1000, 500, 0, -1);
     lease_is(data, 0, 1, 500, 10000, 1, 10000);
+    lease_is(data, 0, 2, 29000, 4000, 4, 4000);
     lease_is(data, 1, 0, 15000, 2000, 2, 10000);
     lease_is(data, 2, 0, 26000, 14000, 3, 14000);
     json_t *lease = json_array_get(json_array_get(json_object_get(data, "leases"), 2), 0);

@@ -52,7 +52,7 @@ function votesSaid(index) {
   }
   return words.join('; ');
 }
-const HOW = ['released', 'lost: its owner saw no validity any more', 'its owner died with it', 'held until the run ended'];
+const HOW = ['released', 'lost: its owner saw no validity any more', 'its owner died with it', 'held until the run ended', 'ran out before its owner, which had been stopped, released it'];
 function leaseSaid(lease) {
   const lines = ['Client ' + (lease.client + 1) + ' held ' + data.resources[lease.resource] + ' for ' + lasting(lease.to - lease.from),
     seconds(lease.from) + ' \u2013 ' + seconds(lease.to) + ', ' + HOW[lease.how], 'token ' + lease.token];

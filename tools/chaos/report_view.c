@@ -67,8 +67,9 @@ int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_l
     const struct chaos_history *history = view->history;
     int64_t end_us = history->start_us + view->end_us;
     if (lease->ended_us != CHAOS_NEVER_US) {
-        *how = lease->released ? CHAOS_HOW_RELEASED : CHAOS_HOW_LOST;
-        return lease->ended_us;
+        bool late = lease->ended_us > lease->until_us;
+        *how = !lease->released ? CHAOS_HOW_LOST : late ? CHAOS_HOW_LATE : CHAOS_HOW_RELEASED;
+        return late ? lease->until_us : lease->ended_us;
     }
     *how = CHAOS_HOW_HELD;
     for (size_t i = 0; i < history->life_count; i++) {

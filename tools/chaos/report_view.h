@@ -24,8 +24,8 @@ enum {
 /* How a fault is drawn. */
 enum chaos_shade { CHAOS_SHADE_DOWN, CHAOS_SHADE_LINK, CHAOS_SHADE_ILL, CHAOS_SHADE_BREAKS, CHAOS_SHADES };
 
-/* How a lease ended. */
-enum chaos_how { CHAOS_HOW_RELEASED, CHAOS_HOW_LOST, CHAOS_HOW_DIED, CHAOS_HOW_HELD };
+/* How a lease ended. LATE: it had run out already when its owner, which had been stopped, released it. HELD: the run ended before it. */
+enum chaos_how { CHAOS_HOW_RELEASED, CHAOS_HOW_LOST, CHAOS_HOW_DIED, CHAOS_HOW_HELD, CHAOS_HOW_LATE };
 
 struct chaos_view {
     const struct chaos_history *history;
@@ -53,7 +53,7 @@ int64_t chaos_view_tick(const struct chaos_view *view, int64_t at_us);
 int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band);
 enum chaos_shade chaos_view_shade(const struct chaos_band *band);
 const char *chaos_view_shade_class(enum chaos_shade shade);
-/* Until when the client held the lease, and how it ended. */
+/* Until when the client relied on the lease, as the checker sees it, and how it ended. */
 int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how);
 /* The acquire that gave a lease: the client's last OK one of the resource that had completed; *cursor walks through the client's operations. NULL if there is none. */
 const struct chaos_operation *chaos_view_acquire(const struct chaos_view *view, const struct chaos_lease *lease,
