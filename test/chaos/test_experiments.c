@@ -153,7 +153,7 @@ static void too_few_nodes(void **state) {
     struct chaos_schedule schedule = {0};
     char error[700] = "";
     assert_false(chaos_experiment_schedule(find("minority-down"), &settings, 1, &schedule, error, sizeof error));
-    assert_string_equal(error, "minority-down needs 3 nodes or more: of 2 none can be missed");
+    assert_string_equal(error, "3 nodes or more are needed: of 2 none can be missed");
 }
 
 static size_t count_bits(uint64_t set) {

@@ -350,8 +350,8 @@ bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const 
     const struct entry *entry = entry_of(experiment);
     *schedule = (struct chaos_schedule){0};
     if (settings->nodes < (int64_t)entry->nodes_min) {
-        snprintf(error, error_size, "%s needs %zu nodes or more: of %" PRId64 " none can be missed", experiment->name,
-                 entry->nodes_min, settings->nodes);
+        snprintf(error, error_size, "%zu nodes or more are needed: of %" PRId64 " none can be missed", entry->nodes_min,
+                 settings->nodes);
         return false;
     }
     size_t nodes = (size_t)settings->nodes;
