@@ -353,6 +353,89 @@ static void one_corruption(void **state) {
     }
 }
 
+/* A time near the one that it was, or any that the reader lets pass. */
+static void shake(int64_t *at_us, uint64_t *random) {
+    switch (world_random(random, 3)) {
+    case 0:
+        *at_us = world_random(random, INT64_C(1000000000000000));
+        break;
+    case 1:
+        *at_us = world_random(random, 1) == 0 ? 0 : INT64_C(1000000000000000);
+        break;
+    default:
+        *at_us += world_random(random, 4000000) - 2000000;
+        break;
+    }
+}
+
+static void shake_history(struct kit *kit, uint64_t *random) {
+    struct chaos_history *history = &kit->history;
+    struct chaos_lease *lease = &history->leases[pick(random, history->lease_count)];
+    struct chaos_operation *operation = &history->operations[pick(random, history->operation_count)];
+    struct chaos_increment *increment = &history->increments[pick(random, history->increment_count)];
+    struct chaos_sweep *sweep = &history->sweeps[pick(random, history->sweep_count)];
+    struct chaos_life *life = &history->lives[pick(random, history->life_count)];
+    struct chaos_band *band = &history->bands[pick(random, history->band_count)];
+    int64_t *const times_us[] = {&lease->from_us,
+                                 &lease->until_us,
+                                 &lease->ended_us,
+                                 &lease->claims[lease->claim_count - 1].at_us,
+                                 &operation->invoked_us,
+                                 &operation->deadline_us,
+                                 &operation->completed_us,
+                                 &increment->intent_us,
+                                 &increment->done_us,
+                                 &increment->until_us,
+                                 &increment->read,
+                                 &sweep->from_us,
+                                 &sweep->to_us,
+                                 &sweep->nodes[0].pttl_ms,
+                                 &life->spawned_us,
+                                 &life->ended_us,
+                                 &band->from_us,
+                                 &band->to_us,
+                                 &history->counters[0],
+                                 &history->finish_us};
+    shake(times_us[pick(random, sizeof times_us / sizeof times_us[0])], random);
+    band->fault.kind = (enum chaos_fault_kind)pick(random, CHAOS_FAULT_KINDS);
+    band->fault.nodes = (uint32_t)pick(random, 1U << history->node_count);
+    band->fault.amount = world_random(random, INT64_C(20000000000)) - INT64_C(10000000000);
+    operation->resource = (int)pick(random, WORLD_RESOURCES);
+    lease->released = !lease->released;
+}
+
+/* A history that makes no sense has a verdict, too; a sanitizer says what else may go wrong. */
+static void nonsense(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= HISTORIES / 3; seed++) {
+        struct kit kit;
+        struct chaos_verdict verdict;
+        uint64_t random = seed;
+        size_t told = 0;
+        world_make(&kit, seed, nodes_of(seed), LENGTH_US / 4);
+        kit_band(&kit, CHAOS_FAULT_KILL, 1, 0, 1000, 2000);
+        for (int64_t times = world_random(&random, 60); times >= 0; times--) {
+            shake_history(&kit, &random);
+        }
+        kit_sort(&kit);
+        assert_true(chaos_check(&kit.history, SLACK_US, &verdict));
+        for (size_t i = 0; i < verdict.violation_count; i++) {
+            assert_true(i == 0 || verdict.violations[i - 1].from_us <= verdict.violations[i].from_us);
+            assert_non_null(verdict.violations[i].text);
+        }
+        for (size_t kind = 0; kind < CHAOS_VIOLATION_KINDS; kind++) {
+            told += verdict.counts[kind];
+        }
+        assert_int_equal(told, verdict.violation_count);
+        assert_true(verdict.healthy_acquired <= verdict.healthy_acquires && verdict.longest_gap_us >= 0);
+        char *words = chaos_verdict_words(&kit.history, &verdict);
+        assert_non_null(words);
+        free(words);
+        chaos_verdict_clear(&verdict);
+        kit_clear(&kit);
+    }
+}
+
 /* A run of 60 s with 20 clients has about 100,000 operations and 4,000 sweeps. */
 static void speed(void **state) {
     (void)state;
@@ -391,6 +474,6 @@ static void speed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(no_alarm), cmocka_unit_test(one_corruption),
-                                       cmocka_unit_test(speed)};
+                                       cmocka_unit_test(nonsense), cmocka_unit_test(speed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
