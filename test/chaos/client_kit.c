@@ -109,8 +109,7 @@ pid_t kit_run(int (*run)(const void *options), const void *options) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         int status = getppid() == parent ? run(options) : 127;
-        fflush(NULL);
-        _exit(status);
+        exit(status); /* where a sanitizer looks for leaks; the servers stay */
     }
     children[free_place] = pid;
     return pid;
