@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -230,6 +231,7 @@ static void a_held_connection_is_closed_for_all(void **state) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             pause();
         }
@@ -366,6 +368,7 @@ static pid_t start_stranger(const char *text, uint16_t *port) {
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
             char request[256];
             int peer = accept(fd, NULL, NULL);

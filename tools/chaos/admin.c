@@ -77,7 +77,8 @@ static bool unanswered(const struct session *session, const char *what) {
         why = "no answer within 500 ms; it is paused or busy: try again when that is over";
     } else if (redis != NULL && redis->err == REDIS_ERR_IO && errno == ECONNREFUSED) {
         why = "nobody listens there: the node is dead, or its server has ended (its log says why)";
-    } else if (redis != NULL && redis->err == REDIS_ERR_EOF) {
+    } else if (redis != NULL && (redis->err == REDIS_ERR_EOF ||
+                                 (redis->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE)))) {
         why = "the connection was closed before the answer; the node was killed, or takes no more clients";
     }
     snprintf(session->error, session->error_size, "127.0.0.1:%u was asked for %s: %s", session->port, what, why);
