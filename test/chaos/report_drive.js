@@ -68,6 +68,17 @@ addEventListener('load', () => setTimeout(async () => {
       const [from, to] = data.violations[0], [a, , length] = view();
       check('a violation leads to its place', length < data.end / 2 && a <= from && a + length >= Math.min(to, data.end) && document.getElementById('m1').classList.contains('lit'));
     }
+    const last = data.violations.length;
+    if (last > 5) {
+      const mark = document.getElementById('m' + last);
+      point('pointerdown', grip);
+      point('pointerup', grip);
+      mark.querySelector('.flag').dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 }));
+      check('a mark leads to its words, which are unfolded', document.getElementById('v' + last).closest('details').open && location.hash === '#v' + last);
+      const click = new MouseEvent('click', { bubbles: true, cancelable: true, detail: 1 });
+      mark.querySelector('.where').dispatchEvent(click);
+      check('a click in the rows stays there', click.defaultPrevented);
+    }
     if (data.bands.length) {
       document.querySelector('[data-fault="0"]').click(); await settle();
       check('a fault leads to its place', view()[0] <= data.bands[0][0] && view()[0] + view()[2] >= data.bands[0][0]);

@@ -357,6 +357,25 @@ static void test_how_leases_ended(void **state) {
     clear_page(&page);
 }
 
+/* A page of very many leases has the tokens of those alone that something happened to. */
+static void test_very_many_leases(void **state) {
+    (void)state;
+    struct page page = {0};
+    kit_begin(&page.kit, 3, 1, 1);
+    for (int64_t i = 0; i < 41000; i++) {
+        kit_end(&page.kit, kit_lease(&page.kit, 0, 0, "aaaabbbbccccdddd", i * 1000, i * 1000 + 900), i * 1000 + 500,
+                true);
+    }
+    kit_end(&page.kit, kit_lease(&page.kit, 0, 0, "eeeeffffgggghhhh", 50000000, 50000900), 50000900, false);
+    kit_finish(&page.kit, 60000000);
+    write_page(&page, NULL);
+    is_sound(&page);
+    has_not(&page, "aaaabbbbccccdddd");
+    has(&page, "eeeeffffgggghhhh");
+    assert_true(page.size < 1500000);
+    clear_page(&page);
+}
+
 static void test_a_full_disk_is_told(void **state) {
     (void)state;
     struct page page;
@@ -390,7 +409,7 @@ static void test_numbers_for_people(void **state) {
     assert_string_equal(chaos_say_share(10000, buffer), "100 %");
     assert_string_equal(chaos_say_share(9987, buffer), "99.87 %");
     assert_string_equal(chaos_say_share(5, buffer), "0.05 %");
-    assert_string_equal(chaos_say_time(12345678, buffer), "12.345 s");
+    assert_string_equal(chaos_say_time(12345678, buffer), "12.346 s");
     assert_string_equal(chaos_say_time(-1500000, buffer), "-1.500 s");
     assert_string_equal(chaos_say_many(1, "lease", buffer), "1 lease");
     assert_string_equal(chaos_say_many(1200, "lease", buffer), "1,200 leases");
@@ -408,6 +427,7 @@ int main(void) {
         cmocka_unit_test(test_it_is_small_and_the_same_each_time),
         cmocka_unit_test(test_the_largest_run),
         cmocka_unit_test(test_how_leases_ended),
+        cmocka_unit_test(test_very_many_leases),
         cmocka_unit_test(test_a_full_disk_is_told),
         cmocka_unit_test(test_numbers_for_people),
     };

@@ -55,7 +55,7 @@ function votesSaid(index) {
 const HOW = ['released', 'lost: its owner saw no validity any more', 'its owner died with it', 'held until the run ended', 'ran out before its owner, which had been stopped, released it'];
 function leaseSaid(lease) {
   const lines = ['Client ' + (lease.client + 1) + ' held ' + data.resources[lease.resource] + ' for ' + lasting(lease.to - lease.from),
-    seconds(lease.from) + ' \u2013 ' + seconds(lease.to) + ', ' + HOW[lease.how], 'token ' + lease.token];
+    seconds(lease.from) + ' \u2013 ' + seconds(lease.to) + ', ' + HOW[lease.how], lease.token ? 'token ' + lease.token : 'token: in history.jsonl'];
   if (lease.wait >= 0) lines.push('acquired within ' + lasting(lease.wait) + ', ' + many(lease.attempts, 'attempt'));
   if (votesSaid(lease.votes)) lines.push(votesSaid(lease.votes));
   if (lease.claims.length) lines.push('renewed ' + many(lease.claims.length, 'time'));
@@ -324,8 +324,15 @@ function lift(event) {
 addEventListener('pointerup', lift);
 addEventListener('pointercancel', lift);
 lanes.addEventListener('dragstart', event => event.preventDefault());
-/* A click at the end of a drag follows no link. */
-lanes.addEventListener('click', event => { if (moved > 3) event.preventDefault(); }, true);
+/* A click at the end of a drag follows no link, nor one on what covers the rows of many clients: it only brings the focus here. */
+lanes.addEventListener('click', event => {
+  const dragged = event.detail > 0 && moved > 3, wide = event.detail > 0 && event.target.matches('.on-client, .where');
+  moved = 0;
+  if (dragged || wide) event.preventDefault();
+  const link = event.target.closest('.violation');
+  const folded = link && !dragged && !wide && document.querySelector(link.getAttribute('href')).closest('details');
+  if (folded) folded.open = true;
+}, true);
 lanes.addEventListener('wheel', event => {
   const focused = rows.contains(document.activeElement) || document.activeElement === rows;
   const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
@@ -384,6 +391,7 @@ function choose(row, item) {
   tell(lines, box.left + gutter + (item ? (item.from - from) / perPixel() : 0), y);
 }
 rows.setAttribute('tabindex', 0);
+rows.setAttribute('aria-describedby', 'hint');
 rows.addEventListener('pointerdown', () => rows.focus({ preventScroll: true }));
 rows.addEventListener('blur', () => { tell([]); });
 rows.addEventListener('keydown', event => {
@@ -444,7 +452,11 @@ addEventListener('hashchange', obey);
 page.classList.add('js');
 obey();
 new ResizeObserver(() => { measure(); redraw(); }).observe(lanes);
-addEventListener('beforeprint', () => { measure(); draw(); });
+addEventListener('beforeprint', () => {
+  for (const folded of document.querySelectorAll('details')) folded.open = true;
+  measure();
+  draw();
+});
 measure();
 draw();
 })();

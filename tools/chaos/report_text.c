@@ -149,7 +149,7 @@ char *chaos_say_duration(int64_t us, char *buffer) {
 }
 
 char *chaos_say_time(int64_t us, char *buffer) {
-    int64_t ms = us / 1000;
+    int64_t ms = (us + (us < 0 ? -500 : 500)) / 1000;
     snprintf(buffer, CHAOS_NUMBER_SIZE, "%s%" PRId64 ".%03" PRId64 " s", ms < 0 ? "-" : "",
              ms / 1000 * (ms < 0 ? -1 : 1), ms % 1000 * (ms < 0 ? -1 : 1));
     return buffer;

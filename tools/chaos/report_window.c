@@ -90,7 +90,8 @@ static void put_tools(FILE *out) {
         "<button type=\"button\" data-do=\"right\" aria-label=\"Later\" title=\"Later (right arrow)\">&rarr;</button>"
         "<button type=\"button\" data-do=\"all\" title=\"The whole run (0)\">All</button>"
         "<output id=\"shown\" aria-live=\"polite\"></output>"
-        "<span class=\"hint\">Click the timeline, then: wheel or + &minus; zooms, dragging or &larr; &rarr; moves, "
+        "<span class=\"hint\" id=\"hint\">Click the timeline, then: wheel or + &minus; zooms, dragging or &larr; "
+        "&rarr; moves, "
         "&uarr; &darr; picks a row, n and p go from lease to lease.</span></div>\n",
         out);
 }
