@@ -326,6 +326,27 @@ static void what_is_missing_is_said(void **state) {
     assert_non_null(strstr(error, "has no service node6"));
 }
 
+/* Starts so many, and ends them. */
+static bool starts(size_t count) {
+    struct chaos_backend *backend = create(count);
+    bool started = backend != NULL && backend->ops->start(backend, error, sizeof error);
+    chaos_backend_destroy(backend);
+    return started;
+}
+
+/* The loader leaves out what it cannot load, with a warning that nobody reads. */
+static void a_clock_that_is_not_loaded_is_found(void **state) {
+    (void)state;
+    const char *usual = shim;
+    shim = "/etc/hostname";
+    bool started = starts(1);
+    shim = usual;
+    assert_false(started);
+    if (strstr(error, "node 1: its clock cannot be moved") == NULL) {
+        fail_with_words("it does not say why");
+    }
+}
+
 /* An image whose program ends at once. */
 static void a_node_that_ends_is_quoted(void **state) {
     (void)state;
@@ -338,9 +359,10 @@ static void a_node_that_ends_is_quoted(void **state) {
     snprintf(name, sizeof name, "%.*s", (int)(strchr(tool, ':') - tool), tool);
     setenv("REDLOCK_NODE_IMAGE", name, 1);
     setenv("REDLOCK_NODE_VERSION", strchr(tool, ':') + 1, 1);
-    struct chaos_backend *backend = create(1);
-    bool started = backend != NULL && backend->ops->start(backend, error, sizeof error);
-    chaos_backend_destroy(backend);
+    const char *usual = shim;
+    shim = NULL;
+    bool started = starts(1);
+    shim = usual;
     restore("REDLOCK_NODE_IMAGE", image);
     restore("REDLOCK_NODE_VERSION", version);
     assert_false(started);
@@ -371,9 +393,9 @@ int main(void) {
         cmocka_unit_test(nodes_are_as_promised),   cmocka_unit_test(a_killed_node_comes_back_with_its_keys),
         cmocka_unit_test(a_node_comes_back_empty), cmocka_unit_test(a_paused_node_is_silent),
         cmocka_unit_test(a_clock_jumps),           cmocka_unit_test(nothing_is_left)};
-    const struct CMUnitTest alone[] = {cmocka_unit_test(nothing_outlives_its_maker),
-                                       cmocka_unit_test(what_is_missing_is_said),
-                                       cmocka_unit_test(a_node_that_ends_is_quoted)};
+    const struct CMUnitTest alone[] = {
+        cmocka_unit_test(nothing_outlives_its_maker), cmocka_unit_test(what_is_missing_is_said),
+        cmocka_unit_test(a_clock_that_is_not_loaded_is_found), cmocka_unit_test(a_node_that_ends_is_quoted)};
     int failures = cmocka_run_group_tests_name("nodes in containers", tests, start_nodes, stop_nodes);
     failures += cmocka_run_group_tests_name("their maker", alone, NULL, NULL);
     (void)nftw(root, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
