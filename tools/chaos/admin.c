@@ -287,6 +287,9 @@ static bool end_maxclients(const struct session *session) {
     bool done = ask(session, "CONFIG SET maxclients 10000") ||
                 (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 4000")) ||
                 (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 900"));
+    if (done) {
+        session->error[0] = '\0'; /* of a number that was too high */
+    }
     if (done && is_held(session)) {
         (void)shutdown(*session->held, SHUT_RDWR);
         *session->held = 0; /* so that it is closed with the session */
