@@ -217,9 +217,9 @@ static void say_all(FILE *out, const struct chaos_history *history, const struct
     say_recoveries(out, verdict);
     if (!breaks && verdict->release_lost > 0) {
         count_of(out, verdict->release_lost, "release was", "releases were");
-        fputs(" answered by LOST, though no fault ended keys early: the lease was over by its deadline, or nodes had "
-              "released it "
-              "at an answer that never came, and were asked again.\n",
+        fputs(" answered by LOST, though no fault ended keys early. That is well where the lease was over by its "
+              "deadline, "
+              "or where a node was asked once more because its first answer did not come.\n",
               out);
     }
     if (breaks) {
