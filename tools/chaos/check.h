@@ -60,7 +60,7 @@ struct chaos_verdict {
     int64_t lost_updates;
     int64_t operations;                                                /* acquires and releases that completed */
     int64_t acquires, acquired, contended, no_quorum, too_slow, other; /* completed acquires by result */
-    int64_t releases, released, release_lost, release_no_quorum; /* completed releases by result */
+    int64_t releases, released, release_lost, release_no_quorum;       /* completed releases by result */
     int64_t leases_lost; /* that ended without a release, in their owner's eyes */
     int64_t increments;  /* that were done */
     /*
