@@ -57,6 +57,22 @@ addEventListener('load', () => setTimeout(async () => {
     point('pointerup', { ...grip, clientX: grip.clientX + 100 });
     await settle();
     check('dragging moves the window', Math.abs(at - view()[0] - 100 * view()[2] / +plot().getAttribute('width')) < 1 || view()[0] === 0);
+    press('0'); await settle();
+    const spread = (id, x) => ({ ...grip, pointerId: id, clientX: rows.getBoundingClientRect().left + x });
+    point('pointerdown', spread(1, 200)); point('pointerdown', spread(2, 300));
+    point('pointermove', spread(2, 400)); await settle();
+    check('two fingers zoom', Math.abs(view()[2] - data.end / 2) < 1);
+    point('pointerup', spread(1, 200)); point('pointerup', spread(2, 400));
+    const strip = document.querySelector('.overview'), along = share => ({ bubbles: true, cancelable: true, pointerId: 1, button: 0,
+      clientX: strip.getBoundingClientRect().left + +plot().getAttribute('x') + share * +plot().getAttribute('width') });
+    strip.setPointerCapture = () => {}; // which only real pointers have
+    press('0');
+    for (const [type, share] of [['pointerdown', 0.25], ['pointermove', 0.5], ['pointerup', 0.5]]) strip.dispatchEvent(new PointerEvent(type, along(share)));
+    await settle();
+    check('a drag over the overview picks a window: ' + shown.textContent, Math.abs(view()[0] - data.end / 4) < data.end / 100 && Math.abs(view()[2] - data.end / 4) < data.end / 100);
+    for (const [type, share] of [['pointerdown', 0.4], ['pointermove', 0.6], ['pointerup', 0.6]]) strip.dispatchEvent(new PointerEvent(type, along(share)));
+    await settle();
+    check('a drag inside it moves it: ' + shown.textContent, Math.abs(view()[0] - data.end * 0.45) < data.end / 100);
     press('0'); press('ArrowDown'); await settle();
     check('the arrow picks a row: ' + tip.textContent, tip.textContent.startsWith('Client 1: '));
     press('n'); press('n'); await settle();

@@ -13,6 +13,34 @@
 #include "report_runs.h"
 #include "report_text.h"
 
+/* The allocation, counted down from here, that fails; 0 for none. */
+static int failing;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool fails(void) {
+    bool now = failing == 1;
+    failing -= failing > 0;
+    return now;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
 struct page {
     struct kit kit;
     struct chaos_verdict verdict;
@@ -388,6 +416,26 @@ static void test_a_full_disk_is_told(void **state) {
     clear_page(&page);
 }
 
+static void test_the_end_of_memory_is_told(void **state) {
+    (void)state;
+    struct page page;
+    make_page(&page, &small);
+    int first = 1;
+    for (bool worked = false; !worked; first++) {
+        FILE *out = fopen("/dev/null", "we");
+        assert_non_null(out);
+        failing = first;
+        errno = 0;
+        worked = chaos_report_write(out, &page.kit.history, &page.verdict, NULL);
+        assert_true(worked == (failing != 0));
+        assert_true(worked || errno == ENOMEM);
+        failing = 0;
+        fclose(out);
+    }
+    assert_true(first > 10);
+    clear_page(&page);
+}
+
 static void test_numbers_for_people(void **state) {
     (void)state;
     static const struct {
@@ -429,6 +477,7 @@ int main(void) {
         cmocka_unit_test(test_how_leases_ended),
         cmocka_unit_test(test_very_many_leases),
         cmocka_unit_test(test_a_full_disk_is_told),
+        cmocka_unit_test(test_the_end_of_memory_is_told),
         cmocka_unit_test(test_numbers_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
