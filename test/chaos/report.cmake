@@ -2,6 +2,7 @@
 if(TARGET chaos_report)
   chaos_test(test_report LIBS chaos_report PkgConfig::JANSSON LABELS unit SOURCES report_runs.c kit.c)
   target_link_options(test_report PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+  chaos_test(test_report_parts LIBS chaos_report LABELS unit SOURCES kit.c)
   add_executable(report_pages report_pages.c report_runs.c kit.c)
   target_link_libraries(report_pages PRIVATE redlock_flags chaos_report)
   add_test(NAME report_browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/report_browser.sh $<TARGET_FILE:report_pages>)

@@ -166,12 +166,13 @@ static void put_repeat(FILE *out, const struct chaos_history *history) {
 void chaos_page_head(FILE *out, const struct chaos_view *view) {
     const struct chaos_history *history = view->history;
     bool named = history->experiment != NULL && history->experiment[0] != '\0';
-    fputs("<header>\n<p class=\"over\">redlock-chaos ", out);
-    chaos_page_text(out, history->version);
+    fputs("<header>\n<p class=\"over\">redlock-chaos", out);
     if (named) {
         fputs(" <span aria-hidden=\"true\">/</span> ", out);
         chaos_page_text(out, history->experiment);
     }
+    fputs(" <span aria-hidden=\"true\">/</span> ", out);
+    chaos_page_text(out, history->version);
     fputs("</p>\n<h1>", out);
     chaos_page_text(out, view->experiment != NULL ? view->experiment->title
                          : named                  ? history->experiment
