@@ -37,7 +37,7 @@ const struct chaos_experiment *chaos_experiment_find(const char *name);
 /* Puts the experiment's own settings over these. */
 void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings);
 /* The schedule, stretched to settings->seconds and to as many nodes and clients. False without memory, or with a sentence where it needs more nodes. */
-bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings, uint64_t seed,
-                               struct chaos_schedule *schedule, char *error, size_t error_size);
+bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
+                               uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size);
 
 #endif

@@ -6,12 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    CHAOS_NODES_MAX = 31,
-    CHAOS_CLIENTS_MAX = 64,
-    CHAOS_RESOURCES_MAX = 32,
-    CHAOS_FAULT_LINE_MAX = 512
-};
+enum { CHAOS_NODES_MAX = 31, CHAOS_CLIENTS_MAX = 64, CHAOS_RESOURCES_MAX = 32, CHAOS_FAULT_LINE_MAX = 512 };
 
 /* What a fault hits. LINKS: every pair of its clients and nodes. */
 enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS };
@@ -24,28 +19,30 @@ enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAO
  * lasts: it has an end; what has none is over at once. exclusive: not while another exclusive fault is on the same node or client.
  * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by more than the drift).
  */
-#define CHAOS_FAULT_MAP(X)                                                                                              \
-    X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has")         \
-    X(RESTART_EMPTY, "restart-empty", NODES, NONE, true, true, true, "SIGKILL; at the end started again without keys")   \
-    X(PAUSE, "pause", NODES, NONE, true, true, false, "SIGSTOP, or docker pause; the kernel goes on taking connections") \
-    X(SLOW, "slow", NODES, TIME, false, false, false, "DEBUG SLEEP for amount: everybody waits")                        \
-    X(BUSY, "busy", NODES, TIME, false, false, false, "a script that runs for amount")                                  \
-    X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT")   \
-    X(FLUSHALL, "flushall", NODES, NONE, false, false, true, "FLUSHALL: the node forgets every lock")                   \
-    X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection")           \
-    X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false, "CONFIG SET maxclients 1: no new connections")         \
-    X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM")              \
-    X(PASSWORD, "password", NODES, NONE, true, false, false, "another password, and CLIENT KILL: nobody gets in again")  \
-    X(CLOCK_JUMP, "clock-jump", NODES, TIME, false, false, true, "the node's wall clock steps by amount, for good")      \
-    X(CLOCK_SKEW, "clock-skew", NODES, PPM, true, true, true, "the node's wall clock runs amount ppm fast (or slow)")    \
-    X(PARTITION, "partition", LINKS, NONE, true, false, false, "nothing passes; what was sent arrives afterwards")       \
-    X(LOSE_REQUESTS, "lose-requests", LINKS, NONE, true, false, false, "replies pass, requests wait until the end")      \
-    X(LOSE_REPLIES, "lose-replies", LINKS, NONE, true, false, false, "requests pass, replies wait until the end")        \
-    X(DELAY, "delay", LINKS, TIME, true, false, false, "each way takes amount longer")                                  \
-    X(JITTER, "jitter", LINKS, TIME, true, false, false, "each piece of bytes takes up to amount longer, in order")      \
-    X(BANDWIDTH, "bandwidth", LINKS, BYTES_PER_S, true, false, false, "amount bytes a second each way")                  \
-    X(CUT, "cut", LINKS, NONE, false, false, false, "the connections are reset; what was under way is gone")            \
-    X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client")                           \
+#define CHAOS_FAULT_MAP(X)                                                                                             \
+    X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has")        \
+    X(RESTART_EMPTY, "restart-empty", NODES, NONE, true, true, true, "SIGKILL; at the end started again without keys") \
+    X(PAUSE, "pause", NODES, NONE, true, true, false,                                                                  \
+      "SIGSTOP, or docker pause; the kernel goes on taking connections")                                               \
+    X(SLOW, "slow", NODES, TIME, false, false, false, "DEBUG SLEEP for amount: everybody waits")                       \
+    X(BUSY, "busy", NODES, TIME, false, false, false, "a script that runs for amount")                                 \
+    X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT") \
+    X(FLUSHALL, "flushall", NODES, NONE, false, false, true, "FLUSHALL: the node forgets every lock")                  \
+    X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection")          \
+    X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false, "CONFIG SET maxclients 1: no new connections")        \
+    X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM")             \
+    X(PASSWORD, "password", NODES, NONE, true, false, false,                                                           \
+      "another password, and CLIENT KILL: nobody gets in again")                                                       \
+    X(CLOCK_JUMP, "clock-jump", NODES, TIME, false, false, true, "the node's wall clock steps by amount, for good")    \
+    X(CLOCK_SKEW, "clock-skew", NODES, PPM, true, true, true, "the node's wall clock runs amount ppm fast (or slow)")  \
+    X(PARTITION, "partition", LINKS, NONE, true, false, false, "nothing passes; what was sent arrives afterwards")     \
+    X(LOSE_REQUESTS, "lose-requests", LINKS, NONE, true, false, false, "replies pass, requests wait until the end")    \
+    X(LOSE_REPLIES, "lose-replies", LINKS, NONE, true, false, false, "requests pass, replies wait until the end")      \
+    X(DELAY, "delay", LINKS, TIME, true, false, false, "each way takes amount longer")                                 \
+    X(JITTER, "jitter", LINKS, TIME, true, false, false, "each piece of bytes takes up to amount longer, in order")    \
+    X(BANDWIDTH, "bandwidth", LINKS, BYTES_PER_S, true, false, false, "amount bytes a second each way")                \
+    X(CUT, "cut", LINKS, NONE, false, false, false, "the connections are reset; what was under way is gone")           \
+    X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client")                         \
     X(CLIENT_KILL, "client-kill", CLIENTS, NONE, true, true, false, "SIGKILL to the client; a new one at the end")
 
 enum chaos_fault_kind {
@@ -87,10 +84,11 @@ bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
 bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault, char *error,
                        size_t error_size);
 /* The line that chaos_fault_parse() reads back to the same fault. Without at= if with_at is false. Returns buffer. */
-char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at, char *buffer,
-                         size_t size);
+char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
+                         char *buffer, size_t size);
 /* A phrase for people: "nodes 1, 2 and 3 paused", "clients 4 to 9 cut off from node 2", "node 3's clock steps by 5 s". Returns buffer. */
-char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer, size_t size);
+char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer,
+                           size_t size);
 
 /* "kill,pause": sets a bit a kind; "all", "safe" (all that do not break the assumptions), "none". False with a sentence that lists what there is. */
 bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size);

@@ -40,10 +40,10 @@ struct chaos_lease {
     int client;
     int resource;
     char token[CHAOS_TOKEN_SIZE];
-    int64_t from_us;  /* of the first claim */
-    int64_t until_us; /* of the last claim, the latest */
-    int64_t ended_us; /* or CHAOS_NEVER_US: the client died with it, or the run ended */
-    bool released;    /* it ended by a release */
+    int64_t from_us;            /* of the first claim */
+    int64_t until_us;           /* of the last claim, the latest */
+    int64_t ended_us;           /* or CHAOS_NEVER_US: the client died with it, or the run ended */
+    bool released;              /* it ended by a release */
     struct chaos_claim *claims; /* by time, each later than the one before */
     size_t claim_count;
 };
@@ -77,9 +77,10 @@ struct chaos_band {
     int64_t id;
     struct chaos_fault fault; /* at_ms and for_ms are 0 here */
     int64_t from_us;
-    int64_t to_us; /* when everything was undone; CHAOS_NEVER_US if it never was; from_us or a little later for what does not last */
-    char *text;    /* owned */
-    char *error;   /* owned; NULL if it worked */
+    /* When everything was undone; CHAOS_NEVER_US if it never was; from_us or a little later for what does not last. */
+    int64_t to_us;
+    char *text;  /* owned */
+    char *error; /* owned; NULL if it worked */
 };
 
 /* One process of a client; a client that was killed has several. */
