@@ -35,12 +35,20 @@ static void spell_votes(const redlock_result *result, char *letters) {
     letters[count] = '\0';
 }
 
+/* What a node said may be no UTF-8, which JSON must be. */
+static void make_ascii(char *text) {
+    for (; *text != '\0'; text++) {
+        *text = *text >= ' ' && *text <= '~' ? *text : '?';
+    }
+}
+
 void chaos_journal_complete(struct chaos_journal *journal, int code, const char *token, const redlock_result *result) {
     int64_t now_us = chaos_now_us();
     char message[2048] = "", votes[REDLOCK_NODES_MAX + 1];
     spell_votes(result, votes);
     if (code != REDLOCK_OK && result != NULL) {
         redlock_result_message(result, message, sizeof message);
+        make_ascii(message);
     }
     chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:s,s:s", "client", journal->client, "op",
                     (json_int_t)journal->op, "result", redlock_error_name(code), "attempts",

@@ -29,7 +29,8 @@ enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAO
     X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT") \
     X(FLUSHALL, "flushall", NODES, NONE, false, false, true, "FLUSHALL: the node forgets every lock")                  \
     X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection")          \
-    X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false, "CONFIG SET maxclients 1: no new connections")        \
+    X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false,                                                       \
+      "CONFIG SET maxclients 1: no new connections; those that stand go on")                                           \
     X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM")             \
     X(PASSWORD, "password", NODES, NONE, true, false, false,                                                           \
       "another password, and CLIENT KILL: nobody gets in again")                                                       \
@@ -70,6 +71,11 @@ struct chaos_fault {
     int64_t for_ms;   /* 0 for what does not last */
     int64_t amount;   /* ms (may be negative for clock-jump), ppm (may be negative), or bytes a second */
 };
+
+/* A clock's rate that the drift allows for (1 % of the ttl): it breaks nothing, though its kind may. */
+static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) {
+    return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
+}
 
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 /* By name; false if there is none. */

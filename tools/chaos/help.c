@@ -49,13 +49,12 @@ void chaos_options_help(void) {
 }
 
 void chaos_options_list(void) {
-    puts("Experiments (redlock-chaos run NAME):");
+    puts("* breaks what Redlock assumes: violations are expected.\n\nExperiments (redlock-chaos run NAME):");
     for (size_t i = 0; i < chaos_experiment_count(); i++) {
         const struct chaos_experiment *experiment = chaos_experiment_at(i);
-        printf("  %-20s %s%s\n", experiment->name, experiment->purpose,
-               experiment->breaks ? " Violations are expected." : "");
+        printf("  %-20s%c %s\n", experiment->name, experiment->breaks ? '*' : ' ', experiment->title);
     }
-    puts("\nFaults (* breaks what Redlock assumes):");
+    puts("\nFaults (redlock-chaos fault, and --faults):");
     for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
         const struct chaos_fault_about *about = chaos_fault_about((enum chaos_fault_kind)kind);
         printf("  %-14s%c %s\n", about->name, about->breaks ? '*' : ' ', about->help);

@@ -119,6 +119,9 @@ static void apply_rules(struct chaos_nemesis *nemesis, struct outcome *outcome) 
                 bool worked = chaos_links_set(nemesis->links, c, n, &rule, error, sizeof error);
                 count(outcome, worked, error);
                 *old = rule;
+                if (!worked) {
+                    return; /* the proxy is dead or hangs: no other link would hear of it either */
+                }
             }
         }
     }

@@ -88,6 +88,20 @@ static bool make_directory(struct chaos_place *place, const struct chaos_options
     return place->directory != NULL;
 }
 
+/* A client that is killed right after its start has written nothing; its file is there all the same. */
+static bool make_empty(const struct chaos_place *place, char *error, size_t error_size) {
+    for (size_t i = 0; i < place->client_count + 1; i++) {
+        const char *path = i < place->client_count ? place->client_paths[i] : place->auditor_path;
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd < 0) {
+            snprintf(error, error_size, "cannot make %s: %s", path, strerror(errno));
+            return false;
+        }
+        close(fd);
+    }
+    return true;
+}
+
 static bool make_counters(const struct chaos_place *place, char *error, size_t error_size) {
     int fd = open(place->counters_path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     bool worked = fd >= 0 && ftruncate(fd, (off_t)(place->resource_count * sizeof(int64_t))) == 0;
@@ -125,7 +139,7 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
         return false;
     }
     place->shim = find_shim();
-    return make_counters(place, error, error_size);
+    return make_empty(place, error, error_size) && make_counters(place, error, error_size);
 }
 
 bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,

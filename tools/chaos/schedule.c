@@ -99,8 +99,10 @@ char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes,
 
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only) {
     for (size_t i = 0; i < schedule->count; i++) {
-        enum chaos_fault_kind kind = schedule->faults[i].kind;
-        if (chaos_fault_about(kind)->breaks || (kind == CHAOS_FAULT_KILL && !append_only)) {
+        const struct chaos_fault *fault = &schedule->faults[i];
+        enum chaos_fault_kind kind = fault->kind;
+        if ((chaos_fault_about(kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
+            (kind == CHAOS_FAULT_KILL && !append_only)) {
             return true;
         }
     }

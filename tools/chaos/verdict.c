@@ -148,10 +148,12 @@ static const struct kind kinds[] = {
 #undef CHAOS_X
 };
 
-/* Whether there was a fault of the kind. */
+/* Whether there was a fault of the kind that could be begun, and that the drift does not allow for. */
 static bool happened(const struct chaos_history *history, size_t kind) {
     for (size_t i = 0; i < history->band_count; i++) {
-        if ((size_t)history->bands[i].fault.kind == kind) {
+        const struct chaos_band *band = &history->bands[i];
+        bool begun = band->error == NULL || band->error[0] == '\0';
+        if ((size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault)) {
             return true;
         }
     }
