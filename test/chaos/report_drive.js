@@ -31,6 +31,15 @@ addEventListener('load', () => setTimeout(async () => {
     check('the axis is readable there', document.querySelectorAll('.times text').length >= 3);
     press('0'); await settle();
     check('0 shows all again', shown.textContent === whole);
+    const unseen = data.failures.flatMap((list, row) => {
+      let at = 0;
+      return list.filter(([gap, wait]) => {
+        at += gap;
+        const point = new DOMPoint(at - wait / 2, data.top + row * data.pitch + (data.pitch >> 1) + 0.5);
+        return wait > 0 && !rows.querySelector('[data-bars=wait]').isPointInFill(point);
+      });
+    });
+    check('all waiting is drawn, ' + data.failures.flat().length + ' times in vain', unseen.length === 0);
     const client = Math.max(0, data.leases.findIndex(list => list.length > 3));
     let start = 0, lease = null;
     for (const item of data.leases[client].slice(0, 4)) { start += item[0]; lease = { from: start, to: start + item[1], item }; start += item[1]; }

@@ -84,7 +84,7 @@ class Bars {
   constructor() { this.d = []; this.start = null; }
   add(start, end, y, height) {
     const gap = perPixel() * 0.4;
-    if (this.start !== null && y === this.y && start - this.end <= gap) { this.end = Math.max(this.end, end); return; }
+    if (this.start !== null && y === this.y && start >= this.start && start - this.end <= gap) { this.end = Math.max(this.end, end); return; }
     this.flush();
     this.start = start; this.end = end; this.y = y; this.height = height;
   }
