@@ -54,6 +54,10 @@ key_of() {
     redis-cli -p "$1" get "$2"
 }
 
+five_ready() {
+    tool status | grep -q '^5 of 5 nodes ready'
+}
+
 answers() {
     [[ $(redis-cli -p "$1" ping 2>/dev/null) == PONG ]]
 }
@@ -78,13 +82,14 @@ check_nodes() {
     local token port
     choose_ports REDLOCK_PORT
     expect 0 compose up -d
-    eventually tool status
+    eventually five_ready
     expect 0 tool status
     says "$out" '^5 of 5 nodes ready'
     eventually all_healthy
     is 'where a node is published' "$(docker port "$(container node3)" 6379)" "127.0.0.1:$REDLOCK_PORT_3"
     is 'its memory' "$(inspect node3 '{{.HostConfig.Memory}}')" 268435456
     is 'its processors' "$(inspect node3 '{{.HostConfig.NanoCpus}}')" 1000000000
+    is 'when it is started again' "$(inspect node3 '{{.HostConfig.RestartPolicy.Name}}')" no
     is 'its volumes' "$(inspect node3 '{{range .Mounts}}{{.Type}} {{end}}')" ''
     for setting in 'save ' 'appendonly no' 'maxmemory-policy noeviction'; do
         is 'a setting' "$(redis-cli -p "$REDLOCK_PORT_2" config get "${setting%% *}" | paste -sd' ')" "$setting"
@@ -115,8 +120,8 @@ check_nodes() {
 check_aof() {
     local token port
     choose_ports REDLOCK_AOF_PORT
-    expect 0 compose --profile aof up -d "${aof_services[@]}"
-    eventually tool status
+    expect 0 compose up -d "${aof_services[@]}" # who names them means their profile
+    eventually five_ready
     expect 0 tool acquire -t 5m resource
     token=$(cat "$out")
     port=$REDLOCK_AOF_PORT_4
