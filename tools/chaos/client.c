@@ -9,7 +9,7 @@
 
 #include "client_hold.h"
 
-enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, PAUSE_MAX_US = 5000 };
+enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000 };
 
 struct client {
     const struct chaos_client_options *options;
@@ -48,9 +48,11 @@ static struct choice choose(struct client *client) {
     bool is_long = random_up_to(client, 9) == 0;
     bool coin = random_up_to(client, 1) == 0;
     choice.auto_extend = is_long || coin;
-    choice.hold.hold_us = random_up_to(client, settings->hold_ms * 1000) * (is_long ? LONG_HOLD : 1);
-    int64_t pause_us = random_up_to(client, PAUSE_MAX_US);
-    choice.hold.pause_us = random_up_to(client, 3) == 0 ? pause_us : 0;
+    int64_t hold_us = random_up_to(client, settings->hold_ms * 1000) * (is_long ? LONG_HOLD : 1);
+    /* Half of them work on what they have read, the others read when their work is done. */
+    bool reads_first = random_up_to(client, 1) == 0;
+    choice.hold =
+        (struct chaos_hold_plan){.before_us = reads_first ? 0 : hold_us, .work_us = reads_first ? hold_us : 0};
     choice.think_us = random_up_to(client, settings->think_ms * 1000);
     return choice;
 }

@@ -58,7 +58,7 @@ static bool stay(struct hold *hold, int64_t hold_us) {
 
 enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_BROKEN };
 
-static enum increment increment(struct hold *hold, int64_t pause_us) {
+static enum increment increment(struct hold *hold, int64_t work_us) {
     uint64_t bytes = 0;
     ssize_t size = pread(hold->counters, &bytes, sizeof bytes, hold->place);
     if (size != (ssize_t)sizeof bytes) {
@@ -67,8 +67,8 @@ static enum increment increment(struct hold *hold, int64_t pause_us) {
     }
     int64_t read = (int64_t)le64toh(bytes);
     chaos_journal_intent(hold->journal, hold->held, read);
-    if (pause_us > 0) {
-        (void)chaos_stop_wait_us(hold->stop, pause_us);
+    if (!stay(hold, work_us)) {
+        return INCREMENT_LOST;
     }
     bytes = htole64((uint64_t)read + 1);
     enum look seen;
@@ -96,7 +96,7 @@ bool chaos_hold(struct chaos_journal *journal, const struct chaos_stop *stop, co
                         .held = held,
                         .place = (off_t)(held->resource * sizeof(uint64_t)),
                         .counters = counters};
-    enum increment came = stay(&hold, plan->hold_us) ? increment(&hold, plan->pause_us) : INCREMENT_LOST;
+    enum increment came = stay(&hold, plan->before_us) ? increment(&hold, plan->work_us) : INCREMENT_LOST;
     if (came == INCREMENT_BROKEN) {
         return false;
     }

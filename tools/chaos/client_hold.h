@@ -10,8 +10,8 @@
 
 /* What was chosen for this time: by random numbers alone, so that a seed repeats it. */
 struct chaos_hold_plan {
-    int64_t hold_us;
-    int64_t pause_us; /* between the counter's read and its write; 0 for none */
+    int64_t before_us; /* held before the counter is read */
+    int64_t work_us;   /* and between its read and its write */
 };
 
 /*
