@@ -12,7 +12,7 @@ foreach(kind static shared)
 endforeach()
 # What the man pages point to.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN man EXCLUDE)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE)
 install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
 # pkg-config can move what is named relative to its prefix; absolute directories stay as they are.
@@ -40,6 +40,9 @@ install(FILES ${PROJECT_BINARY_DIR}/redlockConfig.cmake ${PROJECT_BINARY_DIR}/re
 
 foreach(section 1 3 7)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
+  if(NOT REDLOCK_WITH_CHAOS)
+    list(FILTER pages EXCLUDE REGEX redlock-chaos)
+  endif()
   if(pages)
     install(FILES ${pages} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
   endif()

@@ -6,7 +6,8 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
-TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev redis-server python3)
+TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev redis-server python3
+    docker.io docker-compose chromium)
 
 usage() {
     cat <<'END'
@@ -18,7 +19,7 @@ Installs what is missing, builds, and runs the tests of all parts, or of those t
   instructions
             callgrind: one acquire and release may not cost more than 5 % above bench/instructions.txt (uses the release build)
   clang     clang with warnings as errors; builds everything, runs the unit tests
-  asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test, fewer schedules in the simulation
+  asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test but those with containers, one experiment, fewer schedules in the simulation
   tsan      ThreadSanitizer; the tests of threads
   valgrind  memcheck; the unit tests of the core and one integration run
   coverage  gcov; every line and at least 95 % of the branches of src/core must be reached by its unit tests
@@ -130,24 +131,24 @@ run_tests() {
 }
 
 part_release() {
-    build release --preset release && run_tests release release -LE 'lint|instructions'
+    build release --preset release -DREDLOCK_CHAOS=ON && run_tests release release -LE 'lint|instructions'
 }
 
 part_lint() {
-    build release --preset release && run_tests lint release -L lint
+    build release --preset release -DREDLOCK_CHAOS=ON && run_tests lint release -L lint
 }
 
 part_instructions() {
-    build release --preset release && run_tests instructions release -L '^instructions$'
+    build release --preset release -DREDLOCK_CHAOS=ON && run_tests instructions release -L '^instructions$'
 }
 
 part_clang() {
-    build clang --preset release -DCMAKE_C_COMPILER=clang && run_tests clang clang -L unit
+    build clang --preset release -DREDLOCK_CHAOS=ON -DCMAKE_C_COMPILER=clang && run_tests clang clang -L unit
 }
 
 part_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
-    build asan --preset asan && run_tests asan asan -LE lint
+    build asan --preset asan -DREDLOCK_CHAOS=ON && run_tests asan asan -LE 'lint|compose'
     unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 

@@ -14,12 +14,27 @@ libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
 [[ -e $prefix/bin/redlock && -e $prefix/include/redlock/redlock.h && -e $prefix/include/redlock/blocking.h ]] ||
     { echo "missing in the installed tree:"; find "$prefix"; exit 1; }
 for page in "$REDLOCK_SOURCE"/docs/man/*.[137]; do
+    [[ $page != */redlock-chaos.1 || -e $prefix/bin/redlock-chaos ]] || continue
     [[ ! -e $page || -e $prefix/share/man/man${page##*.}/${page##*/} ]] || { echo "not installed: $page"; exit 1; }
 done
 
 run() {
     echo "+ $*"
     "$@"
+}
+
+# The installed redlock-chaos finds its clock: a node whose clock jumps.
+chaos() {
+    [[ -e $prefix/bin/redlock-chaos ]] || { echo "skipped: redlock-chaos was not built (no jansson)"; exit 77; }
+    command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
+    local status=0
+    echo 'at=1s fault=clock-jump nodes=1 amount=-5s' |
+        run "$prefix/bin/redlock-chaos" run --schedule - --clients 2 --seconds 3 --output "$work/run" || status=$?
+    ((status == 0)) || { echo "exit status $status"; exit 1; }
+    if grep -F '"fault"' "$work/run/history.jsonl" | grep -vF '"error": ""'; then
+        echo "the fault could not be begun"
+        exit 1
+    fi
 }
 
 pkgconfig() {
@@ -70,5 +85,6 @@ destdir() {
 case $way in
 pkgconfig) pkgconfig && destdir ;;
 cmake) cmake_package ;;
-*) echo "usage: install.sh pkgconfig|cmake" >&2 && exit 64 ;;
+chaos) chaos ;;
+*) echo "usage: install.sh pkgconfig|cmake|chaos" >&2 && exit 64 ;;
 esac
