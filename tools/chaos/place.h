@@ -14,7 +14,7 @@ struct chaos_place {
     char *client_paths[CHAOS_CLIENTS_MAX];
     size_t client_count;
     const char *resources[CHAOS_RESOURCES_MAX];
-    char names[CHAOS_RESOURCES_MAX][8];
+    char names[CHAOS_RESOURCES_MAX][24];
     size_t resource_count;
     char *shim; /* NULL if it cannot be found */
 };
