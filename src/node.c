@@ -25,7 +25,7 @@
  * READY      3 timeouts without a reply                  → STALLED
  *            closed, out of protocol                     → WAITING
  *            another node has the same server            → UNUSABLE
- * STALLED    any reply                                   → READY
+ * STALLED    the PONG, after all that was in flight      → READY
  *            closed, out of protocol, stall_end_ns       → WAITING
  * WAITING    retry_ns                                    → RESOLVING
  * UNUSABLE   retry_ns                                    → RESOLVING

@@ -129,6 +129,19 @@ static bool judge_reply(struct redlock_node *node, const struct redlock_inflight
     return possible;
 }
 
+/*
+ * R17: it returns with the last reply that it owes, the PONG. Sooner, what is asked next would wait behind what it has not
+ * done yet, time out too, and be owed anew: under load such a node never comes back.
+ */
+static void drain(struct redlock_node *node, int64_t now_ns) {
+    if (node->inflight.count == 0) {
+        redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+        node->returned = true;
+    } else {
+        node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
+    }
+}
+
 static void take_reply(struct redlock_node *node, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_inflight_entry entry;
     if (node->inflight.count == 0 || redlock_inflight_at(&node->inflight, 0)->position >= node->outbox.written) {
@@ -139,8 +152,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     node->timeouts = 0;
     node->round_trip_us = (now_ns - entry.queued_ns) / 1000;
     if (node->phase == REDLOCK_PHASE_STALLED) {
-        redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
-        node->returned = true;
+        drain(node, now_ns);
     }
     /* One reply too many shifts all that follow, and a +OK would grant another request: no further one is taken (R20). */
     if (!judge_reply(node, &entry, wanted, reply, now_ns)) {

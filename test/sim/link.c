@@ -224,13 +224,14 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     drop_withdrawn(link);
     assert(link->head == event->entry); /* replies come in the order of the requests */
     struct sim_entry entry = *entry_at(link, link->head++);
-    bool was_stalled = link->state == SIM_LINK_STALLED;
     link->timeouts = 0;
-    if (was_stalled) {
+    drop_withdrawn(link);
+    bool returns = link->state == SIM_LINK_STALLED && link->head == link->tail; /* the PONG is the last */
+    if (returns) {
         link->state = SIM_LINK_READY;
         SIM_TRACE(world, "client %u: node %u answers again", event->client, event->node);
     }
-    if (entry.answered && !was_stalled) {
+    if (entry.answered && !returns) {
         return; /* too late: UNKNOWN was said at its timeout */
     }
     sim_client_enter(client);
@@ -241,7 +242,7 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     if (reply->type == REDLOCK_REPLY_OTHER) {
         sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
     }
-    if (was_stalled && client->manager != NULL) {
+    if (returns && client->manager != NULL) {
         redlock_manager_node_settled(client->manager, event->node, true);
     }
     sim_client_leave(client);
