@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -223,7 +224,7 @@ static void dies_of(void (*act)(struct chaos_log *log)) {
     if (pid == 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         (void)dup2(null, STDERR_FILENO);
-        struct chaos_log log = {-1};
+        struct chaos_log log = {.fd = -1};
         act(&log);
         _exit(0);
     }
@@ -252,6 +253,22 @@ static void no_holes(void **state) {
     dies_of(closed_log);
     dies_of(full_disk);
     dies_of(broken_text);
+}
+
+/* One that goes on says what was wrong first, and writes nothing after it. */
+static void goes_on(void **state) {
+    (void)state;
+    struct chaos_log log = {.fd = open("/dev/full", O_WRONLY | O_CLOEXEC), .goes_on = true};
+    chaos_log_event(&log, 1, "first", "s:o", "list", json_array());
+    assert_string_equal(log.error, "cannot write down the event 'first': No space left on device; a history with holes "
+                                   "proves nothing");
+    chaos_log_close(&log);
+    log.fd = memfd_create("log", MFD_CLOEXEC);
+    assert_true(log.fd >= 0);
+    chaos_log_event(&log, 2, "second", "s:o", "list", json_array());
+    assert_int_equal(lseek(log.fd, 0, SEEK_END), 0);
+    assert_non_null(strstr(log.error, "'first'"));
+    chaos_log_close(&log);
 }
 
 /* Several processes at a time, each killed in the midst of it: whatever is left joins and reads. */
@@ -340,6 +357,7 @@ int main(void) {
         cmocka_unit_test(half_lines_are_cut_off),
         cmocka_unit_test(no_log),
         cmocka_unit_test(no_holes),
+        cmocka_unit_test(goes_on),
         cmocka_unit_test(killed_writers),
         cmocka_unit_test(it_is_quick),
     };

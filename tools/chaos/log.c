@@ -47,7 +47,7 @@ static bool cut_half_line(int fd) {
 }
 
 bool chaos_log_open(struct chaos_log *log, const char *path) {
-    log->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    *log = (struct chaos_log){.fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644)};
     if (log->fd < 0) {
         return false;
     }
@@ -67,55 +67,60 @@ void chaos_log_close(struct chaos_log *log) {
     log->fd = -1;
 }
 
-static void give_up(const char *event, const char *why) {
-    fprintf(stderr,
-            "redlock-chaos: cannot write down the event '%s': %s; a history with holes proves nothing, so this process "
-            "ends\n",
-            event, why);
-    _exit(STATUS_BROKEN);
+static void give_up(struct chaos_log *log, const char *event, const char *why) {
+    snprintf(log->error, sizeof log->error, "cannot write down the event '%s': %s; a history with holes proves nothing",
+             event, why);
+    if (!log->goes_on) {
+        fprintf(stderr, "redlock-chaos: %s, so this process ends\n", log->error);
+        _exit(STATUS_BROKEN);
+    }
 }
 
-static void write_all(int fd, const char *bytes, size_t length, const char *event) {
+static void write_all(struct chaos_log *log, const char *bytes, size_t length, const char *event) {
     while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
+        ssize_t written = write(log->fd, bytes, length);
         if (written < 0 && errno == EINTR) {
             continue;
         }
         if (written <= 0) {
-            give_up(event, written < 0 ? strerror(errno) : "nothing was written");
+            give_up(log, event, written < 0 ? strerror(errno) : "nothing was written");
+            return;
         }
         bytes += written;
         length -= (size_t)written;
     }
 }
 
+/* The time comes first: the files are joined by it without reading the rest. NULL without memory. */
+static char *line_of(int64_t t_us, const char *event, json_t *members) {
+    json_t *line = json_pack("{s:I,s:s}", "t", (json_int_t)t_us, "event", event);
+    char *text = line != NULL && json_object_update(line, members) == 0 ? json_dumps(line, JSON_COMPACT) : NULL;
+    json_decref(line);
+    return text;
+}
+
 void chaos_log_event(struct chaos_log *log, int64_t t_us, const char *event, const char *format, ...) {
     char braced[512];
     json_error_t error = {.text = "no memory"};
-    if (snprintf(braced, sizeof braced, "{%s}", format) >= (int)sizeof braced) {
-        give_up(event, "its format is too long");
-    }
+    bool fits = snprintf(braced, sizeof braced, "{%s}", format) < (int)sizeof braced;
     va_list arguments;
     va_start(arguments, format);
-    json_t *members = json_vpack_ex(&error, 0, braced, arguments);
+    /* Values that are to be taken over are, whether they can be written or not. */
+    json_t *members = fits ? json_vpack_ex(&error, 0, braced, arguments) : NULL;
     va_end(arguments);
-    if (members == NULL) {
-        give_up(event, error.text);
-    }
-    /* The time comes first: the files are joined by it without reading the rest. */
-    json_t *line = json_pack("{s:I,s:s}", "t", (json_int_t)t_us, "event", event);
-    char *text = NULL;
-    if (line != NULL && json_object_update(line, members) == 0) {
-        text = json_dumps(line, JSON_COMPACT);
-    }
+    char *text = members == NULL ? NULL : line_of(t_us, event, members);
     json_decref(members);
-    json_decref(line);
-    size_t length = text == NULL ? 0 : strlen(text);
-    if (text == NULL) {
-        give_up(event, "no memory");
+    if (log->error[0] != '\0') {
+        free(text);
+        return;
     }
+    if (text == NULL) {
+        give_up(log, event, !fits ? "its format is too long" : members == NULL ? error.text : "no memory");
+        return;
+    }
+    size_t length = strlen(text);
     /* In place of the terminator: one write, without a copy. */
     text[length] = '\n';
-    write_all(log->fd, text, length + 1, event);
+    write_all(log, text, length + 1, event);
     free(text);
 }
