@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,8 +12,10 @@
 #include <unistd.h>
 
 #include "fault.h"
+#include "log.h"
 
-enum { ANSWER_MAX = 1024 };
+/* Beginning a fault asks each node, half a second at most; docker takes longer. */
+enum { ANSWER_MAX = 1024, SERVE_MS = 200, ASK_MS = 60000 };
 
 /* A socket's path holds 107 bytes; by its directory's descriptor every path is short. */
 static int open_directory(const char *directory, struct sockaddr_un *address, char *error, size_t error_size) {
@@ -55,19 +58,26 @@ void chaos_control_close(const char *directory, int listener) {
     close(listener);
 }
 
-static void limit_time(int fd, int ms) {
+static void limit_sending(int fd, int ms) {
     struct timeval time = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    /* Where this is refused, a silent peer would only take longer. */
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    /* Where this is refused, a peer that does not read would only take longer. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/* Up to the newline or the end. False if there is none, or it is too long, or the time is over. */
-static bool read_line(int fd, char *line, size_t size) {
+/* Up to the newline or the end, all of it within the time. False with errno if there is none, or it is too long, or the time is over. */
+static bool read_line(int fd, char *line, size_t size, int64_t within_ms) {
+    int64_t end_us = chaos_now_us() + within_ms * 1000;
     size_t length = 0;
     while (length < size - 1) {
-        ssize_t got = recv(fd, line + length, size - 1 - length, 0);
-        if (got < 0 && errno == EINTR) {
+        int64_t left_us = end_us - chaos_now_us();
+        struct pollfd one = {fd, POLLIN, 0};
+        int ready = left_us <= 0 ? 0 : poll(&one, 1, (int)((left_us + 999) / 1000));
+        ssize_t got = ready > 0 ? recv(fd, line + length, size - 1 - length, MSG_DONTWAIT) : -1;
+        if (ready == 0) {
+            errno = ETIMEDOUT;
+            return false;
+        }
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
             continue;
         }
         if (got < 0) {
@@ -80,9 +90,11 @@ static bool read_line(int fd, char *line, size_t size) {
             if (newline != NULL) {
                 *newline = '\0';
             }
+            errno = ECONNRESET; /* for one that closes without a word */
             return newline != NULL || length > 0;
         }
     }
+    errno = EMSGSIZE;
     return false;
 }
 
@@ -92,8 +104,8 @@ void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx)
         return;
     }
     char line[CHAOS_FAULT_LINE_MAX], error[ANSWER_MAX - 16] = "", answer[ANSWER_MAX] = "ok\n";
-    limit_time(fd, 200);
-    if (!read_line(fd, line, sizeof line)) {
+    limit_sending(fd, SERVE_MS);
+    if (!read_line(fd, line, sizeof line, SERVE_MS)) {
         snprintf(answer, sizeof answer, "error: no line of up to %d bytes came\n", CHAOS_FAULT_LINE_MAX - 1);
     } else if (!handler(ctx, line, error, sizeof error)) {
         snprintf(answer, sizeof answer, "error: %s\n", error);
@@ -120,9 +132,9 @@ bool chaos_control_ask(const char *directory, const char *line, char *error, siz
                  "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
                  directory, strerror(errno), directory);
     } else {
-        /* Beginning a fault asks each node, half a second at most; docker takes longer. */
-        limit_time(fd, 60000);
-        if (send(fd, request, (size_t)length, MSG_NOSIGNAL) != length || !read_line(fd, answer, sizeof answer)) {
+        limit_sending(fd, ASK_MS);
+        if (send(fd, request, (size_t)length, MSG_NOSIGNAL) != length ||
+            !read_line(fd, answer, sizeof answer, ASK_MS)) {
             snprintf(error, error_size, "the experiment in %s did not answer: %s", directory, strerror(errno));
         } else {
             worked = strcmp(answer, "ok") == 0;

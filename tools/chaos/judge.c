@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "check.h"
 #include "report.h"
@@ -11,6 +12,25 @@
 static int complain(const char *what, const char *path, const char *why) {
     fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
     return CHAOS_EXIT_BROKEN;
+}
+
+/* The file that is to be judged. NULL: said why. A pipe would keep us waiting for who writes it. */
+static FILE *open_history(const char *directory, const char *path) {
+    char conductor[4200];
+    struct stat status;
+    FILE *in = NULL;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
+        (void)complain("read", path, "it is no file");
+    } else if ((in = fopen(path, "re")) == NULL) {
+        int why = errno;
+        snprintf(conductor, sizeof conductor, "%s/conductor.jsonl", directory);
+        (void)complain("read", path,
+                       why == ENOENT && stat(conductor, &status) == 0
+                           ? "the run in this directory goes on, or it was broken off: it has no history"
+                       : why == ENOENT || why == ENOTDIR ? "the directory of a run has this file; no run was there"
+                                                         : strerror(why));
+    }
+    return in;
 }
 
 static int write_page(const char *directory, const struct chaos_history *history, const struct chaos_verdict *verdict) {
@@ -53,9 +73,9 @@ int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
     char path[4096], error[700];
     struct chaos_history history = {0};
     snprintf(path, sizeof path, "%s/history.jsonl", directory);
-    FILE *in = fopen(path, "re");
+    FILE *in = open_history(directory, path);
     if (in == NULL) {
-        return complain("read", path, strerror(errno));
+        return CHAOS_EXIT_BROKEN;
     }
     int status = CHAOS_EXIT_BROKEN;
     if (chaos_history_read(in, path, &history, error, sizeof error)) {

@@ -132,6 +132,11 @@ static bool take_setting(struct chaos_settings *settings, int option, const char
     }
 }
 
+static bool take_text(const char *name, const char *value, const char **text) {
+    *text = value;
+    return value[0] != '\0' || complain("--%s takes a name, not ''", name);
+}
+
 static bool take(struct chaos_options *options, int option, const char *value) {
     switch (option) {
     case OPTION_BACKEND:
@@ -143,22 +148,17 @@ static bool take(struct chaos_options *options, int option, const char *value) {
     case OPTION_FAULTS:
         return read_faults(value, options);
     case OPTION_SCHEDULE:
-        options->schedule = value;
-        return true;
+        return take_text("schedule", value, &options->schedule);
     case OPTION_OUTPUT:
-        options->output = value;
-        return value[0] != '\0' || complain("--output takes a directory");
+        return take_text("output", value, &options->output);
     case OPTION_SERVER:
-        options->server = value;
-        return true;
+        return take_text("server", value, &options->server);
     case OPTION_COMPOSE_FILE:
-        options->compose_file = value;
-        return true;
+        return take_text("compose-file", value, &options->compose_file);
     case OPTION_SLACK:
         return read_time("slack", value, 0, 600000, &options->slack_ms);
     case OPTION_RUN:
-        options->run_directory = value;
-        return true;
+        return take_text("run", value, &options->run_directory);
     default:
         return take_setting(&options->settings, option, value);
     }
@@ -172,8 +172,11 @@ static bool take_all(int argc, char **argv, const struct option *known, struct c
         if (option == ':') {
             return complain("%s needs a value", argv[optind - 1]);
         }
+        if (option == '?' && optopt != 0) {
+            return complain("-%c is no option of `%s`", optopt, argv[0]);
+        }
         if (option == '?') {
-            return complain("%s is no option of `%s`", argv[optind - 1], argv[0]);
+            return complain("%s is no option of `%s`, or the begin of more than one", argv[optind - 1], argv[0]);
         }
         if (!take(options, option, optarg)) {
             return false;
@@ -221,11 +224,26 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     if (options->experiment != NULL && options->kinds_given) {
         return complain("an experiment has its own faults: no --faults beside it");
     }
+    if (options->kinds_given && (options->kinds >> CHAOS_FAULT_DROP & 1) != 0 &&
+        strcmp(options->backend, "compose") != 0) {
+        return complain("--faults: drop needs --backend compose, where each node has a network of its own");
+    }
     if (!options->kinds_given) {
         char error[256];
         (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
     }
     return true;
+}
+
+/* What no run would understand is bad usage; whether there are such nodes and clients, the run says. */
+static bool check_fault(const char *line) {
+    struct chaos_fault fault;
+    char error[1024];
+    if (strstr(line, " at=") != NULL) {
+        return complain("fault: one by hand begins at once: it takes no at=");
+    }
+    return chaos_fault_parse(line, CHAOS_NODES_MAX, CHAOS_CLIENTS_MAX, &fault, error, sizeof error) ||
+           complain("fault: %s", error);
 }
 
 static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
@@ -243,7 +261,10 @@ static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
     for (; next < argc && length < sizeof options->line; next++) {
         length += (size_t)snprintf(options->line + length, sizeof options->line - length, " %s", argv[next]);
     }
-    return length < sizeof options->line || complain("fault: more than %d bytes", CHAOS_FAULT_LINE_MAX - 1);
+    if (length >= sizeof options->line || strpbrk(options->line, "\r\n") != NULL) {
+        return complain("fault: it takes one line of up to %d bytes", CHAOS_FAULT_LINE_MAX - 1);
+    }
+    return check_fault(options->line);
 }
 
 static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
@@ -251,23 +272,51 @@ static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
     if (!take_all(argc, argv, judge_options, options, &next)) {
         return false;
     }
-    if (next + 1 != argc) {
+    if (next + 1 != argc || argv[next][0] == '\0') {
         return complain("%s takes the directory of one run", argv[0]);
     }
     options->run_directory = argv[next];
     return true;
 }
 
-/* A shell can read it back. */
+static void append(char *line, size_t size, const char *text) {
+    size_t length = strlen(line);
+    snprintf(line + length, size - length, "%s", text);
+}
+
+/* A shell can read it back; what does not fit is told by an ellipsis. */
 static void keep_command_line(int argc, char **argv, struct chaos_options *options) {
-    size_t length = (size_t)snprintf(options->command_line, sizeof options->command_line, "redlock-chaos");
-    for (int i = 1; i < argc && length < sizeof options->command_line; i++) {
+    char *line = options->command_line;
+    size_t size = sizeof options->command_line;
+    append(line, size, "redlock-chaos");
+    for (int i = 1; i < argc; i++) {
         bool plain = argv[i][0] != '\0' &&
                      strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,=:@%+") ==
                          strlen(argv[i]);
-        length += (size_t)snprintf(options->command_line + length, sizeof options->command_line - length,
-                                   plain ? " %s" : " '%s'", argv[i]);
+        if (strlen(line) + 4 * strlen(argv[i]) + sizeof " '' ..." > size) {
+            append(line, size, " ...");
+            return;
+        }
+        append(line, size, plain ? " " : " '");
+        for (const char *c = argv[i]; *c != '\0'; c++) {
+            append(line, size, *c == '\'' ? "'\\''" : (char[]){*c, '\0'});
+        }
+        append(line, size, plain ? "" : "'");
     }
+}
+
+/* `run --help` and the like. */
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool takes_nothing(int argc, char **argv) {
+    return argc == 2 || complain("%s takes nothing, not '%s'", argv[1], argv[2]);
 }
 
 bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
@@ -276,28 +325,34 @@ bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
     chaos_settings_default(&options->settings);
     keep_command_line(argc, argv, options);
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "run") == 0) {
+    bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+    bool run = strcmp(name, "run") == 0, fault = strcmp(name, "fault") == 0, list = strcmp(name, "list") == 0;
+    bool check = strcmp(name, "check") == 0, report = strcmp(name, "report") == 0;
+    if ((run || fault || list || check || report || help) && asks_for_help(argc, argv)) {
+        return true;
+    }
+    if (run) {
         options->command = CHAOS_RUN;
         return parse_run(argc - 1, argv + 1, options);
     }
-    if (strcmp(name, "fault") == 0) {
+    if (fault) {
         options->command = CHAOS_FAULT;
         return parse_fault(argc - 1, argv + 1, options);
     }
-    if (strcmp(name, "check") == 0 || strcmp(name, "report") == 0) {
-        options->command = name[0] == 'c' ? CHAOS_CHECK : CHAOS_REPORT;
+    if (check || report) {
+        options->command = check ? CHAOS_CHECK : CHAOS_REPORT;
         return parse_judge(argc - 1, argv + 1, options);
     }
-    if (strcmp(name, "list") == 0) {
+    if (list) {
         options->command = CHAOS_LIST;
-        return argc == 2 || complain("list takes nothing");
+        return takes_nothing(argc, argv);
     }
     if (strcmp(name, "--version") == 0) {
         options->command = CHAOS_VERSION;
-        return true;
+        return takes_nothing(argc, argv);
     }
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        return true;
+    if (help) {
+        return takes_nothing(argc, argv);
     }
     return argc > 1 ? complain("there is no command '%s'", name)
                     : complain("say what to do: run, fault, check, report, list");

@@ -27,7 +27,7 @@ struct chaos_options {
     int64_t slack_ms;
     const char *run_directory;       /* fault, check, report */
     char line[CHAOS_FAULT_LINE_MAX]; /* fault */
-    char command_line[1024];         /* as it was typed, for the report */
+    char command_line[4096];         /* as it was typed, for the report; a shell can read it back */
 };
 
 /* False: a sentence is on standard error, and the exit status is CHAOS_EXIT_USAGE. */

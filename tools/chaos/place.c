@@ -18,6 +18,9 @@
 #define CHAOS_SHIM_INSTALLED "libredlock_chaos_clock.so"
 #endif
 
+/* A server asks for its directory's name in 1024 bytes, which the names of a node's files are part of. */
+enum { DIRECTORY_MAX = 900, TEXT_MAX = 8 << 20 };
+
 static char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 
 static char *format(const char *pattern, ...) {
@@ -73,8 +76,8 @@ static bool make_directory(struct chaos_place *place, const struct chaos_options
         snprintf(error, error_size, "out of memory");
         return false;
     }
-    bool made = mkdir(wanted, 0777) == 0;
-    if (!made && !(errno == EEXIST && is_empty(wanted))) {
+    place->made = mkdir(wanted, 0777) == 0;
+    if (!place->made && !(errno == EEXIST && is_empty(wanted))) {
         snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output",
                  wanted, errno == EEXIST ? "it is there, and not empty" : strerror(errno));
         free(wanted);
@@ -83,6 +86,15 @@ static bool make_directory(struct chaos_place *place, const struct chaos_options
     place->directory = realpath(wanted, NULL);
     if (place->directory == NULL) {
         snprintf(error, error_size, "cannot find the directory %s: %s", wanted, strerror(errno));
+    } else if (strlen(place->directory) > DIRECTORY_MAX) {
+        snprintf(error, error_size,
+                 "the directory's whole name has %zu bytes, and a server bears %d: name a shorter one with --output",
+                 strlen(place->directory), DIRECTORY_MAX);
+        if (place->made) {
+            (void)rmdir(place->directory);
+        }
+        free(place->directory);
+        place->directory = NULL;
     }
     free(wanted);
     return place->directory != NULL;
@@ -159,15 +171,19 @@ bool chaos_place_write(const struct chaos_place *place, const char *name, const 
 
 char *chaos_place_read(const char *path, char *error, size_t error_size) {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    char *text = NULL;
-    size_t size = 0;
-    errno = 0;
-    if (in == NULL || (getdelim(&text, &size, '\0', in) < 0 && ferror(in))) {
-        snprintf(error, error_size, "cannot read it: %s", strerror(errno));
+    char *text = in == NULL ? NULL : malloc(TEXT_MAX + 1);
+    size_t length = text == NULL ? 0 : fread(text, 1, TEXT_MAX + 1, in);
+    const char *why = text == NULL || ferror(in) ? strerror(errno)
+                      : length > TEXT_MAX        ? "it has more than 8 MiB"
+                                                 : NULL;
+    if (why == NULL) {
+        text[length] = '\0';
+        why = strlen(text) < length ? "it is no text: it holds a zero byte" : NULL;
+    }
+    if (why != NULL) {
+        snprintf(error, error_size, "cannot read it: %s", why);
         free(text);
         text = NULL;
-    } else if (feof(in) && text != NULL && errno == 0 && size == 0) {
-        text[0] = '\0';
     }
     if (in != NULL && in != stdin) {
         fclose(in);
@@ -202,6 +218,25 @@ bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size
         (void)unlink(paths[i]); /* they are a second copy from here on */
     }
     return true;
+}
+
+void chaos_place_discard(struct chaos_place *place) {
+    static const char *const names[] = {"conductor.jsonl", "auditor.jsonl", "counters", "schedule.txt"};
+    if (place->directory == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0] + place->client_count; i++) {
+        char *path = i < place->client_count ? format("%s/client-%zu.jsonl", place->directory, i + 1)
+                                             : format("%s/%s", place->directory, names[i - place->client_count]);
+        if (path != NULL) {
+            (void)unlink(path);
+        }
+        free(path);
+    }
+    if (place->made && rmdir(place->directory) == 0) {
+        free(place->directory);
+        place->directory = NULL;
+    }
 }
 
 void chaos_place_clear(struct chaos_place *place) {

@@ -10,6 +10,7 @@
 
 struct chaos_place {
     char *directory; /* absolute */
+    bool made;       /* it was not there before */
     char *conductor_path, *auditor_path, *counters_path, *history_path;
     char *client_paths[CHAOS_CLIENTS_MAX];
     size_t client_count;
@@ -29,6 +30,8 @@ char *chaos_place_read(const char *path, char *error, size_t error_size);
 bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size);
 /* Joins the processes' events into history.jsonl, and removes their files. False with a sentence. */
 bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size);
+/* Removes what chaos_place_make() made, and the directory, unless it was there before or holds more: nothing happened in it. */
+void chaos_place_discard(struct chaos_place *place);
 void chaos_place_clear(struct chaos_place *place);
 
 #endif

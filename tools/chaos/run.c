@@ -56,6 +56,30 @@ static bool by_hand(void *ctx, const char *line, char *error, size_t error_size)
            begin_fault(run, &fault, error, error_size);
 }
 
+/* Who ended by itself, and how: what it said before is above. */
+static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
+    char how[80];
+    if (WIFSIGNALED(status)) {
+        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
+    }
+    if (auditor || pid == run->links.pid) {
+        chaos_run_broke(run, "the %s (pid %d) ended by itself: %s", auditor ? "auditor" : "link proxy", (int)pid, how);
+        return;
+    }
+    size_t n = 0;
+    while (n < run->backend->options.nodes && run->backend->pids[n] != pid) {
+        n++;
+    }
+    if (n < run->backend->options.nodes) {
+        chaos_run_broke(run, "node %zu (pid %d) ended by itself: %s; its log is %s/node-%zu/log", n + 1, (int)pid, how,
+                        run->place.directory, n + 1);
+    } else {
+        chaos_run_broke(run, "a process of a node (pid %d) ended by itself: %s", (int)pid, how);
+    }
+}
+
 static void reap(struct chaos_run *run) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
@@ -66,15 +90,8 @@ static void reap(struct chaos_run *run) {
         if (run->state == CHAOS_BROKEN || run->state == CHAOS_DONE) {
             continue;
         }
-        if (auditor) {
-            chaos_run_broke(run, "the auditor ended by itself (its words are above)");
-        } else if (pid == run->links.pid) {
-            chaos_run_broke(run, "the link proxy ended by itself (its words are above)");
-        } else {
-            /* The backend itself waits for those that it ends. */
-            chaos_run_broke(run, "the node with pid %d ended by itself: see its log in %s", (int)pid,
-                            run->place.directory);
-        }
+        /* The backend itself waits for those that it ends. */
+        tell_end(run, pid, status, auditor);
     }
     if (run->state == CHAOS_RUNNING && run->crew.crashes > CRASHES_MAX) {
         chaos_run_broke(run, "more than %d client processes ended by themselves", CRASHES_MAX);
@@ -200,6 +217,9 @@ static void conduct(struct chaos_run *run) {
         if (run->state != CHAOS_BROKEN) {
             turn(run);
         }
+        if (run->state != CHAOS_BROKEN && run->log.error[0] != '\0') {
+            chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+        }
     }
 }
 
@@ -216,6 +236,20 @@ static void log_end(struct chaos_run *run) {
         json_array_append_new(list, json_integer(counters[i]));
     }
     chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
+    if (run->log.error[0] != '\0') {
+        chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+    }
+}
+
+/* One that never began leaves nothing but the nodes' logs, which say why. */
+static int tell_broken(struct chaos_run *run) {
+    fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
+    if (run->start_us == 0) {
+        chaos_place_discard(&run->place);
+    } else {
+        fprintf(stderr, "redlock-chaos: what was written down before is in %s\n", run->place.directory);
+    }
+    return CHAOS_EXIT_BROKEN;
 }
 
 int chaos_run(const struct chaos_options *options) {
@@ -236,19 +270,15 @@ int chaos_run(const struct chaos_options *options) {
         log_end(run);
     }
     char error[700];
-    int status = CHAOS_EXIT_BROKEN;
     chaos_log_close(&run->log);
-    if (whole && !chaos_place_merge(&run->place, error, sizeof error)) {
+    if (run->state == CHAOS_DONE && !chaos_place_merge(&run->place, error, sizeof error)) {
         chaos_run_broke(run, "%s", error);
-    }
-    if (run->state == CHAOS_DONE) {
-        status = chaos_judge(run->place.directory, options->slack_ms, true);
-    } else {
-        fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
     }
     if (run->control >= 0) {
         chaos_control_close(run->place.directory, run->control);
     }
+    int status =
+        run->state == CHAOS_DONE ? chaos_judge(run->place.directory, options->slack_ms, true) : tell_broken(run);
     close(run->signals);
     chaos_nemesis_free(run->nemesis);
     chaos_backend_destroy(run->backend);

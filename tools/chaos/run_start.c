@@ -1,5 +1,6 @@
 /* Starts an experiment: its directory, nodes, links, and clients. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,21 @@ static bool door_spawn(void *ctx, size_t client) {
     return chaos_crew_spawn(ctx, client);
 }
 
+/* A fault that never begins shows nothing, and would not be missed. */
+static bool all_begin(const struct chaos_schedule *schedule, int64_t seconds, char *error, size_t error_size) {
+    for (size_t i = 0; i < schedule->count; i++) {
+        int64_t at_ms = schedule->faults[i].at_ms;
+        if (at_ms >= seconds * 1000) {
+            snprintf(error, error_size,
+                     "a fault at %" PRId64 " ms would never begin, for the run ends after %" PRId64
+                     " s: let it run longer with --seconds",
+                     at_ms, seconds);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool make_schedule(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
@@ -29,7 +45,8 @@ static bool make_schedule(struct chaos_run *run) {
     char error[700];
     if (options->schedule != NULL) {
         char *text = chaos_place_read(options->schedule, error, sizeof error);
-        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error);
+        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error) &&
+                      all_begin(&run->schedule, settings->seconds, error, sizeof error);
         free(text);
         return worked || chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
     }
@@ -125,6 +142,7 @@ static bool start_parts(struct chaos_run *run) {
     if (!chaos_log_open(&run->log, place->conductor_path)) {
         return chaos_run_broke(run, "cannot write %s: %s", place->conductor_path, strerror(errno));
     }
+    run->log.goes_on = true; /* whose failure ends the run, but not before its nodes are ended */
     struct chaos_backend_options nodes = {.nodes = (size_t)settings->nodes,
                                           .append_only = settings->append_only,
                                           .directory = place->directory,
@@ -147,17 +165,25 @@ static bool start_parts(struct chaos_run *run) {
     log_start(run);
     struct chaos_clients_door door = {&run->crew, door_signal, door_spawn};
     run->nemesis = chaos_nemesis_new(run->backend, &run->links, &door, &run->log);
+    fprintf(stderr, "redlock-chaos: the seed is %" PRIu64 ", the directory %s\n", options->seed, place->directory);
     return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
 }
 
-/* Signals come as events; SIGPIPE is an error of the write. */
+/*
+ * Signals come as events; SIGPIPE is an error of the write. SIGCHLD that somebody had ignored would leave nobody to wait for. The terminal's SIGHUP
+ * goes to all its processes, but ends the clients no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
+ */
 static bool take_over_signals(struct chaos_run *run) {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) {
+        sigaddset(&set, SIGHUP);
+    }
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
+        sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return chaos_run_broke(run, "signals: %s", strerror(errno));
     }
     run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -165,5 +191,6 @@ static bool take_over_signals(struct chaos_run *run) {
 }
 
 bool chaos_run_start(struct chaos_run *run) {
-    return take_over_signals(run) && make_schedule(run) && start_parts(run);
+    /* The schedule first: where it is typed in, Ctrl-C ends that. */
+    return make_schedule(run) && take_over_signals(run) && start_parts(run);
 }

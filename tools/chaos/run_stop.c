@@ -48,7 +48,7 @@ void chaos_run_stop(struct chaos_run *run) {
         chaos_run_leave(run, "%s", left);
         free(left);
     }
-    /* The kernel ends who is dead to us; who is not there after a second is left behind. */
+    /* Who is still there after two seconds does not do what it is told. */
     int status;
     for (int tries = 0; tries < 200; tries++) {
         pid_t pid = waitpid(-1, &status, WNOHANG);
@@ -61,5 +61,10 @@ void chaos_run_stop(struct chaos_run *run) {
             (void)poll(NULL, 0, 10);
         }
     }
-    chaos_run_leave(run, "a process that did not end");
+    if (run->crew.auditor != 0) {
+        chaos_run_leave(run, "the auditor (pid %d), which did not end when it was asked to", (int)run->crew.auditor);
+        (void)kill(run->crew.auditor, SIGKILL);
+    } else {
+        chaos_run_leave(run, "a process that did not end");
+    }
 }

@@ -1,0 +1,250 @@
+#!/usr/bin/env bash
+# Uses redlock-chaos as a stranger does, wrongly for the most part: exit statuses, words, and that nothing is left or hangs.
+# shellcheck disable=SC2016 # words that are looked for as they are
+set -uo pipefail
+
+chaos=$(realpath "${1:?usage: test_cli.sh REDLOCK_CHAOS}")
+for program in redis-server python3; do
+    command -v "$program" >/dev/null || { echo "skipped: $program is not installed" && exit 77; }
+done
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
+cd "$temp" || exit 1
+failures=0
+
+fail() {
+    echo "test_cli.sh: $*"
+    head -n 40 out err
+    failures=$((failures + 1))
+}
+
+# expect STATUS WORDS ARGUMENT…: what it ends with, and what it says somewhere.
+expect() {
+    local status=$1 words=$2 got=0
+    shift 2
+    timeout 60 "$chaos" "$@" >out 2>err </dev/null || got=$?
+    [[ $got == "$status" ]] || fail "$*: exit status $got, not $status"
+    cat out err | grep -qF -- "$words" || fail "$*: does not say: $words"
+}
+
+# Whatever runs in a directory of this test, or has one in its command line.
+left() {
+    local proc told
+    for proc in /proc/[0-9]*; do
+        [[ ${proc#/proc/} != "$$" ]] || continue
+        told=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
+        [[ $told != *"$temp/"* ]] || echo "process ${proc#/proc/}: $told"
+    done
+}
+
+# wait_for WHAT COMMAND…: polls for 20 s.
+wait_for() {
+    local what=$1 tries
+    shift
+    for ((tries = 0; tries < 400; tries++)); do
+        "$@" >/dev/null 2>&1 && return
+        sleep 0.05
+    done
+    fail "waited in vain for $what"
+}
+
+usage() {
+    expect 2 'say what to do'
+    expect 2 "there is no command 'nonsense'" nonsense
+    for command in run fault check report list help; do
+        expect 0 'usage: redlock-chaos run' "$command" --help
+    done
+    expect 0 'redlock-chaos ' --version
+    expect 2 'takes nothing' --version x
+    expect 2 'takes nothing' list x
+    expect 0 'minority-down' list
+    expect 2 '-x is no option' run -xy
+    expect 2 '--n is no option of `run`, or the begin of more than one' run --n 5
+    expect 2 'needs a value' run --nodes
+    local option
+    for option in nodes clients resources seconds seed ttl node-timeout wait hold think persistence slack backend faults; do
+        expect 2 "--$option" run "--$option" -1
+        expect 2 "--$option" run "--$option" ''
+    done
+    for option in output server schedule compose-file; do
+        expect 2 "--$option takes a name" run "--$option" ''
+    done
+    expect 2 'from 1 to 31' run --nodes 32
+    expect 2 'no --faults beside it' run split --faults kill
+    expect 2 "there is no experiment 'nope'" run nope
+    expect 2 'one experiment at a time' run split clock-jump
+    expect 2 '--run names the directory' fault pause nodes=1 for=1s
+    expect 2 "unknown fault 'nope'" fault --run x nope
+    expect 2 'it takes no at=' fault --run x flushall nodes=1 at=3s
+    expect 2 'one line' fault --run x "flushall
+nodes=1"
+    expect 3 'cannot open the directory x' fault --run x flushall
+    expect 3 'no experiment runs in .' fault --run . flushall
+    expect 2 'the directory of one run' check
+    expect 2 'the directory of one run' report ''
+}
+
+# One that cannot begin leaves nothing.
+no_begin() {
+    expect 3 'needs for=' run --output new --schedule <(echo 'fault=pause nodes=1')
+    expect 3 'line 2: nodes=9' run --output new --schedule <(printf '# x\nfor=1s fault=pause nodes=9\n')
+    expect 3 'would never begin' run --output new --seconds 5 --schedule <(echo 'at=5s fault=flushall')
+    expect 3 'zero byte' run --output new --schedule <(printf 'at=1s fault=flushall\0x')
+    expect 3 'No such file' run --output new --schedule nowhere
+    expect 3 'Is a directory' run --output new --schedule .
+    expect 3 'is no Redis or Valkey server' run --output new --server /bin/true
+    expect 3 'cannot be run' run --output new --server /nowhere
+    local status=0
+    PATH=/nowhere "$chaos" run --output new >out 2>err || status=$?
+    [[ $status == 3 ]] || fail "no redis-server: exit status $status"
+    grep -q 'apt-get install redis-server' err || fail 'no redis-server: it does not say how to get one'
+    expect 3 'nodes or more are needed' run minority-down --nodes 1 --output new
+    expect 3 'compose-file' run --output new --backend compose --compose-file nowhere
+    [[ ! -e new ]] || fail "a run that could not begin has left $(ls -a new)"
+    expect 3 'No such file' run --output no/where
+    touch full && mkdir taken && touch taken/file
+    expect 3 'name a new or an empty one' run --output taken
+    expect 3 'Not a directory' run --output full
+    local deep
+    deep=$temp/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})
+    mkdir -p "${deep%/*}"
+    expect 3 'name a shorter one' run --output "$deep"
+    [[ ! -e $deep ]] || fail 'the directory with too long a name is left'
+    # Ctrl-C while the schedule is typed in.
+    mkfifo typed
+    "$chaos" run --output new --schedule - <typed >out 2>err &
+    local pid=$!
+    exec 9>typed
+    wait_for 'a run that reads' grep -qF '(redlock-chaos) S' "/proc/$pid/stat"
+    kill -TERM "$pid"
+    wait_for 'the end of one whose schedule is typed in' eval "! kill -0 $pid"
+    exec 9>&-
+    wait "$pid"
+}
+
+# Directories that hold no history.
+damaged() {
+    mkdir nothing broken pipe empty && touch broken/conductor.jsonl empty/history.jsonl && mkfifo pipe/history.jsonl
+    local command
+    for command in check report; do
+        expect 3 'no run was there' "$command" nowhere
+        expect 3 'no run was there' "$command" nothing
+        expect 3 'was broken off' "$command" broken
+        expect 3 'it is no file' "$command" pipe
+        expect 3 'no `start`' "$command" empty
+    done
+}
+
+# One that ends well, in a directory with any characters, without standard files, its SIGCHLD ignored, in any language.
+strange_run() {
+    local out=$temp/"a 'run' \"of\" \$x;" status=0
+    timeout 60 python3 -c '
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for fd in range(3):
+    os.close(fd)
+os.environ["LC_ALL"] = "tr_TR.UTF-8"
+os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --nodes 1 --resources 1 --ttl 10s --faults none --output "$out" || status=$?
+    [[ $status == 0 ]] || fail "a run without standard files: exit status $status"
+    [[ $(tail -n 1 "$out/history.jsonl") == *'"finish"'* ]] || fail 'a run without standard files: no whole history'
+    grep -qF "'\\\\''run'\\\\''" "$out/history.jsonl" ||
+        fail 'the command of the run cannot be read back by a shell'
+    expect 0 'violations=0' check "$out"
+    expect 0 'report.html' report "$out"
+    status=0
+    "$chaos" check "$out" >/dev/full 2>err || status=$?
+    [[ $status == 3 ]] || fail "check, output to a full disk: exit status $status, not 3"
+    rm -f "$out/report.html" && ln -s /dev/full "$out/report.html"
+    expect 3 'cannot write' report "$out"
+}
+
+# A run in the background in the directory run; $pid.
+begin() {
+    rm -rf run
+    "$chaos" run --faults none --seconds 60 --clients 2 --nodes 3 --output run >out 2>err </dev/null &
+    pid=$!
+    wait_for 'a run that answers' "$chaos" fault --run run script-flush
+}
+
+# ended STATUS WORDS: the one in the background.
+ended() {
+    local status=0
+    wait "$pid" || status=$?
+    [[ $status == "$1" ]] || fail "$2: exit status $status, not $1"
+    cat out err | grep -qF -- "$2" || fail "it does not say: $2"
+    [[ ! -e run/control.sock ]] || fail "$2: control.sock is left"
+    wait_for "the end of all processes after: $2" eval '[[ -z $(left) ]]'
+}
+
+child() {
+    pgrep -P "$pid" "$@" | head -n 1
+}
+
+# A run whose parts are ended by hand, or that is asked to end.
+killed() {
+    local signal part
+    for signal in INT HUP; do
+        begin
+        kill "-$signal" "$pid"
+        ended 0 'interrupted: what has been written down so far is judged'
+    done
+    # A client that stands still keeps the run from its end.
+    begin
+    kill -STOP "$(child -x chaos-client)"
+    kill -TERM "$pid" && wait_for 'its first words' grep -q interrupted err && kill -TERM "$pid"
+    ended 3 'interrupted twice'
+    expect 3 'was broken off' check run
+    for part in chaos-links chaos-auditor redis-server; do
+        begin
+        kill -KILL "$(child -x "$part")"
+        ended 3 'ended by itself: signal 9, Killed'
+    done
+    begin
+    kill -STOP "$(child -x chaos-auditor)" && kill -INT "$pid"
+    ended 1 'the auditor'
+}
+
+# The socket of a run, and faults by hand.
+by_hand() {
+    begin
+    expect 0 '' fault --run run pause nodes=1 for=100ms
+    expect 3 'numbered from 1 to 3' fault --run run pause nodes=4 for=1s
+    expect 3 'it is there, and not empty' run --output run
+    timeout 20 python3 - run/control.sock <<'END' || fail 'a stranger at the socket holds up the run'
+import socket, sys, time
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(15)
+    s.connect(sys.argv[1])
+    return s
+for line in (b"\0\n", b"\xff\xfe\n", b"x" * 5000, b"\n", b""):
+    s = connect()
+    try:
+        s.sendall(line)
+        s.shutdown(socket.SHUT_WR)
+        answer = s.recv(4000)
+        assert answer.startswith(b"error: "), answer
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+# A byte now and then: its time is over all the same.
+s = connect()
+begin = time.monotonic()
+try:
+    while time.monotonic() - begin < 10:
+        s.send(b"a")
+        time.sleep(0.05)
+except OSError:
+    pass
+assert time.monotonic() - begin < 8
+END
+    kill -INT "$pid"
+    ended 0 'violations=0'
+}
+
+usage
+no_begin
+damaged
+strange_run
+killed
+by_hand
+((failures == 0)) || { echo "$failures failures" && exit 1; }
