@@ -13,9 +13,11 @@ if(TARGET chaos_nodes AND TARGET redlock_chaos_clock)
   target_link_libraries(test_backend_compose PRIVATE redlock_flags chaos_nodes PkgConfig::CMOCKA PkgConfig::HIREDIS)
   chaos_compose_test(test_backend_compose $<TARGET_FILE:test_backend_compose>)
 endif()
-# One whole experiment in containers.
+# Whole experiments in containers.
 if(TARGET redlock_chaos)
   chaos_compose_test(chaos_compose_minority_down ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos> clean --availability 1.0 --
     minority-down --backend compose --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 12 --seed 1)
-  set_tests_properties(chaos_compose_minority_down PROPERTIES LABELS "chaos;compose;experiment" RUN_SERIAL ON)
+  chaos_compose_test(chaos_compose_drop ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos> clean --availability 1.0 --iptables --
+    --schedule ${CMAKE_CURRENT_SOURCE_DIR}/lost-packets.txt --backend compose --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 9 --seed 1)
+  set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES LABELS "chaos;compose;experiment" RUN_SERIAL ON)
 endif()

@@ -2,7 +2,7 @@
 # Runs one named experiment, short, and holds what it says and leaves against what it must: exit status, last line, files, processes.
 set -euo pipefail
 
-usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals] -- [ARGUMENT of run]…'
+usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals] [--iptables] -- [ARGUMENT of run]…'
 chaos=${1:?$usage} expected=${2:?$usage}
 shift 2
 kinds='' availability='' refusals=0
@@ -11,6 +11,9 @@ while (($#)) && [[ $1 != -- ]]; do
     --kinds) kinds=$2 && shift ;;
     --availability) availability=$2 && shift ;;
     --refusals) refusals=1 ;;
+    --iptables)
+        { ((EUID == 0)) && iptables -w 5 -S INPUT >/dev/null 2>&1; } || { echo 'skipped: packets are dropped by iptables, and root' && exit 77; }
+        ;;
     *) echo "$usage" >&2 && exit 64 ;;
     esac
     shift

@@ -189,6 +189,91 @@ static void a_paused_node_is_silent(void **state) {
     wait_until_it_says(port, "GET paused", "no");
 }
 
+/* Whether the machine has what it takes; if not, why is told. */
+static bool can_drop(void) {
+    struct chaos_said said = {0};
+    if (geteuid() == 0) {
+        chaos_compose_run((const char *const[]){"iptables", "-w", "5", "-S", "INPUT", NULL}, NULL, -1, &said);
+        if (said.status == 0) {
+            return true;
+        }
+    }
+    print_message("skipped: packets are not dropped: %s\n",
+                  geteuid() != 0 ? "only root can do that" : chaos_said_why(&said));
+    return false;
+}
+
+static void ask_inside(const char *key, struct chaos_said *said) {
+    char name[96], script[160];
+    snprintf(script, sizeof script, "$(command -v redis-cli || command -v valkey-cli) GET %s", key);
+    CHAOS_DOCKER(said, "exec", chaos_compose_name(nodes->own, 1, name), "sh", "-c", script);
+    assert_int_equal(said->status, 0);
+    said->text[strcspn(said->text, "\r\n")] = '\0';
+}
+
+/* A connection that stands sees loss: what it sends comes late, by the kernel's retransmission, and the node's other side goes on. */
+static void packets_are_lost(void **state) {
+    (void)state;
+    if (!can_drop()) {
+        skip();
+    }
+    uint16_t port = nodes->ports[1];
+    struct chaos_said said;
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", port, (struct timeval){.tv_sec = 10});
+    assert_true(context != NULL && context->err == 0);
+    assert_int_equal(redisSetTimeout(context, (struct timeval){.tv_sec = WAIT_MS / 1000}), REDIS_OK);
+    redisReply *reply = redisCommand(context, "SET lost no");
+    assert_non_null(reply);
+    freeReplyObject(reply);
+    for (int again = 0; again < 2; again++) {
+        if (!nodes->ops->drop(nodes, 1, error, sizeof error)) {
+            fail_with_words("drop");
+        }
+        assert_string_equal(ask(port, "PING"), "");
+    }
+    int done = 0;
+    assert_int_equal(redisAppendCommand(context, "SET lost yes"), REDIS_OK);
+    assert_int_equal(redisBufferWrite(context, &done), REDIS_OK);
+    assert_true(done);
+    assert_string_equal(ask(port, "GET lost"), "");
+    ask_inside("lost", &said);
+    assert_string_equal(said.text, "no");
+    assert_string_equal(ask(nodes->ports[0], "PING"), "PONG");
+    for (int again = 0; again < 2; again++) {
+        if (!nodes->ops->pass(nodes, 1, error, sizeof error)) {
+            fail_with_words("pass");
+        }
+    }
+    assert_int_equal(redisGetReply(context, (void **)&reply), REDIS_OK);
+    assert_string_equal(reply->str, "OK");
+    freeReplyObject(reply);
+    redisFree(context);
+    wait_until_it_says(port, "GET lost", "yes");
+}
+
+/* Its rules end with it. */
+static void a_restart_ends_the_loss(void **state) {
+    (void)state;
+    if (!can_drop()) {
+        skip();
+    }
+    uint16_t port = nodes->ports[1];
+    for (int early = 0; early < 2; early++) {
+        if (!nodes->ops->drop(nodes, 1, error, sizeof error) || !nodes->ops->kill(nodes, 1, error, sizeof error)) {
+            fail_with_words("drop and kill");
+        }
+        assert_true(!early || nodes->ops->pass(nodes, 1, error, sizeof error));
+        assert_false(nodes->ops->drop(nodes, 1, error, sizeof error));
+        assert_non_null(strstr(error, "node 2 is dead"));
+        assert_true(nodes->ops->restart(nodes, 1, false, error, sizeof error));
+        wait_until_it_says(port, "PING", "PONG");
+        if (!nodes->ops->pass(nodes, 1, error, sizeof error)) {
+            fail_with_words("pass, after a restart");
+        }
+        assert_string_equal(ask(port, "PING"), "PONG");
+    }
+}
+
 static long long clock_error_s(size_t node) {
     struct timespec now;
     long long seconds = atoll(ask(nodes->ports[node], "TIME"));
@@ -392,6 +477,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_as_promised),   cmocka_unit_test(a_killed_node_comes_back_with_its_keys),
         cmocka_unit_test(a_node_comes_back_empty), cmocka_unit_test(a_paused_node_is_silent),
+        cmocka_unit_test(packets_are_lost),        cmocka_unit_test(a_restart_ends_the_loss),
         cmocka_unit_test(a_clock_jumps),           cmocka_unit_test(nothing_is_left)};
     const struct CMUnitTest alone[] = {
         cmocka_unit_test(nothing_outlives_its_maker), cmocka_unit_test(what_is_missing_is_said),

@@ -189,7 +189,8 @@ static void gap_inside(void **state) {
 static void recoveries(void **state) {
     struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
-    kit_band(kit, CHAOS_FAULT_PAUSE, 0x07, 0, 10 * S, 12 * S);
+    kit_band(kit, CHAOS_FAULT_PAUSE, 0x03, 0, 10 * S, 12 * S);
+    kit_band(kit, CHAOS_FAULT_DROP, 0x04, 0, 10 * S, 12 * S);
     acquire(kit, 0, 9 * S, 12 * S, "OK"); /* not after it */
     acquire(kit, 0, 11 * S, 12250 * MS, "OK");
     kit_band(kit, CHAOS_FAULT_FLUSHALL, 0x1f, 0, 15 * S, 15 * S);    /* nodes that answer */

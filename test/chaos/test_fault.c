@@ -190,6 +190,7 @@ static void phrases_are_for_people(void **state) {
     (void)state;
     phrase_is("fault=pause for=1s nodes=1,2,3", "nodes 1, 2 and 3 paused");
     phrase_is("fault=kill for=1s nodes=4", "node 4 killed");
+    phrase_is("fault=drop for=1s nodes=4,5", "packets from and to nodes 4 and 5 lost");
     phrase_is("fault=kill for=1s nodes=1-4", "nodes 1 to 4 killed");
     phrase_is("fault=kill for=1s", "all nodes killed");
     phrase_is("fault=partition for=1s clients=4-9 nodes=2", "clients 4 to 9 cut off from node 2");
@@ -266,13 +267,18 @@ static void lists_of_kinds(void **state) {
     (void)state;
     uint32_t kinds = 99;
     char error[700] = "";
-    uint32_t all = (UINT32_C(1) << CHAOS_FAULT_KINDS) - 1;
+    /* Not every machine can drop packets. */
+    uint32_t all = ((UINT32_C(1) << CHAOS_FAULT_KINDS) - 1) & ~bit(CHAOS_FAULT_DROP);
     uint32_t breaking = bit(CHAOS_FAULT_RESTART_EMPTY) | bit(CHAOS_FAULT_FLUSHALL) | bit(CHAOS_FAULT_CLOCK_JUMP) |
                         bit(CHAOS_FAULT_CLOCK_SKEW);
     assert_true(chaos_fault_kinds_parse("kill,pause", &kinds, error, sizeof error));
     assert_int_equal(kinds, bit(CHAOS_FAULT_KILL) | bit(CHAOS_FAULT_PAUSE));
     assert_true(chaos_fault_kinds_parse("all", &kinds, error, sizeof error));
     assert_int_equal(kinds, all);
+    assert_true(chaos_fault_kinds_parse("all,drop", &kinds, error, sizeof error));
+    assert_int_equal(kinds, all | bit(CHAOS_FAULT_DROP));
+    assert_true(chaos_fault_kinds_parse("drop", &kinds, error, sizeof error));
+    assert_int_equal(kinds, bit(CHAOS_FAULT_DROP));
     assert_true(chaos_fault_kinds_parse("safe", &kinds, error, sizeof error));
     assert_int_equal(kinds, all & ~breaking);
     assert_true(chaos_fault_kinds_parse("safe,clock-jump", &kinds, error, sizeof error));

@@ -171,6 +171,16 @@ static void paused_nodes_hang(void **state) {
     WORKS(pause, 0); /* and is ended so */
 }
 
+static void packets_of_processes_are_not_dropped(void **state) {
+    struct nodes *nodes = *state;
+    nodes_start(nodes);
+    assert_false(CALL(drop, 0));
+    assert_says(nodes->error, "node 1 (127.0.0.1:");
+    assert_says(nodes->error, "use --backend compose");
+    WORKS(pass, 0);
+    assert_string_equal(nodes_ask(nodes, 0, "PING"), "PONG");
+}
+
 static void one_that_ended_by_itself_is_the_callers(void **state) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
@@ -443,6 +453,7 @@ int main(void) {
         TEST(killed_nodes_come_back_with_their_aof),
         TEST(without_an_aof_they_come_back_empty),
         TEST(paused_nodes_hang),
+        TEST(packets_of_processes_are_not_dropped),
         TEST(one_that_ended_by_itself_is_the_callers),
         TEST(nothing_outlives_its_maker),
         TEST(stopping_leaves_logs_only),

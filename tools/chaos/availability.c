@@ -80,6 +80,7 @@ static bool silences(const struct chaos_history *history, const struct chaos_fau
     case CHAOS_FAULT_KILL:
     case CHAOS_FAULT_RESTART_EMPTY:
     case CHAOS_FAULT_PAUSE:
+    case CHAOS_FAULT_DROP:
     case CHAOS_FAULT_BUSY:
     case CHAOS_FAULT_DISCONNECT:
     case CHAOS_FAULT_OOM:

@@ -1,4 +1,4 @@
-/* N nodes: start, kill, restart, pause. One implementation a way of running them. */
+/* N nodes: start, kill, restart, pause, lose packets. One implementation a way of running them. */
 #ifndef CHAOS_BACKEND_H
 #define CHAOS_BACKEND_H
 
@@ -18,8 +18,8 @@ struct chaos_backend_options {
 };
 
 /*
- * To kill a dead node, to restart one that runs, to resume one that is not paused, is done already: true. A process that it ends or starts for
- * a while is waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
+ * To kill a dead node, to restart one that runs, to resume one that is not paused, to let pass where nothing is dropped, is done already: true. A
+ * process that it ends or starts for a while is waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
  * Every node has, besides its default user (no password), a user "chaos" with the password "chaos" that may do anything: the nemesis and the auditor ask as that one, so that
  * a password fault does not lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made the backend.
  * Functions return false with a sentence in error: what was tried, on which node, what came back, what to do.
@@ -36,6 +36,9 @@ struct chaos_backend_ops {
     bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size);
     bool (*pause)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     bool (*resume)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+    /* From now on all packets from and to the node are lost, until pass() or its restart. Of processes it is refused: they have no network of their own. */
+    bool (*drop)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+    bool (*pass)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     /*
      * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in left (allocated text, NULL for nothing)
      * what it could not end. Only chaos_backend_destroy() may follow.

@@ -390,6 +390,8 @@ static const struct chaos_backend_ops compose_ops = {.name = "compose",
                                                      .restart = compose_restart,
                                                      .pause = compose_pause,
                                                      .resume = compose_resume,
+                                                     .drop = chaos_compose_drop,
+                                                     .pass = chaos_compose_pass,
                                                      .stop = compose_stop};
 
 bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size) {

@@ -52,6 +52,10 @@ bool chaos_compose_write_override(const struct chaos_backend *backend, char *err
 /* A container's name, in a buffer of 96. Returns it. */
 char *chaos_compose_name(const struct chaos_compose *compose, size_t node, char *name);
 
+/* Lost packets (backend_compose_drop.c): the operations drop and pass. */
+bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+
 /* What is left (backend_compose_guard.c) */
 
 /* Ends and removes all that docker has of the project. False with a sentence about what is still there. */

@@ -396,6 +396,20 @@ static char **make_environment(int shim) {
     return out;
 }
 
+static bool drop_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    return fail(backend, n, error, size,
+                "a process shares this machine's network, so its packets are not dropped: use --backend compose, or "
+                "the fault partition");
+}
+
+static bool pass_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    (void)backend;
+    (void)n;
+    (void)error;
+    (void)size;
+    return true;
+}
+
 bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size) {
     static const struct chaos_backend_ops ops = {
         .name = "process",
@@ -404,6 +418,8 @@ bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t er
         .restart = restart_node,
         .pause = pause_node,
         .resume = resume_node,
+        .drop = drop_packets,
+        .pass = pass_packets,
         .stop = stop,
     };
     struct processes *own = calloc(1, sizeof *own);

@@ -210,8 +210,9 @@ static void everything(struct plan *plan) {
                                          .duration_ms = plan->settings->seconds * 1000,
                                          .append_only = plan->settings->append_only};
     for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        bool breaks = chaos_fault_about((enum chaos_fault_kind)kind)->breaks;
-        shape.kinds |= (breaks ? 0 : UINT32_C(1)) << kind;
+        bool left_out = chaos_fault_about((enum chaos_fault_kind)kind)->breaks ||
+                        chaos_fault_is_named_only((enum chaos_fault_kind)kind);
+        shape.kinds |= (left_out ? 0 : UINT32_C(1)) << kind;
     }
     plan->no_memory |= !chaos_schedule_random(plan->seed, &shape, plan->schedule);
 }

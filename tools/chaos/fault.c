@@ -181,6 +181,7 @@ static const struct {
     [CHAOS_FAULT_KILL] = {"@ killed", NULL},
     [CHAOS_FAULT_RESTART_EMPTY] = {"@ killed, without keys afterwards", NULL},
     [CHAOS_FAULT_PAUSE] = {"@ paused", NULL},
+    [CHAOS_FAULT_DROP] = {"packets from and to @ lost", NULL},
     [CHAOS_FAULT_SLOW] = {"@ asleep for #", NULL},
     [CHAOS_FAULT_BUSY] = {"@ busy with a script for #", NULL},
     [CHAOS_FAULT_SCRIPT_FLUSH] = {"@ without its scripts", "@ without their scripts"},

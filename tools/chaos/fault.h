@@ -24,6 +24,7 @@ enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAO
     X(RESTART_EMPTY, "restart-empty", NODES, NONE, true, true, true, "SIGKILL; at the end started again without keys") \
     X(PAUSE, "pause", NODES, NONE, true, true, false,                                                                  \
       "SIGSTOP, or docker pause; the kernel goes on taking connections")                                               \
+    X(DROP, "drop", NODES, NONE, true, true, false, "all its packets are lost; for containers, root and iptables")     \
     X(SLOW, "slow", NODES, TIME, false, false, false, "DEBUG SLEEP for amount: everybody waits")                       \
     X(BUSY, "busy", NODES, TIME, false, false, false, "a script that runs for amount")                                 \
     X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT") \
@@ -77,6 +78,11 @@ static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) 
     return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
 }
 
+/* Not every machine can do it: `all` and `safe` leave it out, and it happens only where it is named. */
+static inline bool chaos_fault_is_named_only(enum chaos_fault_kind kind) {
+    return kind == CHAOS_FAULT_DROP;
+}
+
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 /* By name; false if there is none. */
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
@@ -96,7 +102,10 @@ char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, siz
 char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer,
                            size_t size);
 
-/* "kill,pause": sets a bit a kind; "all", "safe" (all that do not break the assumptions), "none". False with a sentence that lists what there is. */
+/*
+ * "kill,pause": sets a bit a kind; "all" (but those that are named only), "safe" (of these, all that do not break the assumptions), "none". False with
+ * a sentence that lists what there is.
+ */
 bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size);
 
 /* "500ms", "10s", "2m", "1h", "0"; no sign. Shared by the command line. */

@@ -85,7 +85,8 @@ bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, siz
         }
         for (int kind = 0; (all || safe) && kind < CHAOS_FAULT_KINDS; kind++) {
             bool breaks = chaos_fault_about((enum chaos_fault_kind)kind)->breaks;
-            set |= (all || !breaks ? UINT32_C(1) : 0) << kind;
+            bool meant = !chaos_fault_is_named_only((enum chaos_fault_kind)kind) && (all || !breaks);
+            set |= (meant ? UINT32_C(1) : 0) << kind;
         }
         at += length;
         if (*at == '\0') {

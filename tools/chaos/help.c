@@ -26,7 +26,7 @@ void chaos_options_help(void) {
           "told\n"
           "  --faults LIST               kinds for a random schedule: names with commas, safe (the default: all under "
           "which no\n"
-          "                              violation may happen), all, none\n"
+          "                              violation may happen), all, none; drop only by its name\n"
           "  --schedule FILE             faults from a file (- is standard input), one a line: at=2s for=3s "
           "fault=pause nodes=1,2\n"
           "  --ttl TIME                  2s; of the locks\n"

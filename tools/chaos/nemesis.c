@@ -12,7 +12,7 @@
 /*
  * A fault        begun → ACTIVE; what can have no end, or could not be begun at all, is over at once
  * ACTIVE         due → undone: over
- *                due, but one of its nodes is dead or paused, or did not obey → due a little later
+ *                due, but one of its nodes is silenced, or did not obey → due a little later
  */
 
 enum { ACTIVE_MAX = 64, END_TRIES = 20 };
@@ -66,12 +66,12 @@ void chaos_nemesis_free(struct chaos_nemesis *nemesis) {
     free(nemesis);
 }
 
-/* Whether the node's process does not run just now, so that it cannot be asked for anything. */
+/* What keeps a node from being asked for anything just now; NULL if nothing does. */
 static const struct active *silencer(const struct chaos_nemesis *nemesis, uint32_t nodes) {
     for (size_t i = 0; i < ACTIVE_MAX; i++) {
         const struct active *active = &nemesis->active[i];
         bool silences = active->fault.kind == CHAOS_FAULT_KILL || active->fault.kind == CHAOS_FAULT_RESTART_EMPTY ||
-                        active->fault.kind == CHAOS_FAULT_PAUSE;
+                        active->fault.kind == CHAOS_FAULT_PAUSE || active->fault.kind == CHAOS_FAULT_DROP;
         if (active->on && silences && (active->fault.nodes & nodes) != 0) {
             return active;
         }
@@ -148,6 +148,8 @@ static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_faul
         return backend->ops->kill(backend, n, error, size);
     case CHAOS_FAULT_PAUSE:
         return backend->ops->pause(backend, n, error, size);
+    case CHAOS_FAULT_DROP:
+        return backend->ops->drop(backend, n, error, size);
     case CHAOS_FAULT_CLOCK_JUMP:
         chaos_clock_jump(backend->clocks[n], fault->amount);
         return true;
@@ -169,6 +171,8 @@ static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault 
         return backend->ops->restart(backend, n, true, error, size);
     case CHAOS_FAULT_PAUSE:
         return backend->ops->resume(backend, n, error, size);
+    case CHAOS_FAULT_DROP:
+        return backend->ops->pass(backend, n, error, size);
     case CHAOS_FAULT_CLOCK_SKEW:
         chaos_clock_skew(backend->clocks[n], 0);
         return true;
@@ -268,7 +272,7 @@ static const char *objection(const struct chaos_nemesis *nemesis, const struct c
         return "the nodes run without the clock shim, so their clocks cannot be set; see `redlock-chaos --help`";
     }
     if (is_asked(fault->kind) && silencer(nemesis, fault->nodes) != NULL) {
-        return "one of the nodes is dead or paused, and cannot be asked for it; wait for its end";
+        return "one of the nodes is dead, paused or without packets, and cannot be asked for it; wait for its end";
     }
     return NULL;
 }
