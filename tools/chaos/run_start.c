@@ -119,6 +119,20 @@ static bool start_crew(struct chaos_run *run) {
     return true;
 }
 
+/* Whether packets can be dropped at all, if they are to be: before anything depends on it. */
+static bool prove_drop(struct chaos_run *run) {
+    struct chaos_backend *backend = run->backend;
+    char error[800];
+    for (size_t i = 0; i < run->schedule.count; i++) {
+        if (run->schedule.faults[i].kind == CHAOS_FAULT_DROP) {
+            return (backend->ops->drop(backend, 0, error, sizeof error) &&
+                    backend->ops->pass(backend, 0, error, sizeof error)) ||
+                   chaos_run_broke(run, "drop: %s", error);
+        }
+    }
+    return true;
+}
+
 static bool start_parts(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
@@ -152,6 +166,9 @@ static bool start_parts(struct chaos_run *run) {
     run->backend = chaos_backend_create(options->backend, &nodes, error, sizeof error);
     if (run->backend == NULL || !run->backend->ops->start(run->backend, error, sizeof error)) {
         return chaos_run_broke(run, "%s", error);
+    }
+    if (!prove_drop(run)) {
+        return false;
     }
     run->links_started = chaos_links_start(&run->links, (size_t)settings->clients, (size_t)settings->nodes,
                                            run->backend->ports, error, sizeof error);
