@@ -50,29 +50,71 @@ static void vote(const struct redlock_reply *reply) {
     }
 }
 
-/* The first byte chooses how large the pieces are. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    size_t piece = size == 0 ? 1 : (size_t)data[0] * data[0] / 16 + 1;
-    struct redlock_reader *reader = redlock_reader_new();
-    if (reader == NULL) {
-        return 0;
+/* What a stream of replies came to: the same however it was cut. */
+struct outcome {
+    enum redlock_read end;
+    uint64_t sum;
+};
+
+static void add(uint64_t *sum, const void *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++) {
+        *sum = (*sum ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
     }
-    for (size_t at = size == 0 ? 0 : 1; at < size; at += piece) {
+}
+
+static void add_value(uint64_t *sum, const struct redlock_reply_value *value) {
+    add(sum, &value->type, sizeof value->type);
+    add(sum, &value->integer, sizeof value->integer);
+    add(sum, &value->size, sizeof value->size);
+    add(sum, value->bytes, value->bytes == NULL ? 0 : value->size);
+}
+
+static void add_reply(uint64_t *sum, const struct redlock_reply *reply) {
+    add_value(sum, &reply->value);
+    for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
+        if (reply->value.type == REDLOCK_REPLY_ARRAY && i < reply->element_count) {
+            add_value(sum, &reply->elements[i]);
+        }
+    }
+}
+
+static bool read_in_pieces(const char *bytes, size_t size, size_t piece, struct outcome *outcome) {
+    struct redlock_reader *reader = redlock_reader_new();
+    *outcome = (struct outcome){.end = REDLOCK_READ_MORE};
+    if (reader == NULL) {
+        return false;
+    }
+    for (size_t at = 0; at < size && outcome->end == REDLOCK_READ_MORE; at += piece) {
         const struct redlock_reply *reply;
-        enum redlock_read read;
-        if (!redlock_reader_feed(reader, (const char *)data + at, size - at < piece ? size - at : piece)) {
+        if (!redlock_reader_feed(reader, bytes + at, size - at < piece ? size - at : piece)) {
+            outcome->end = REDLOCK_READ_NO_MEMORY;
             break;
         }
-        while ((read = redlock_reader_next(reader, &reply)) == REDLOCK_READ_REPLY) {
+        while ((outcome->end = redlock_reader_next(reader, &reply)) == REDLOCK_READ_REPLY) {
             vote(reply);
+            add_reply(&outcome->sum, reply);
         }
-        if (read == REDLOCK_READ_PROTOCOL) {
+        if (outcome->end == REDLOCK_READ_PROTOCOL) {
             assert(redlock_reader_error(reader) != NULL);
-        }
-        if (read != REDLOCK_READ_MORE) {
-            break;
         }
     }
     redlock_reader_delete(reader);
+    return outcome->end != REDLOCK_READ_NO_MEMORY;
+}
+
+/*
+ * The first byte chooses how large the pieces are. Byte by byte nothing is known by its bytes and all is parsed: it must come to
+ * the same. (Where a reply is cut for its size depends on the pieces.)
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct outcome in_pieces, by_bytes;
+    if (size < 1) {
+        return 0;
+    }
+    const char *bytes = (const char *)data + 1;
+    bool read = read_in_pieces(bytes, size - 1, (size_t)data[0] * data[0] / 16 + 1, &in_pieces);
+    if (read && size < REDLOCK_REPLY_SIZE_MAX && read_in_pieces(bytes, size - 1, 1, &by_bytes)) {
+        assert(in_pieces.end == by_bytes.end && in_pieces.sum == by_bytes.sum);
+    }
     return 0;
 }

@@ -103,7 +103,9 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     assert_int_equal(peer.settled_ready, 1);
     peer_say(&peer, "+OK\r\n+OK\r\n");
+    const int64_t limit_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * INT64_C(1000000);
     while (peer_info(&peer).round_trip_us < PEER_TIMEOUT_MS * 1000) { /* until a late reply was read */
+        assert_true(redlock_loop_now_ns(NULL) < limit_ns);
         peer_turn(&peer);
     }
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_STALLED);
@@ -117,6 +119,32 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     peer_say(&peer, "+OK\r\n");
     peer_until_answers(&peer, 4);
     peer_assert_answer(&peer, 3, 5, REDLOCK_VOTE_GRANTED, "");
+}
+
+/* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond, a timeout does not end that. */
+static void a_node_is_behind_while_it_owes_an_answer(void **state) {
+    const int64_t ms_ns = 1000000;
+    (void)state;
+    connect_it();
+    assert_false(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL) + 1000 * ms_ns));
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    assert_true(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL)));
+    /* Queued at times to come, so that nothing times out here. */
+    int64_t queued_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * ms_ns;
+    assert_true(redlock_node_send(peer.node, "b", 1, REDLOCK_OP_ACQUIRE, &peer, 2, queued_ns));
+    assert_true(redlock_node_send(peer.node, "c", 1, REDLOCK_OP_ACQUIRE, &peer, 3, queued_ns + 2 * ms_ns));
+    peer_expect(&peer, "bc");
+    peer_say(&peer, "+OK\r\n+OK\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+    assert_false(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns));
+    assert_true(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns + 1));
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 3);
+    assert_false(redlock_node_is_behind(peer.node, queued_ns + 1000 * ms_ns));
 }
 
 /* Not a byte of it was written: FAILED is the truth, and it must never be written later (R4). */
@@ -219,6 +247,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(an_answer_may_send, setup, teardown),
         cmocka_unit_test_setup_teardown(a_timeout_is_unknown_and_its_reply_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_the_pong_returns_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_node_is_behind_while_it_owes_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_and_are_withdrawn, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waited_is_written_when_it_is_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_socket_withdraws_what_was_not_begun, setup, teardown),
