@@ -71,6 +71,7 @@ usage() {
     done
     expect 2 'from 1 to 31' run --nodes 32
     expect 2 'no --faults beside it' run split --faults kill
+    expect 2 'drop needs --backend compose' run --faults kill,drop
     expect 2 "there is no experiment 'nope'" run nope
     expect 2 'one experiment at a time' run split clock-jump
     expect 2 '--run names the directory' fault pause nodes=1 for=1s
@@ -90,6 +91,7 @@ no_begin() {
     expect 3 'line 2: nodes=9' run --output new --schedule <(printf '# x\nfor=1s fault=pause nodes=9\n')
     expect 3 'would never begin' run --output new --seconds 5 --schedule <(echo 'at=5s fault=flushall')
     expect 3 'zero byte' run --output new --schedule <(printf 'at=1s fault=flushall\0x')
+    expect 3 'use --backend compose' run --output new --schedule <(echo 'for=1s fault=drop nodes=1')
     expect 3 'No such file' run --output new --schedule nowhere
     expect 3 'Is a directory' run --output new --schedule .
     expect 3 'is no Redis or Valkey server' run --output new --server /bin/true
@@ -149,6 +151,9 @@ os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --node
     [[ $(tail -n 1 "$out/history.jsonl") == *'"finish"'* ]] || fail 'a run without standard files: no whole history'
     grep -qF "'\\\\''run'\\\\''" "$out/history.jsonl" ||
         fail 'the command of the run cannot be read back by a shell'
+    local seed
+    seed=$(sed -n '1s/.*"seed":\([0-9]*\).*/\1/p' "$out/history.jsonl")
+    sed -n 1p "$out/history.jsonl" | grep -qF -- "--seed $seed" || fail 'the command of the run is without its seed'
     expect 0 'violations=0' check "$out"
     expect 0 'report.html' report "$out"
     status=0

@@ -144,6 +144,7 @@ static bool take(struct chaos_options *options, int option, const char *value) {
         return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
                complain("--backend takes process or compose, not '%s'", value);
     case OPTION_SEED:
+        options->seed_given = true;
         return read_seed(value, &options->seed);
     case OPTION_FAULTS:
         return read_faults(value, options);
@@ -203,6 +204,11 @@ static bool find_experiment(int argc, char **argv, struct chaos_options *options
     return next + 1 == argc || complain("one experiment at a time, not '%s' too", argv[next + 1]);
 }
 
+static void append(char *line, size_t size, const char *text) {
+    size_t length = strlen(line);
+    snprintf(line + length, size - length, "%s", text);
+}
+
 static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     int next;
     if (!find_experiment(argc, argv, options)) {
@@ -227,6 +233,11 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     if (options->kinds_given && (options->kinds >> CHAOS_FAULT_DROP & 1) != 0 &&
         strcmp(options->backend, "compose") != 0) {
         return complain("--faults: drop needs --backend compose, where each node has a network of its own");
+    }
+    if (!options->seed_given) {
+        char seed[40];
+        snprintf(seed, sizeof seed, " --seed %" PRIu64, options->seed);
+        append(options->command_line, sizeof options->command_line, seed);
     }
     if (!options->kinds_given) {
         char error[256];
@@ -277,11 +288,6 @@ static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
     }
     options->run_directory = argv[next];
     return true;
-}
-
-static void append(char *line, size_t size, const char *text) {
-    size_t length = strlen(line);
-    snprintf(line + length, size - length, "%s", text);
 }
 
 /* A shell can read it back; what does not fit is told by an ellipsis. */

@@ -24,10 +24,11 @@ struct chaos_options {
     uint32_t kinds; /* of --faults */
     bool kinds_given;
     uint64_t seed;
+    bool seed_given;
     int64_t slack_ms;
     const char *run_directory;       /* fault, check, report */
     char line[CHAOS_FAULT_LINE_MAX]; /* fault */
-    char command_line[4096];         /* as it was typed, for the report; a shell can read it back */
+    char command_line[4096];         /* as it was typed, and with its seed, for the report; a shell can read it back */
 };
 
 /* False: a sentence is on standard error, and the exit status is CHAOS_EXIT_USAGE. */

@@ -24,9 +24,15 @@ static bool door_spawn(void *ctx, size_t client) {
 }
 
 /* A fault that never begins shows nothing, and would not be missed. */
-static bool all_begin(const struct chaos_schedule *schedule, int64_t seconds, char *error, size_t error_size) {
+static bool all_begin(const struct chaos_schedule *schedule, const struct chaos_options *options, char *error,
+                      size_t error_size) {
+    int64_t seconds = options->settings.seconds;
     for (size_t i = 0; i < schedule->count; i++) {
         int64_t at_ms = schedule->faults[i].at_ms;
+        if (schedule->faults[i].kind == CHAOS_FAULT_DROP && strcmp(options->backend, "compose") != 0) {
+            snprintf(error, error_size, "drop: processes have no network of their own; use --backend compose");
+            return false;
+        }
         if (at_ms >= seconds * 1000) {
             snprintf(error, error_size,
                      "a fault at %" PRId64 " ms would never begin, for the run ends after %" PRId64
@@ -46,7 +52,7 @@ static bool make_schedule(struct chaos_run *run) {
     if (options->schedule != NULL) {
         char *text = chaos_place_read(options->schedule, error, sizeof error);
         bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error) &&
-                      all_begin(&run->schedule, settings->seconds, error, sizeof error);
+                      all_begin(&run->schedule, options, error, sizeof error);
         free(text);
         return worked || chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
     }
