@@ -96,6 +96,7 @@ no_begin() {
     expect 3 'Is a directory' run --output new --schedule .
     expect 3 'is no Redis or Valkey server' run --output new --server /bin/true
     expect 3 'cannot be run' run --output new --server /nowhere
+    REDLOCK_CHAOS_SHIM=/nowhere expect 3 'REDLOCK_CHAOS_SHIM' run clock-jump --output new
     local status=0
     PATH=/nowhere "$chaos" run --output new >out 2>err || status=$?
     [[ $status == 3 ]] || fail "no redis-server: exit status $status"

@@ -32,7 +32,7 @@ static char *format(const char *pattern, ...) {
     return length < 0 ? NULL : text;
 }
 
-/* Beside the program in a build, where it is installed elsewhere; REDLOCK_CHAOS_SHIM says otherwise. NULL if it is nowhere. */
+/* Beside the program in a build, where it is installed elsewhere; NULL if it is nowhere. Where REDLOCK_CHAOS_SHIM tells, it is that or none. */
 static char *find_shim(void) {
     const char *told = getenv("REDLOCK_CHAOS_SHIM");
     char program[4096];
@@ -42,8 +42,9 @@ static char *find_shim(void) {
     if (slash != NULL) {
         *slash = '\0';
     }
-    char *places[] = {told == NULL ? NULL : format("%s", told), format("%s/libredlock_chaos_clock.so", program),
-                      format("%s/../" CHAOS_SHIM_INSTALLED, program)};
+    bool is_told = told != NULL && told[0] != '\0';
+    char *places[] = {is_told ? format("%s", told) : format("%s/libredlock_chaos_clock.so", program),
+                      is_told ? NULL : format("%s/../" CHAOS_SHIM_INSTALLED, program)};
     char *found = NULL;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         if (found == NULL && places[i] != NULL && access(places[i], R_OK) == 0) {

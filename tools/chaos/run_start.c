@@ -125,6 +125,21 @@ static bool start_crew(struct chaos_run *run) {
     return true;
 }
 
+/* A fault that could not happen would leave a run without violations that proves nothing. */
+static bool has_clocks(struct chaos_run *run) {
+    for (size_t i = 0; run->place.shim == NULL && i < run->schedule.count; i++) {
+        enum chaos_fault_kind kind = run->schedule.faults[i].kind;
+        if (kind == CHAOS_FAULT_CLOCK_JUMP || kind == CHAOS_FAULT_CLOCK_SKEW) {
+            return chaos_run_broke(run,
+                                   "%s: there is no clock to move: libredlock_chaos_clock.so, which is preloaded into "
+                                   "the servers, is not where it is installed, or cannot be read; say by "
+                                   "REDLOCK_CHAOS_SHIM where it is",
+                                   chaos_fault_about(kind)->name);
+        }
+    }
+    return true;
+}
+
 /* Whether packets can be dropped at all, if they are to be: before anything depends on it. */
 static bool prove_drop(struct chaos_run *run) {
     struct chaos_backend *backend = run->backend;
@@ -152,6 +167,9 @@ static bool start_parts(struct chaos_run *run) {
     }
     if (!chaos_place_make(place, options, error, sizeof error)) {
         return chaos_run_broke(run, "%s", error);
+    }
+    if (!has_clocks(run)) {
+        return false;
     }
     char *schedule = chaos_schedule_format(&run->schedule, (size_t)settings->nodes, (size_t)settings->clients);
     bool written = schedule != NULL && chaos_place_write(place, "schedule.txt", schedule, error, sizeof error);
