@@ -188,7 +188,7 @@ child() {
 
 # A run whose parts are ended by hand, or that is asked to end.
 killed() {
-    local signal part
+    local signal part status
     for signal in INT HUP; do
         begin
         kill "-$signal" "$pid"
@@ -197,9 +197,16 @@ killed() {
     # A client that stands still keeps the run from its end.
     begin
     kill -STOP "$(child -x chaos-client)"
-    kill -TERM "$pid" && wait_for 'its first words' grep -q interrupted err && kill -TERM "$pid"
+    kill -TERM "$pid" && wait_for 'its first words' grep -q interrupted err
+    wait_for 'its end after a second signal' eval "kill -TERM $pid; ! kill -0 $pid"
     ended 3 'interrupted twice'
     expect 3 'was broken off' check run
+    # timeout sends its signal to the whole process group, and to the run once more.
+    status=0
+    timeout 1 "$chaos" run --faults none --seconds 60 --clients 2 --nodes 3 --output timed >out 2>err </dev/null || status=$?
+    if [[ $status != 124 ]] || ! grep -q '^violations=0' out; then
+        fail "timeout 1: exit status $status"
+    fi
     for part in chaos-links chaos-auditor redis-server; do
         begin
         kill -KILL "$(child -x "$part")"

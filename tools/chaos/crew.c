@@ -24,6 +24,7 @@ static bool become_child(pid_t parent, const char *name) {
     sigset_t mask = only_sigterm();
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
+    (void)setpgid(0, 0);     /* and so is what else is sent to its whole group, by timeout(1) for one */
     closefrom(STDERR_FILENO + 1);
     return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &mask, NULL) == 0;
 }

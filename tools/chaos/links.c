@@ -48,6 +48,7 @@ static int be_proxy(pid_t parent, int control, const struct chaos_links *links, 
         return 1;
     }
     (void)prctl(PR_SET_NAME, "chaos-links");
+    (void)setpgid(0, 0); /* what is sent to the conductor's group is for the conductor */
     if (signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
         sigprocmask(SIG_SETMASK, &none, NULL) != 0 || !shed_files(control)) {
         fprintf(stderr, "redlock-chaos: the link proxy cannot set up its process: %s\n", strerror(errno));

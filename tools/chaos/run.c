@@ -23,7 +23,8 @@
 #include "nemesis.h"
 #include "run_state.h"
 
-enum { CRASHES_MAX = 20, HEAL_MS = 30000 };
+/* timeout(1) sends one signal twice: to us, and to our group. */
+enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
 
 static int64_t run_us(const struct chaos_run *run) {
     return run->options->settings.seconds * 1000000;
@@ -195,8 +196,9 @@ static void take_signals(struct chaos_run *run) {
             tell(run, "interrupted: what has been written down so far is judged");
             run->state = CHAOS_HEALING;
             run->state_end_us = chaos_now_us() + HEAL_MS * INT64_C(1000);
+            run->interrupted_us = chaos_now_us();
             chaos_nemesis_heal(run->nemesis);
-        } else if (info.ssi_signo != SIGCHLD) {
+        } else if (info.ssi_signo != SIGCHLD && chaos_now_us() - run->interrupted_us >= AGAIN_US) {
             chaos_run_broke(run, "interrupted twice");
         }
     }
@@ -252,6 +254,16 @@ static int tell_broken(struct chaos_run *run) {
     return CHAOS_EXIT_BROKEN;
 }
 
+/* What is left is to read, and a signal ends it as it ends any program. */
+static int judge_own(struct chaos_run *run) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    (void)sigprocmask(SIG_UNBLOCK, &ends, NULL);
+    return chaos_judge(run->place.directory, run->options->slack_ms, true);
+}
+
 int chaos_run(const struct chaos_options *options) {
     struct chaos_run *run = calloc(1, sizeof *run);
     if (run == NULL) {
@@ -277,8 +289,7 @@ int chaos_run(const struct chaos_options *options) {
     if (run->control >= 0) {
         chaos_control_close(run->place.directory, run->control);
     }
-    int status =
-        run->state == CHAOS_DONE ? chaos_judge(run->place.directory, options->slack_ms, true) : tell_broken(run);
+    int status = run->state == CHAOS_DONE ? judge_own(run) : tell_broken(run);
     close(run->signals);
     chaos_nemesis_free(run->nemesis);
     chaos_backend_destroy(run->backend);

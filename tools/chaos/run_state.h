@@ -35,7 +35,7 @@ struct chaos_run {
     const char *nodes[CHAOS_CLIENTS_MAX][CHAOS_NODES_MAX];
     int signals, control;
     enum chaos_state state;
-    int64_t start_us, state_end_us;
+    int64_t start_us, state_end_us, interrupted_us;
     json_t *left;
     char error[1024];
 };
