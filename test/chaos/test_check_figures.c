@@ -304,7 +304,7 @@ static void names(void **state) {
     char buffer[128];
     struct chaos_verdict empty = {0};
     assert_string_equal(chaos_verdict_line(&empty, buffer, sizeof buffer),
-                        "violations=0 lost_updates=0 operations=0 availability=1.0000");
+                        "violations=0 lost_updates=0 operations=0 availability=none");
     empty.healthy_acquires = 30000;
     empty.healthy_acquired = 29999; /* not rounded up to all of them */
     assert_string_equal(chaos_verdict_line(&empty, buffer, sizeof buffer),

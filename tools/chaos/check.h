@@ -91,7 +91,7 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 void chaos_verdict_clear(struct chaos_verdict *verdict);
 
-/* The last line: "violations=V lost_updates=U operations=O availability=A", A with four decimals. Returns buffer. */
+/* The last line: "violations=V lost_updates=U operations=O availability=A", A with four decimals, or "none" where no acquire had a healthy quorum. Returns buffer. */
 char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size);
 /* The verdict in words, a few lines for a terminal: what was done, what was wrong, availability, recovery. To be freed; NULL without memory. */
 char *chaos_verdict_words(const struct chaos_history *history, const struct chaos_verdict *verdict);

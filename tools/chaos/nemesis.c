@@ -265,11 +265,12 @@ static const char *objection(const struct chaos_nemesis *nemesis, const struct c
         }
     }
     if (*place == NULL) {
-        return "too many faults at a time";
+        return "64 faults are on already; wait for the end of one";
     }
     bool of_clock = fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW;
     if (of_clock && nemesis->backend->clocks[0] == NULL) {
-        return "the nodes run without the clock shim, so their clocks cannot be set; see `redlock-chaos --help`";
+        return "the nodes run without the clock shim, so their clocks cannot be set; see REDLOCK_CHAOS_SHIM in "
+               "redlock-chaos(1)";
     }
     if (is_asked(fault->kind) && silencer(nemesis, fault->nodes) != NULL) {
         return "one of the nodes is dead, paused or without packets, and cannot be asked for it; wait for its end";

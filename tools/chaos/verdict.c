@@ -9,9 +9,12 @@ enum { TEXTS_SHOWN = 3, NUMBER_SIZE = 32 };
 
 char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size) {
     int64_t share = chaos_availability_10000(verdict);
-    snprintf(buffer, size,
-             "violations=%zu lost_updates=%" PRId64 " operations=%" PRId64 " availability=%" PRId64 ".%04" PRId64,
-             verdict->violation_count, verdict->lost_updates, verdict->operations, share / 10000, share % 10000);
+    char availability[24] = "none"; /* a script must not take it for perfect */
+    if (verdict->healthy_acquires > 0) {
+        snprintf(availability, sizeof availability, "%" PRId64 ".%04" PRId64, share / 10000, share % 10000);
+    }
+    snprintf(buffer, size, "violations=%zu lost_updates=%" PRId64 " operations=%" PRId64 " availability=%s",
+             verdict->violation_count, verdict->lost_updates, verdict->operations, availability);
     return buffer;
 }
 
@@ -188,6 +191,19 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
                                          : "violations were expected here, but nobody was harmed this time.");
 }
 
+/* Those prove nothing. */
+static void say_not_begun(FILE *out, const struct chaos_history *history) {
+    int64_t not_begun = 0;
+    for (size_t i = 0; i < history->band_count; i++) {
+        not_begun += history->bands[i].error != NULL && history->bands[i].error[0] != '\0';
+    }
+    if (not_begun > 0) {
+        fprintf(out,
+                "Of %zu faults, %" PRId64 " did not happen, or not on all of their nodes: history.jsonl says why.\n",
+                history->band_count, not_begun);
+    }
+}
+
 static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
     for (size_t kind = 0; kind < CHAOS_VIOLATION_KINDS; kind++) {
         size_t shown = 0;
@@ -217,6 +233,7 @@ static void say_all(FILE *out, const struct chaos_history *history, const struct
     say_latency(out, "Of these, at the first try", &verdict->acquire_first_try);
     say_latency(out, "Releases", &verdict->release);
     say_recoveries(out, verdict);
+    say_not_begun(out, history);
     if (!breaks && verdict->release_lost > 0) {
         count_of(out, verdict->release_lost, "release was", "releases were");
         fputs(" answered by LOST, though no fault ended keys early. That is well where the lease was over by its "
