@@ -355,7 +355,7 @@ static void a_client_that_is_killed_leaves_whole_lines(void **state) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 1;
-    settings.think_ms = 0;
+    settings.think_ms = 2;
     struct chaos_client_options options = kit_client(0, &settings, path);
     (void)state;
     for (int round = 0; round < 20; round++) {
