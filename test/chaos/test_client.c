@@ -264,7 +264,8 @@ static void a_minority_that_hangs_changes_nothing(void **state) {
     json_t *events = kit_events(path), *event;
     size_t index;
     json_array_foreach(events, index, event) {
-        if (kit_is(event, "complete")) {
+        /* The last acquire may have been cut by the end, before its votes came. */
+        if (kit_is(event, "complete") && strcmp(kit_string(event, "result"), "OK") == 0) {
             const char *votes = kit_string(event, "votes");
             assert_true(votes[1] != 'G' && votes[4] != 'G');
             assert_true(votes[0] == 'G' && votes[2] == 'G' && votes[3] == 'G');
