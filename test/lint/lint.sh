@@ -13,7 +13,10 @@ sources() {
         git -c core.quotePath=false ls-files --cached --others --exclude-standard -- "$@"
     else
         local pattern name=()
-        for pattern in "$@"; do name+=(-o -path "./${pattern#\*}" -o -name "${pattern##*/}"); done
+        for pattern in "$@"; do
+            # One that names a folder is a path; by its last part alone it would match everything.
+            if [[ $pattern == */* ]]; then name+=(-o -path "./$pattern"); else name+=(-o -name "$pattern"); fi
+        done
         find . -path './build*' -prune -o -type f \( "${name[@]:1}" \) -print
     fi | while read -r file; do [[ -f $file ]] && echo "$file"; done
 }
