@@ -62,39 +62,7 @@ void kit_begin(struct kit *kit, size_t nodes, size_t clients, size_t resources) 
 }
 
 void kit_clear(struct kit *kit) {
-    struct chaos_history *history = &kit->history;
-    free(history->version);
-    free(history->command);
-    free(history->backend);
-    free(history->experiment);
-    for (size_t i = 0; i < history->resource_count; i++) {
-        free(history->resources[i]);
-    }
-    for (size_t i = 0; i < history->operation_count; i++) {
-        free(history->operations[i].message);
-    }
-    for (size_t i = 0; i < history->lease_count; i++) {
-        free(history->leases[i].claims);
-    }
-    for (size_t i = 0; i < history->sweep_count; i++) {
-        free(history->sweeps[i].nodes);
-    }
-    for (size_t i = 0; i < history->band_count; i++) {
-        free(history->bands[i].text);
-        free(history->bands[i].error);
-    }
-    for (size_t i = 0; i < history->left_count; i++) {
-        free(history->left[i]);
-    }
-    free(history->resources);
-    free(history->operations);
-    free(history->leases);
-    free(history->increments);
-    free(history->sweeps);
-    free(history->bands);
-    free(history->lives);
-    free(history->left);
-    free(history->counters);
+    chaos_history_clear(&kit->history);
     memset(kit, 0, sizeof *kit);
 }
 

@@ -1,10 +1,10 @@
 # The page: what it says, that it is escaped and small, and how it behaves in a browser.
 if(TARGET chaos_report)
-  chaos_test(test_report LIBS chaos_report PkgConfig::JANSSON LABELS unit SOURCES report_runs.c kit.c)
+  chaos_test(test_report LIBS chaos_report chaos_record PkgConfig::JANSSON LABELS unit SOURCES report_runs.c kit.c)
   target_link_options(test_report PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
-  chaos_test(test_report_parts LIBS chaos_report LABELS unit SOURCES kit.c)
+  chaos_test(test_report_parts LIBS chaos_report chaos_record LABELS unit SOURCES kit.c)
   add_executable(report_pages report_pages.c report_runs.c kit.c)
-  target_link_libraries(report_pages PRIVATE redlock_flags chaos_report)
+  target_link_libraries(report_pages PRIVATE redlock_flags chaos_report chaos_record)
   add_test(NAME report_browser COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/report_browser.sh $<TARGET_FILE:report_pages>)
   set_tests_properties(report_browser PROPERTIES TIMEOUT 600 LABELS chaos SKIP_RETURN_CODE 77)
 endif()
