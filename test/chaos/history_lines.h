@@ -2,6 +2,11 @@
 #ifndef CHAOS_TEST_HISTORY_LINES_H
 #define CHAOS_TEST_HISTORY_LINES_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "history.h"
+
 #define START                                                                                                          \
     "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"redlock-chaos run\",\"backend\":"      \
     "\"process\",\"experiment\":\"split\",\"seed\":-2,\"nodes\":3,\"clients\":4,\"resources\":[\"a\",\"b\"],\"ttl_"    \
@@ -35,5 +40,8 @@
 static const char *const whole[] = {START, SPAWN, INVOKE, COMPLETE, CLAIM, INTENT, DONE,
                                     KEYS,  END,   FAULT,  HEAL,     EXIT,  LEFT,   FINISH};
 enum { EVENTS = sizeof whole / sizeof *whole };
+
+/* Reads these bytes as "h.jsonl", into a history of rubbish: what chaos_history_read() says. */
+bool lines_read(const char *bytes, size_t length, struct chaos_history *history, char *error, size_t error_size);
 
 #endif

@@ -12,21 +12,9 @@
 #include "history.h"
 #include "history_lines.h"
 
-static bool read_bytes(const char *bytes, size_t length, struct chaos_history *history, char *error,
-                       size_t error_size) {
-    FILE *in = tmpfile();
-    assert_non_null(in);
-    assert_int_equal(fwrite(bytes, 1, length, in), length);
-    rewind(in);
-    memset(history, 0x55, sizeof *history);
-    bool worked = chaos_history_read(in, "h.jsonl", history, error, error_size);
-    fclose(in);
-    return worked;
-}
-
 static void read_ok(const char *text, struct chaos_history *history) {
     char error[700] = "";
-    if (!read_bytes(text, strlen(text), history, error, sizeof error)) {
+    if (!lines_read(text, strlen(text), history, error, sizeof error)) {
         fail_msg("%s", error);
     }
 }
@@ -34,7 +22,7 @@ static void read_ok(const char *text, struct chaos_history *history) {
 static void refuse(const char *text, const char *sentence) {
     char error[700] = "";
     struct chaos_history history;
-    if (read_bytes(text, strlen(text), &history, error, sizeof error)) {
+    if (lines_read(text, strlen(text), &history, error, sizeof error)) {
         fail_msg("it was read: %s", text);
     }
     if (strstr(error, sentence) == NULL) {

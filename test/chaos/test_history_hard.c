@@ -45,22 +45,10 @@ char *__wrap_strdup(const char *text) {
     return fails() ? NULL : __real_strdup(text);
 }
 
-static bool read_bytes(const char *bytes, size_t length, struct chaos_history *history, char *error,
-                       size_t error_size) {
-    FILE *in = tmpfile();
-    assert_non_null(in);
-    assert_int_equal(fwrite(bytes, 1, length, in), length);
-    rewind(in);
-    memset(history, 0x55, sizeof *history);
-    bool worked = chaos_history_read(in, "h.jsonl", history, error, error_size);
-    fclose(in);
-    return worked;
-}
-
 static void refuse(const char *text, const char *sentence) {
     char error[700] = "";
     struct chaos_history history;
-    if (read_bytes(text, strlen(text), &history, error, sizeof error)) {
+    if (lines_read(text, strlen(text), &history, error, sizeof error)) {
         fail_msg("it was read: %s", text);
     }
     if (strstr(error, sentence) == NULL) {
@@ -128,7 +116,7 @@ static void rubbish(void **state) {
         }
         struct chaos_history history;
         char error[700] = "";
-        if (read_bytes(text, length, &history, error, sizeof error)) {
+        if (lines_read(text, length, &history, error, sizeof error)) {
             good++;
             assert_true(history.node_count >= 1 && history.node_count <= CHAOS_NODES_MAX);
             chaos_history_clear(&history);

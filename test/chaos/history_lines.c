@@ -1,0 +1,22 @@
+/* Reads histories that the tests hold in memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "history_lines.h"
+
+bool lines_read(const char *bytes, size_t length, struct chaos_history *history, char *error, size_t error_size) {
+    FILE *in = tmpfile();
+    assert_non_null(in);
+    assert_int_equal(fwrite(bytes, 1, length, in), length);
+    rewind(in);
+    memset(history, 0x55, sizeof *history);
+    bool worked = chaos_history_read(in, "h.jsonl", history, error, error_size);
+    fclose(in);
+    return worked;
+}
