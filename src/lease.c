@@ -40,7 +40,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     if (lease->owing && !manager->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
         redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
-                         lease->ttl_sent_max_ms);
+                         lease->owing, lease->ttl_sent_max_ms);
     }
     for (unsigned i = 0; i < manager->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -236,7 +236,8 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, lease->ttl_sent_max_ms);
+                         actions.cleanup, lease->core.votes.unknown | redlock_round_pending(&lease->core.votes),
+                         lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;

@@ -41,11 +41,12 @@ static void settle(redlock_manager *manager, struct redlock_owed *owed, int64_t 
         redlock_owed_free(manager, owed);
         return;
     }
-    redlock_schedule_set(&manager->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, manager->ready));
+    redlock_schedule_set(&manager->schedule, &owed->owner.due,
+                         redlock_debt_next_ns(&owed->debt, manager->ready, now_ns));
 }
 
 void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size, const char *token, size_t token_size,
-                      redlock_nodes nodes, int64_t ttl_ms) {
+                      redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
     if (manager->owed.count >= REDLOCK_OWED_MAX) {
         drop_oldest(manager);
     }
@@ -68,7 +69,7 @@ void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size
     owed->key[key_size] = '\0';
     redlock_manager_own(&manager->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_manager_now_ns(manager);
-    redlock_debt_start(&owed->debt, nodes, redlock_after_ms(now_ns, ttl_ms));
+    redlock_debt_start(&owed->debt, nodes, uncertain, redlock_after_ms(now_ns, ttl_ms));
     ask(manager, owed, redlock_debt_ask(&owed->debt, nodes, now_ns), false, now_ns);
     settle(manager, owed, now_ns);
 }

@@ -162,10 +162,10 @@ void redlock_lease_close(struct redlock_lease *lease);
 void redlock_lease_abort(struct redlock_lease *lease);
 
 /* --- owed.c --- */
-/* Sends releases now and owns them until they are confirmed or over. Without memory the keys live until their ttl
- * (counted as dropped). */
+/* Sends releases now and owns them until they are confirmed or over. Of `nodes`, those that are `uncertain` never answered a
+ * request that sets the key: it may still land (R8). Without memory the keys live until their ttl (counted as dropped). */
 void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size, const char *token, size_t token_size,
-                      redlock_nodes nodes, int64_t ttl_ms);
+                      redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms);
 void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns);

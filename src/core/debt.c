@@ -1,4 +1,5 @@
-/* Releases that nodes still owe us: asked again with a backoff until confirmed, or until the key's ttl has passed. */
+/* Releases that nodes still owe us: asked again with a backoff until confirmed, or until the key's ttl has passed where that
+ * ends it. */
 #include "core/debt.h"
 
 #include "core/backoff.h"
@@ -19,16 +20,17 @@ static void retry_later(struct redlock_debt *debt, int64_t now_ns) {
     debt->retry_ns = redlock_after_ns(now_ns, redlock_backoff_ns(&jitter, debt->failures, RETRY_MIN_MS, RETRY_MAX_MS));
 }
 
-void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, int64_t expires_ns) {
-    *debt = (struct redlock_debt){.owing = owing, .expires_ns = expires_ns};
+/* The nodes whose debt is not over. */
+static redlock_nodes open_debts(const struct redlock_debt *debt, int64_t now_ns) {
+    return now_ns < debt->expires_ns ? debt->owing : debt->owing & debt->uncertain;
+}
+
+void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain, int64_t expires_ns) {
+    *debt = (struct redlock_debt){.owing = owing, .uncertain = owing & uncertain, .expires_ns = expires_ns};
 }
 
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
-    if (now_ns >= debt->expires_ns) {
-        debt->retry_ns = REDLOCK_NEVER_NS;
-        return 0;
-    }
-    redlock_nodes idle = debt->owing & ~debt->asked;
+    redlock_nodes idle = open_debts(debt, now_ns) & ~debt->asked;
     redlock_nodes ask = idle & ready;
     debt->asked |= ask;
     if (idle != ask) {
@@ -47,14 +49,12 @@ void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_ki
 }
 
 bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns) {
-    return debt->asked == 0 && (debt->owing == 0 || now_ns >= debt->expires_ns);
+    return debt->asked == 0 && open_debts(debt, now_ns) == 0;
 }
 
-int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready) {
-    const redlock_nodes idle = debt->owing & ~debt->asked;
-    if (idle == 0) {
-        return REDLOCK_NEVER_NS;
-    }
+int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
+    const redlock_nodes idle = open_debts(debt, now_ns) & ~debt->asked;
     const int64_t retry_ns = (idle & ready) != 0 ? debt->retry_ns : REDLOCK_NEVER_NS;
-    return debt->asked == 0 && debt->expires_ns < retry_ns ? debt->expires_ns : retry_ns;
+    const bool clock_ends_some = now_ns < debt->expires_ns && (idle & ~debt->uncertain) != 0;
+    return debt->asked == 0 && clock_ends_some && debt->expires_ns < retry_ns ? debt->expires_ns : retry_ns;
 }

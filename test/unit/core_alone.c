@@ -41,7 +41,7 @@ int main(void) {
     vote(1, REDLOCK_VOTE_DENIED, 1 * MS);
     vote(2, REDLOCK_VOTE_DENIED, 50 * MS);
     expect(lease.state == REDLOCK_LEASE_WAITING && actions.cleanup == 7, "it is lost and cleaned up");
-    redlock_debt_start(&debt, actions.cleanup, redlock_after_ms(50 * MS, plan.ttl_ms));
+    redlock_debt_start(&debt, actions.cleanup, 0, redlock_after_ms(50 * MS, plan.ttl_ms));
     expect(redlock_debt_ask(&debt, 7, 50 * MS) == 7, "every node is asked for its release");
     for (unsigned i = 0; i < 3; i++) {
         redlock_debt_vote(&debt, i, REDLOCK_VOTE_GRANTED, 51 * MS);

@@ -14,17 +14,17 @@
 
 static struct redlock_debt of(redlock_nodes owing) {
     struct redlock_debt debt;
-    redlock_debt_start(&debt, owing, EXPIRES);
+    redlock_debt_start(&debt, owing, 0, EXPIRES);
     return debt;
 }
 
 static void every_node_is_asked_once(void **state) {
     (void)state;
     struct redlock_debt debt = of(7);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U), 0);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 0), 0);
     assert_int_equal(redlock_debt_ask(&debt, 31, 5 * MS), 7);
     assert_int_equal(redlock_debt_ask(&debt, 31, 5 * MS), 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U), REDLOCK_NEVER_NS);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 5 * MS), REDLOCK_NEVER_NS);
     assert_false(redlock_debt_over(&debt, 5 * MS));
 }
 
@@ -37,7 +37,7 @@ static void granted_and_denied_pay(void **state) {
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_DENIED, MS);
     assert_true(redlock_debt_over(&debt, MS));
     assert_int_equal(debt.owing, 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U), REDLOCK_NEVER_NS);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, MS), REDLOCK_NEVER_NS);
 }
 
 static void failed_and_unknown_are_asked_again_later_and_later(void **state) {
@@ -49,15 +49,15 @@ static void failed_and_unknown_are_asked_again_later_and_later(void **state) {
     for (size_t i = 0; i < sizeof most_ms / sizeof most_ms[0]; i++) {
         assert_int_equal(redlock_debt_ask(&debt, 1, now_ns), 1);
         redlock_debt_vote(&debt, 0, i % 2 ? REDLOCK_VOTE_FAILED : REDLOCK_VOTE_UNKNOWN, now_ns);
-        const int64_t delay_ns = redlock_debt_next_ns(&debt, ~0U) - now_ns;
+        const int64_t delay_ns = redlock_debt_next_ns(&debt, ~0U, now_ns) - now_ns;
         assert_true(delay_ns >= most_ms[i] * MS / 2 && delay_ns <= most_ms[i] * MS);
-        now_ns = redlock_debt_next_ns(&debt, ~0U);
+        now_ns = redlock_debt_next_ns(&debt, ~0U, now_ns);
     }
     debt.failures = UINT8_MAX;
     redlock_debt_ask(&debt, 1, now_ns);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, now_ns);
     assert_int_equal(debt.failures, UINT8_MAX);
-    assert_true(redlock_debt_next_ns(&debt, ~0U) >= now_ns + 1000 * MS);
+    assert_true(redlock_debt_next_ns(&debt, ~0U, now_ns) >= now_ns + 1000 * MS);
 }
 
 static void nodes_that_fail_together_are_asked_together(void **state) {
@@ -68,7 +68,7 @@ static void nodes_that_fail_together_are_asked_together(void **state) {
         redlock_debt_vote(&debt, i, REDLOCK_VOTE_UNKNOWN, (50 + i) * MS);
     }
     assert_int_equal(debt.failures, 1);
-    const int64_t next_ns = redlock_debt_next_ns(&debt, ~0U);
+    const int64_t next_ns = redlock_debt_next_ns(&debt, ~0U, 54 * MS);
     assert_true(next_ns >= 100 * MS && next_ns <= 150 * MS);
     assert_int_equal(redlock_debt_ask(&debt, 31, next_ns), 31);
 }
@@ -83,27 +83,27 @@ static void a_node_that_becomes_ready_is_asked_at_once(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, REDLOCK_NODE(1), MS), REDLOCK_NODE(1));
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_GRANTED, 2 * MS);
     assert_int_equal(debt.owing, 1);
-    assert_true(redlock_debt_next_ns(&debt, ~0U) >= 50 * MS);
+    assert_true(redlock_debt_next_ns(&debt, ~0U, 2 * MS) >= 50 * MS);
 }
 
 static void nodes_that_are_not_ready_do_not_make_it_spin(void **state) {
     (void)state;
     struct redlock_debt debt = of(3);
     assert_int_equal(redlock_debt_ask(&debt, 0, MS), 0);
-    const int64_t next_ns = redlock_debt_next_ns(&debt, ~0U);
+    const int64_t next_ns = redlock_debt_next_ns(&debt, ~0U, MS);
     assert_true(next_ns >= 51 * MS && next_ns <= 101 * MS);
     assert_int_equal(redlock_debt_ask(&debt, 0, next_ns), 0);
-    assert_true(redlock_debt_next_ns(&debt, ~0U) >= next_ns + 100 * MS);
+    assert_true(redlock_debt_next_ns(&debt, ~0U, next_ns) >= next_ns + 100 * MS);
 }
 
 static void the_ttl_ends_it_but_not_under_a_request(void **state) {
     (void)state;
     struct redlock_debt debt = of(3);
     redlock_debt_ask(&debt, 1, EXPIRES - MS);
-    assert_true(redlock_debt_next_ns(&debt, ~0U) > EXPIRES - MS);
+    assert_true(redlock_debt_next_ns(&debt, ~0U, EXPIRES - MS) > EXPIRES - MS);
     assert_false(redlock_debt_over(&debt, EXPIRES));
     assert_int_equal(redlock_debt_ask(&debt, 3, EXPIRES), 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U), REDLOCK_NEVER_NS);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, EXPIRES), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, EXPIRES + 49 * MS);
     assert_true(redlock_debt_over(&debt, EXPIRES + 49 * MS));
     assert_int_equal(debt.owing, 3); /* never confirmed: for the statistics */
@@ -114,7 +114,7 @@ static void it_wakes_at_its_expiry(void **state) {
     struct redlock_debt debt = of(1);
     redlock_debt_ask(&debt, 1, EXPIRES - MS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, EXPIRES - MS);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U), EXPIRES);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, EXPIRES - MS), EXPIRES);
     assert_false(redlock_debt_over(&debt, EXPIRES - 1));
     assert_true(redlock_debt_over(&debt, EXPIRES));
 }
@@ -143,7 +143,7 @@ static void random_debts_end(void **state) {
         while (!redlock_debt_over(&debt, now_ns)) {
             assert_int_equal(debt.asked, asked);
             assert_int_equal(debt.owing, owing & ~paid);
-            int64_t next_ns = redlock_debt_next_ns(&debt, ~0U);
+            int64_t next_ns = redlock_debt_next_ns(&debt, ~0U, now_ns);
             unsigned node = 7;
             for (unsigned i = 0; i < 7; i++) {
                 if ((asked & REDLOCK_NODE(i)) != 0 && answer_ns[i] < next_ns) {
@@ -172,7 +172,7 @@ static void random_debts_end(void **state) {
                         answer_ns[i] = now_ns + redlock_jitter_next(&random) % (60 * MS);
                     }
                 }
-                assert_true(redlock_debt_next_ns(&debt, ~0U) > now_ns || redlock_debt_over(&debt, now_ns));
+                assert_true(redlock_debt_next_ns(&debt, ~0U, now_ns) > now_ns || redlock_debt_over(&debt, now_ns));
             }
             assert_true(++looks < 1000);
         }
@@ -185,14 +185,14 @@ static void random_debts_end(void **state) {
 static void a_node_that_is_not_ready_is_left_alone(void **state) {
     (void)state;
     struct redlock_debt debt;
-    redlock_debt_start(&debt, 3, EXPIRES);
+    redlock_debt_start(&debt, 3, 0, EXPIRES);
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
-    assert_int_equal(redlock_debt_next_ns(&debt, 2), REDLOCK_NEVER_NS);
+    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, 2), REDLOCK_NEVER_NS); /* node 1 is still to answer */
+    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS); /* node 1 is still to answer */
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_GRANTED, 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, 2), EXPIRES);
-    assert_true(redlock_debt_next_ns(&debt, 3) < EXPIRES);
+    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), EXPIRES);
+    assert_true(redlock_debt_next_ns(&debt, 3, 0) < EXPIRES);
     assert_int_equal(redlock_debt_ask(&debt, 1, 50 * MS), 1); /* it became ready */
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_DENIED, 51 * MS);
     assert_true(redlock_debt_over(&debt, 51 * MS));

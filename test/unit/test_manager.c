@@ -148,24 +148,57 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     assert_int_equal(statistics.releases_dropped, 0);
 }
 
+/* What three nodes say to an acquire that is lost by it; nobody answers its releases. */
+static void owe(struct seen *seen, redlock_vote_kind vote) {
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    for (unsigned i = 2; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, vote);
+    }
+    assert_int_equal(seen->code, REDLOCK_ERR_NO_QUORUM);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
+    fake.refusing = redlock_nodes_all(5);
+}
+
+static void assert_owed(uint64_t owed, uint64_t dropped) {
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_manager_statistics(fake.manager, &statistics);
+    assert_int_equal(statistics.releases_owed, owed);
+    assert_int_equal(statistics.releases_dropped, dropped);
+}
+
+/* Each of the nodes has said what it did: a key of ours is gone with its ttl. */
 static void an_owed_release_ends_with_the_ttl(void **state) {
     (void)state;
     struct seen seen = {0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
-    }
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
-    fake.refusing = redlock_nodes_all(5);
+    owe(&seen, REDLOCK_VOTE_FAILED);
     fake_env_pass_ms(&fake, 9000);
-    redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_manager_statistics(fake.manager, &statistics);
-    assert_int_equal(statistics.releases_owed, 1);
+    assert_owed(1, 0);
     fake_env_pass_ms(&fake, 1100);
-    redlock_manager_statistics(fake.manager, &statistics);
-    assert_int_equal(statistics.releases_owed, 0);
-    assert_int_equal(statistics.releases_dropped, 1);
+    assert_owed(0, 1);
+}
+
+/* A SET that was never answered may land at any time: only the nodes that it went to can say that it did not, or is undone. */
+static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    owe(&seen, REDLOCK_VOTE_UNKNOWN);
+    fake_env_pass_ms(&fake, 1000 * 1000);
+    assert_owed(1, 0);
+    fake.refusing = 0;
+    for (unsigned i = 0; i < 5; i++) {
+        redlock_manager_node_settled(fake.manager, i, true);
+        assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE) != NULL, i >= 2);
+    }
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
+    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    fake_env_pass_ms(&fake, 2000);
+    assert_owed(1, 0);
+    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    assert_owed(0, 1); /* nodes 0 and 1 never confirmed: their keys ended by the ttl */
 }
 
 static void refused_by_all_is_told_in_a_later_turn(void **state) {
@@ -409,6 +442,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(won_at_the_third_vote, open_five, close_five),
         cmocka_unit_test_setup_teardown(lost_attempt_is_released_everywhere_but_where_it_failed, open_five, close_five),
         cmocka_unit_test_setup_teardown(an_owed_release_ends_with_the_ttl, open_five, close_five),
+        cmocka_unit_test_setup_teardown(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, open_five,
+                                        close_five),
         cmocka_unit_test_setup_teardown(refused_by_all_is_told_in_a_later_turn, open_five, close_five),
         cmocka_unit_test_setup_teardown(retries_have_fresh_tokens_and_end_at_the_wait, open_five, close_five),
         cmocka_unit_test_setup_teardown(extends_and_loses, open_five, close_five),
