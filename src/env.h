@@ -7,9 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/guard.h"
 #include "core/lease.h"
 #include "core/quorum.h"
 #include "text.h"
+
+/* Where the counters of fencing tokens are, and for how long; the same for all of a manager's messages. */
+struct redlock_fence_keys {
+    const char *suffix; /* behind the key */
+    size_t suffix_size;
+    int64_t expiry_ms; /* 0: never */
+};
 
 /* One request to some nodes. All of it is the sender's and need not outlive the call. */
 struct redlock_message {
@@ -17,12 +25,15 @@ struct redlock_message {
     bool by_source;  /* EVAL with the script's source, after a node answered NOSCRIPT to its SHA (R11) */
     const char *key; /* prefix included */
     size_t key_size;
-    const char *token; /* ACQUIRE, EXTEND, RELEASE */
+    const char *token; /* all but INSPECT and TIME */
     size_t token_size;
-    int64_t ttl_ms; /* ACQUIRE, EXTEND */
-    int64_t now_ns; /* when it is sent; at or before now */
-    void *owner;    /* handed back with each answer */
-    uint32_t round; /* likewise */
+    int64_t ttl_ms;                              /* ACQUIRE, EXTEND, HEAL */
+    bool timed;                                  /* ACQUIRE, EXTEND: the answer tells the node's TIME */
+    uint64_t fence;                              /* FENCE: to be written back; ACQUIRE: proposed, 0 for none */
+    const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
+    int64_t now_ns;                              /* when it is sent; at or before now */
+    void *owner;                                 /* handed back with each answer */
+    uint32_t round;                              /* likewise */
 };
 
 /* What became of a message at one node: exactly one for each node that `send` accepted, unless the env is closed. */
@@ -33,13 +44,19 @@ struct redlock_answer {
     struct redlock_text *text; /* what the node said or what went wrong; the receiver keeps it if it wants it */
     const char *holder;        /* INSPECT, GRANTED: the value at the key, not terminated; valid during the call */
     size_t holder_size;
-    int64_t holder_ttl_ms; /* INSPECT, GRANTED: PTTL */
+    int64_t holder_ttl_ms;             /* INSPECT, GRANTED: PTTL */
+    bool fenced;                       /* ACQUIRE with a fence, FENCE: the node told of its counter */
+    bool accepted;                     /* of these: it raised its counter to the message's fence */
+    uint64_t counter;                  /* of these: its counter, where it did not; 0 for none */
+    struct redlock_clock_sample clock; /* timed, TIME: the node's clock; server_us 0: not told */
 };
 
 struct redlock_env {
     void *ctx;
     /* CLOCK_BOOTTIME (R2). */
     int64_t (*now_ns)(void *ctx);
+    /* CLOCK_REALTIME, for fencing tokens alone: nothing is decided by it (R2). */
+    int64_t (*wall_us)(void *ctx);
     /* From the kernel (R10). Returns 0, REDLOCK_ERR_RANDOM, or REDLOCK_ERR_FORKED in a child process of the creator. */
     int (*random)(void *ctx, void *buffer, size_t size);
     /* Calls redlock_manager_wake() at or soon after when_ns, never inside this call; replaces the time asked before. */

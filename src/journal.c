@@ -20,6 +20,12 @@ static const char *operation_name(enum redlock_operation operation) {
         return "release";
     case REDLOCK_OP_INSPECT:
         return "inspect";
+    case REDLOCK_OP_FENCE:
+        return "fence";
+    case REDLOCK_OP_HEAL:
+        return "heal";
+    case REDLOCK_OP_TIME:
+        return "time";
     case REDLOCK_OP_NONE:
         break;
     }

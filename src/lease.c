@@ -138,6 +138,10 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     case REDLOCK_OP_RELEASE:
         lease->owing = actions->send_nodes;
         break;
+    case REDLOCK_OP_FENCE:
+        break;
+    case REDLOCK_OP_HEAL:
+    case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
     case REDLOCK_OP_NONE:
         assert(false && "not a lease's");

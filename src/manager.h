@@ -10,6 +10,11 @@ struct redlock_manager_config {
     const char *const *node_names; /* for results; outlive the manager */
     int64_t node_timeout_ms;       /* how long close() waits for releases */
     redlock_log_level log_level;   /* spares formatting what nobody reads */
+    redlock_restart_guard restart_guard;
+    bool clock_guard, first_boot;
+    int64_t ttl_max_ms;       /* with a guard */
+    const char *fence_suffix; /* copied; NULL for the default */
+    int64_t fence_expiry_ms;
 };
 
 /* The env is copied; its ctx outlives the manager. NULL without memory. */
@@ -24,6 +29,13 @@ void redlock_manager_answer(redlock_manager *manager, void *owner, uint32_t roun
 
 /* The time asked with wake_at() has come, or may have. */
 void redlock_manager_wake(redlock_manager *manager);
+
+/* A new connection is ready: what the node said of itself. With a guard, before redlock_manager_node_settled() tells of it; needless
+ * without. */
+void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const struct redlock_greeting *greeting);
+
+/* Whether a guard keeps the node from voting: for how long, and the sentence why ("" where it may), borrowed until the next call of anything here. */
+int64_t redlock_manager_node_quarantine_ms(const redlock_manager *manager, unsigned node, const char **why);
 
 /* A node became ready (again): its debts are paid now. Or it is not any more, or has failed its first try: not ready. */
 void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool ready);

@@ -11,12 +11,15 @@ struct redlock_node_options {
     int64_t node_timeout_ms;
     int64_t connect_timeout_ms;
     const char *client_name; /* outlives the node */
+    bool guarded; /* it says more of itself at the handshake, and is asked for no lock before (protocols.md 2) */
 };
 
 /* Where a node reports. None of these is called inside a call of this header. */
 struct redlock_node_listener {
     void *ctx;
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
+    /* Before settled(), on a new connection of a guarded node. */
+    void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
     void (*settled)(void *ctx, unsigned index, bool ready);
     /* The name of another ready node with this run_id, or NULL (R18). If that one is later in the list, it must be told
      * to redlock_node_yield(), and *yields be set. */

@@ -20,13 +20,63 @@ static const char release_source[] =
  */
 static const char extend_source[] =
     "local v=redis.pcall('GET',KEYS[1])\n"
+    "local n=-1\n"
     "if v==ARGV[1] then\n"
     "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"
-    "return 1\n"
+    "n=1\n"
+    "elseif not v then n=0\n"
+    "elseif type(v)=='table' and not string.find(v.err,'WRONGTYPE',1,true) then return v end\n"
+    "if ARGV[3] then local t=redis.call('TIME') return {n,false,t[1],t[2]} end\n"
+    "return n";
+
+/* Whatever stands in for a counter must not be lost: the key of somebody else's lock, say. */
+#define CHECK_COUNTER                                                                                                  \
+    "c=redis.pcall('GET',KEYS[2])\n"                                                                                   \
+    "if type(c)=='table' then return c end\n"                                                                          \
+    "if c and (#c~=20 or string.find(c,'%D')) then return redis.error_reply('ERR the key of the fencing counter "      \
+    "holds something else') end\n"
+
+/*
+ * A counter that may expire (protocols.md 1): no number more than an hour ahead of the node's clock, and where the counter is missing,
+ * none more than an hour behind it, so that what expired was lower. Strings of fixed width: numbers of Lua lose digits.
+ */
+#define CHECK_EXPIRY(number, expiry)                                                                                   \
+    "if " expiry "~='0' then\n"                                                                                        \
+    "local n=redis.call('TIME')\n"                                                                                     \
+    "local function at(s) return string.format('0%010d%06d000',n[1]+s,n[2]) end\n"                                     \
+    "if " number                                                                                                       \
+    ">at(3600) then return redis.error_reply('ERR the fencing token is over an hour ahead of the clock of "            \
+    "the node') end\n"                                                                                                 \
+    "c=c or at(-3600)\n"                                                                                               \
     "end\n"
+
+#define SET_COUNTER(number, expiry, call)                                                                              \
+    "if " expiry "=='0' then r=redis." call "('SET',KEYS[2]," number ") "                                              \
+    "else r=redis." call "('SET',KEYS[2]," number ",'PX'," expiry ") end\n"
+
+/* All that can fail comes before the lock is set; if the counter cannot be, the lock is undone: an error is "not applied" (R4). */
+static const char acquire_source[] =
+    "local c,r,t=false,nil,{}\n"
+    "if ARGV[5]=='1' then t=redis.call('TIME') end\n"
+    "if KEYS[2] then\n" CHECK_COUNTER CHECK_EXPIRY(
+        "ARGV[3]",
+        "ARGV[4]") "end\n"
+                   "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {0,c,t[1],t[2]} end\n"
+                   "if KEYS[2] then\n"
+                   "if c and c>=ARGV[3] then return {2,c,t[1],t[2]} end\n" SET_COUNTER(
+                       "ARGV[3]", "ARGV[4]", "pcall") "if r.err then redis.call('DEL',KEYS[1]) return r end\n"
+                                                      "end\n"
+                                                      "if t[1] then return {1,false,t[1],t[2]} end\n"
+                                                      "return 1";
+
+static const char fence_source[] =
+    "local c,r\n"
+    "local v=redis.pcall('GET',KEYS[1])\n"
     "if not v then return 0 end\n"
     "if type(v)=='table' and not string.find(v.err,'WRONGTYPE',1,true) then return v end\n"
-    "return -1";
+    "if v~=ARGV[1] then return -1 end\n" CHECK_COUNTER CHECK_EXPIRY(
+        "ARGV[2]", "ARGV[3]") "if c and c>=ARGV[2] then return {2,c} end\n" SET_COUNTER("ARGV[2]", "ARGV[3]",
+                                                                                        "call") "return 1";
 
 static const char inspect_source[] = "local v=redis.pcall('GET',KEYS[1])\n"
                                      "if type(v)=='table' then\n"
@@ -44,8 +94,10 @@ static const char planted_extend_source[] =
 
 static const struct redlock_script scripts[] = {
     [REDLOCK_SCRIPT_RELEASE] = {release_source, sizeof release_source - 1, "9e4679119e4e7b1f5962e12a581a4a83afeb9bf0"},
-    [REDLOCK_SCRIPT_EXTEND] = {extend_source, sizeof extend_source - 1, "6cfe51d09422b7db4eec527a555bcd08c4ccb65b"},
+    [REDLOCK_SCRIPT_EXTEND] = {extend_source, sizeof extend_source - 1, "be3ca4c132257a1280b1746f109b38f42017ea17"},
     [REDLOCK_SCRIPT_INSPECT] = {inspect_source, sizeof inspect_source - 1, "e58faa1922f82f457ac5bb5aada316de413c9023"},
+    [REDLOCK_SCRIPT_ACQUIRE] = {acquire_source, sizeof acquire_source - 1, "48e1ed07f78e510a4c18ea360e700de74777cf76"},
+    [REDLOCK_SCRIPT_FENCE] = {fence_source, sizeof fence_source - 1, "c4e9f44cbb99ac9267a7c8a097a870a2e1ca07bd"},
 #ifdef REDLOCK_PLANTED_BUGS
     [REDLOCK_SCRIPT_PLANTED_RELEASE] = {planted_release_source, sizeof planted_release_source - 1,
                                         "71923a30a2cad96b7271cad5b0fdb4d5a1dd868c"},

@@ -89,6 +89,9 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer) 
     case REDLOCK_OP_INSPECT:
         end = format_script(buffer, message, REDLOCK_SCRIPT_INSPECT, 0);
         break;
+    case REDLOCK_OP_FENCE:
+    case REDLOCK_OP_HEAL:
+    case REDLOCK_OP_TIME:
     case REDLOCK_OP_NONE:
         break;
     }
@@ -200,6 +203,9 @@ void redlock_wire_answer(enum redlock_operation operation, const struct redlock_
     case REDLOCK_OP_INSPECT:
         answer_inspect(reply, answer);
         break;
+    case REDLOCK_OP_FENCE:
+    case REDLOCK_OP_HEAL:
+    case REDLOCK_OP_TIME:
     case REDLOCK_OP_NONE:
         answer_unexpected(reply, answer);
         break;

@@ -78,7 +78,7 @@ typedef enum redlock_vote_kind {
     REDLOCK_VOTE_DENIED,      /**< Acquire: held under another token. Extend, release: missing, or another token. */
     REDLOCK_VOTE_FAILED,      /**< Surely not applied: never sent, or an error reply. */
     REDLOCK_VOTE_UNKNOWN,     /**< Perhaps applied: timed out, or the connection was lost after the write. */
-    REDLOCK_VOTE_ABSTAINED    /**< The node was not asked. */
+    REDLOCK_VOTE_ABSTAINED    /**< The node was not asked; the vote's error says why if a guard keeps it from voting. */
 } redlock_vote_kind;
 
 /** The state of the connection to a node. */
@@ -89,6 +89,13 @@ typedef enum redlock_node_state {
     REDLOCK_NODE_WAITING,        /**< Not connected; the next try follows a random backoff (R16). */
     REDLOCK_NODE_UNUSABLE        /**< Answers but may not vote: a replica, the same server twice, no access (R18). */
 } redlock_node_state;
+
+/** What a node must show before it may vote on an acquire, after a restart in which it may have forgotten locks. */
+typedef enum redlock_restart_guard {
+    REDLOCK_RESTART_GUARD_OFF = 0,  /**< Nothing: nodes are trusted to remember (the default). */
+    REDLOCK_RESTART_GUARD_OBSERVED, /**< A restart that this manager notices: no vote for ttl_max_ms. */
+    REDLOCK_RESTART_GUARD_STRICT    /**< Likewise each node that this manager meets for the first time. */
+} redlock_restart_guard;
 
 /** How much on_log gets to see. */
 typedef enum redlock_log_level {
@@ -108,7 +115,7 @@ typedef void (*redlock_callback)(const redlock_result *result, void *data);
 
 /**
  * Runs once when a lease is lost (R3): at its deadline, or earlier when a majority of nodes says that the key is not
- * ours. Stop the work that the lock guards. May call what a request's callback may. The lease stays a valid handle: end it with redlock_release().
+ * ours, or when the clocks of nodes have jumped and with them too few votes are left. Stop the work that the lock guards. May call what a request's callback may. The lease stays a valid handle: end it with redlock_release().
  * @param lease   the lost lease; its validity is 0.
  * @param reason  one sentence, valid only during the call.
  */
@@ -138,6 +145,27 @@ typedef struct redlock_manager_options {
     redlock_log_callback on_log; /**< Default none. */
     redlock_log_level log_level; /**< The most detailed level that on_log gets; default WARNING. */
     void *log_data;              /**< Given to on_log. */
+    /**
+     * Keeps the votes of restarted nodes out (docs/safety.md). Such a node casts no vote on an acquire (#REDLOCK_VOTE_ABSTAINED)
+     * for ttl_max_ms; extensions and releases go on. It may vote at once where it forgot nothing (appendonly with
+     * appendfsync always), or where it has been up for longer than ttl_max_ms, judged by a clock that agrees with the
+     * other nodes' median.
+     */
+    redlock_restart_guard restart_guard;
+    /**
+     * Watches the nodes' clocks: a node whose clock jumps forward loses the votes that it gave to leases held (one that
+     * has fewer than a quorum left is lost, at once), and casts no vote on an acquire for ttl_max_ms. Default false.
+     */
+    bool clock_guard;
+    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection. Default false. */
+    bool first_boot;
+    /** The longest ttl, lock delay included, that any client of these nodes uses; needed with either guard, and no longer one is
+     * accepted then. 1 to #REDLOCK_TTL_MS_MAX; default 0, none. */
+    int64_t ttl_max_ms;
+    const char *
+        fence_suffix; /**< A resource's counter is the key with this behind it; 1 to 64 bytes; copied; default ":fence". */
+    int64_t
+        fence_expiry_ms; /**< A counter that is not used for so long is dropped; from 10800000 (3 h); default 0, never. */
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what differs. Any thread. */
@@ -191,13 +219,15 @@ typedef struct redlock_node_info {
     size_t size;              /**< sizeof this struct; set it before the call. */
     redlock_node_state state; /**< Now. */
     const char *name;         /**< host:port or the socket's path, never a password. */
-    const char *version;   /**< As INFO says, with the server's kind ("redis 7.0.15"); "" until the first handshake. */
-    const char *role;      /**< "master" or "slave" as INFO says; "" until the first handshake. */
-    const char *warning;   /**< Such as an evicting maxmemory policy; "" for none. */
-    const char *error;     /**< Why it is not ready; "" when it is. */
-    int64_t uptime_s;      /**< At the handshake; -1 until then. */
-    int64_t round_trip_us; /**< Of the last answer; -1 until then. */
-    uint64_t connects;     /**< Handshakes completed. */
+    const char *version;    /**< As INFO says, with the server's kind ("redis 7.0.15"); "" until the first handshake. */
+    const char *role;       /**< "master" or "slave" as INFO says; "" until the first handshake. */
+    const char *warning;    /**< Such as an evicting maxmemory policy; "" for none. */
+    const char *error;      /**< Why it is not ready; "" when it is. */
+    int64_t uptime_s;       /**< At the handshake; -1 until then. */
+    int64_t round_trip_us;  /**< Of the last answer; -1 until then. */
+    uint64_t connects;      /**< Handshakes completed. */
+    int64_t quarantine_ms;  /**< For how long it casts no vote on an acquire, though it may be READY; 0 where it may. */
+    const char *quarantine; /**< Why; "" where it may vote. */
 } redlock_node_info;
 
 /** The number of configured nodes. */
@@ -225,6 +255,11 @@ typedef struct redlock_statistics {
     uint64_t releases_dropped; /**< Given up: the key's ttl ended it, or the bound was reached. */
     uint64_t requests_pending; /**< * Accepted requests that have not completed. */
     uint64_t leases_held;      /**< * */
+    uint64_t fenced_fast;      /**< Fencing tokens that took one round trip. */
+    uint64_t fenced_slow;      /**< Fencing tokens that had to be written back. */
+    uint64_t healed;           /**< Keys that were set again on nodes that had lost or never had them. */
+    uint64_t quarantines;      /**< Nodes kept from voting by a guard. */
+    uint64_t clock_jumps;      /**< Forward steps of nodes' clocks that were noticed. */
 } redlock_statistics;
 
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */
@@ -246,6 +281,22 @@ typedef struct redlock_acquire_options {
     int64_t auto_extend_max_ms;    /**< No renewal after this long since the lease began; 0 for no cap (the default). */
     redlock_lost_callback on_lost; /**< Default none; see redlock_lost_callback. */
     void *lost_data;               /**< Given to on_lost. */
+    /**
+     * Asks for a fencing token, redlock_lease_fence(): a number that rises with each lease of the resource and is never given
+     * twice, for a resource that refuses late writers (docs/fencing.md). Needs Redis 5 or newer. Default false.
+     */
+    bool fencing;
+    /**
+     * Sets the key again where a node has lost it or never had it: after each extension that a quorum confirmed, and once after
+     * the acquire. Never counted as a vote. A key that is deleted by hand on a minority of nodes comes back. Default true.
+     */
+    bool heal;
+    /**
+     * Keeps the resource unavailable for so long after a lease that was lost, forgotten, or whose holder died: the keys outlive
+     * the lease by this. For resources that cannot check a fencing token. A release ends it at once. 0 to
+     * #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
+     */
+    int64_t lock_delay_ms;
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what differs. Any thread. */
@@ -301,7 +352,7 @@ REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
  * Makes a handle for a lock that was taken elsewhere, from its resource and token. Its validity is unknown, so it is 0
  * until a redlock_extend() succeeds. No node is asked.
  * @param token    1 to #REDLOCK_TOKEN_SIZE_MAX bytes; copied.
- * @param options  ttl_ms, auto_extend and on_lost are used; NULL for the defaults.
+ * @param options  ttl_ms, auto_extend, heal, lock_delay_ms and on_lost are used; NULL for the defaults.
  * @param lease    set on success; end it with redlock_release() or redlock_lease_forget().
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
  */
@@ -324,6 +375,14 @@ REDLOCK_API int64_t redlock_lease_validity_ms(const redlock_lease *lease);
 
 /** The token at the key, for redlock_adopt(). Owned by the lease. Any thread, while the handle is valid. */
 REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
+
+/**
+ * The fencing token: larger than that of every lease of this resource that was acquired before, for the resource that the
+ * lock guards to compare (accept if and only if it is at least the highest seen). 19 decimal digits today; fits
+ * a signed 64-bit integer, not a double. 0 for a lease without: adopted, or acquired without `fencing`. It stays the same through
+ * extensions. Any thread, while the handle is valid.
+ */
+REDLOCK_API uint64_t redlock_lease_fence(const redlock_lease *lease);
 
 /** The resource as it was given. Owned by the lease. Any thread, while the handle is valid. */
 REDLOCK_API const char *redlock_lease_resource(const redlock_lease *lease);

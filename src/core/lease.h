@@ -75,7 +75,10 @@ enum redlock_operation {
     REDLOCK_OP_ACQUIRE,
     REDLOCK_OP_EXTEND,
     REDLOCK_OP_RELEASE,
-    REDLOCK_OP_INSPECT
+    REDLOCK_OP_INSPECT,
+    REDLOCK_OP_FENCE, /* write a fencing token back */
+    REDLOCK_OP_HEAL,  /* set the key again where it is missing; never counted */
+    REDLOCK_OP_TIME   /* read the node's clock */
 };
 
 /* What the caller asked for; constant over the lease's life but for ttl_ms. */

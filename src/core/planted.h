@@ -17,6 +17,15 @@ enum redlock_planted_bug {
     REDLOCK_BUG_EXTEND_AFTER_END,     /* extend after the deadline */
     REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* loss noticed only when a reply arrives */
     REDLOCK_BUG_EXTEND_SHORTENS,      /* an extension that comes late may shorten the key's life */
+    REDLOCK_BUG_FENCE_INCR,           /* every node counts by itself, and the token is the largest count */
+    REDLOCK_BUG_FENCE_NO_WRITE_BACK,  /* slow path: the largest counter + 1, not written back */
+    REDLOCK_BUG_FENCE_ACCEPTS_EQUAL,  /* a node accepts a proposal that equals its counter; proposals may collide */
+    REDLOCK_BUG_FENCE_ACKS_ANY,       /* a write-back is confirmed when equal, and where the lock is not ours */
+    REDLOCK_BUG_FENCE_COLLIDES,       /* proposals are coarse and not unique: harmless until a node loses its counter */
+    REDLOCK_BUG_HEAL_COUNTS,          /* an extension sets missing keys again and counts them */
+    REDLOCK_BUG_QUARANTINE_BY_UPTIME, /* quarantine ends when the server's uptime says so */
+    REDLOCK_BUG_QUARANTINE_SHORT,     /* quarantine of a quarter of ttl_max */
+    REDLOCK_BUG_JUMP_IGNORED,         /* a jump of a clock voids no vote of a lease that is held */
     REDLOCK_BUG_COUNT
 };
 

@@ -1,0 +1,46 @@
+/* Fencing tokens: the number that an attempt proposes, whether a quorum took it, and the number to write back if not. */
+#ifndef REDLOCK_CORE_FENCE_H
+#define REDLOCK_CORE_FENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/quorum.h"
+
+/*
+ * Each node keeps a counter per resource, which never falls. A lease's token is a number to which a quorum of nodes raised
+ * their counters, each in one atomic step and from below. Two quorums share a node, so two tokens differ, and a lease that
+ * began after another had its token gets a larger one. Clocks and ttls do not appear in the argument.
+ *
+ * A number is microseconds of the wall clock × 1000 + the client's low digits: near to what others propose, yet unique.
+ */
+#define REDLOCK_FENCE_CLIENTS 1000 /* low digits: 0 to 999 */
+#define REDLOCK_FENCE_DIGITS  20   /* on the wire: of fixed width, so that nodes compare them as strings */
+#define REDLOCK_FENCE_MAX     ((uint64_t)INT64_MAX)
+
+struct redlock_fence {
+    uint64_t token; /* proposed, or being written back; the lease's once a quorum raised its counters to it */
+    uint64_t seen;  /* the highest counter of this resource that any node told of, in any attempt of this request */
+    redlock_nodes accepted; /* nodes that raised their counter to `token` */
+    uint16_t client;        /* low digits */
+};
+
+/* For an attempt: the wall clock's number, or the next above what was seen. False when there is none (REDLOCK_FENCE_MAX). */
+bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
+
+/* For the slow path: above the token that was proposed, all that was seen, and the clock. Forgets who accepted. */
+bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us);
+
+/* A node's vote of the current round: it raised its counter to the token, or told its counter (0: it did not). */
+void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter);
+
+/* Whether these nodes, of those that granted, make a quorum that accepted. */
+bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum);
+
+/* Exactly REDLOCK_FENCE_DIGITS digits, not terminated. */
+void redlock_fence_format(uint64_t number, char digits[REDLOCK_FENCE_DIGITS]);
+/* Nothing but that many digits, and not above REDLOCK_FENCE_MAX. */
+bool redlock_fence_parse(const char *digits, size_t size, uint64_t *number);
+
+#endif

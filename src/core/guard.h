@@ -1,0 +1,93 @@
+/* Which nodes may not vote on an acquire: after a restart in which they may have forgotten locks, or a jump of their clock. */
+#ifndef REDLOCK_CORE_GUARD_H
+#define REDLOCK_CORE_GUARD_H
+
+#include "core/clock.h"
+#include "core/quorum.h"
+
+#define REDLOCK_RUN_ID_SIZE 64
+
+/*
+ * "Votes lost at time r support leases that end by r + ttl_max, so exclusion holds" if the node grants nothing until then. It is
+ * in quarantine for ttl_max and its drift on our own clock, from the moment when we saw the new run or the jump.
+ *
+ * event                                      quarantine
+ * first greeting: OFF, OBSERVED, first boot  none
+ * first greeting: STRICT                     yes
+ * greeting, another run_id (or none told)    yes, unless OFF
+ * the same run_id                            as it was
+ * clock ahead of what it was                 yes, with the clock guard; again from the latest jump
+ * clock behind what it was                   as it was (keys live longer: liveness only)
+ * first reading, ahead of the median of at   yes, with the clock guard
+ * least quorum nodes by more than a second
+ *
+ * A quarantine because of a run (not because of a clock) is lifted, or never begins, where
+ * - the node said appendonly yes and appendfsync always, at this greeting and, where there was one, at the last before; or
+ * - its uptime, less by how far its clock is from the median of at least quorum nodes (itself among them), at
+ *   most a second, is above ttl_max and its drift: uptime is wall clock, and a step moves it. This is looked at again with each node that greets.
+ */
+enum redlock_guard_reason {
+    REDLOCK_GUARD_NONE,
+    REDLOCK_GUARD_RESTARTED,  /* another run_id than before, or none told */
+    REDLOCK_GUARD_UNKNOWN,    /* met for the first time */
+    REDLOCK_GUARD_CLOCK_STEP, /* its clock jumped forward by step_ns */
+    REDLOCK_GUARD_CLOCK_AHEAD /* its clock is ahead of the other nodes' by step_ns */
+};
+
+struct redlock_guard_plan {
+    redlock_restart_guard restart;
+    bool clock, first_boot;
+    int64_t ttl_max_ms;
+    unsigned node_count;
+};
+
+/* What a node says on a new connection, before it is asked for anything. */
+struct redlock_greeting {
+    const char *run_id;                /* "" where it did not say */
+    int64_t uptime_s;                  /* -1 where it did not say */
+    bool always_synced;                /* appendonly yes and appendfsync always */
+    struct redlock_clock_sample clock; /* server_us 0 where it did not say */
+};
+
+struct redlock_guard_node {
+    bool greeted;
+    bool always_synced;
+    char run_id[REDLOCK_RUN_ID_SIZE];
+    int64_t uptime_s, greeted_ns;
+    struct redlock_clock clock;
+    int64_t run_until_ns, clock_until_ns; /* in quarantine until both are over; 0: none */
+    enum redlock_guard_reason run_reason, clock_reason;
+    int64_t step_ns;
+};
+
+struct redlock_guard {
+    struct redlock_guard_plan plan;
+    struct redlock_guard_node nodes[REDLOCK_NODES_MAX];
+};
+
+void redlock_guard_init(struct redlock_guard *guard, const struct redlock_guard_plan *plan);
+
+/* Whether any guard is on. */
+static inline bool redlock_guard_is_on(const struct redlock_guard *guard) {
+    return guard->plan.restart != REDLOCK_RESTART_GUARD_OFF || guard->plan.clock;
+}
+
+/* A new connection is ready. Returns the nodes whose quarantine began with this, `node` or none; *jumped says that its clock had
+ * jumped forward meanwhile: its earlier votes are void. */
+redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, const struct redlock_greeting *greeting,
+                                  int64_t now_ns, bool *jumped);
+
+/* A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in quarantine from now on, and its earlier votes
+ * are void. *step_ns as for redlock_clock_judge(). */
+enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
+                                                const struct redlock_clock_sample *sample, int64_t now_ns,
+                                                int64_t *step_ns);
+
+/* The nodes that may not vote on an acquire now. */
+redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns);
+
+/* Until when, 0 for a node that may vote; and why. */
+int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns);
+enum redlock_guard_reason redlock_guard_why(const struct redlock_guard *guard, unsigned node, int64_t now_ns);
+
+#endif
