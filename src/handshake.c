@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "resp.h"
 #include "script.h"
 #include "wire.h"
@@ -101,7 +102,8 @@ static enum redlock_handshake_state introduce(struct redlock_handshake *handshak
     const char *run_id = handshake->info.run_id;
     char id[24];
     handshake->step = handshake->step_count = 0;
-    if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0) {
+    if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0 &&
+        !REDLOCK_PLANTED(PLAIN_CLOSE)) {
         (void)snprintf(id, sizeof id, "%lld", (long long)handshake->old_client_id);
         if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id})) {
             return REDLOCK_HANDSHAKE_NO_MEMORY;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/backoff.h"
+#include "core/planted.h"
 #include "core/validity.h"
 #include "node_state.h"
 #include "stream.h"
@@ -96,7 +97,9 @@ static int64_t next_due_ns(const struct redlock_node *node) {
 
 static void close_connection(struct redlock_node *node) {
     node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
-    if (node->fd >= 0) {
+    if (node->fd >= 0 && REDLOCK_PLANTED(PLAIN_CLOSE)) {
+        (void)close(node->fd);
+    } else if (node->fd >= 0) {
         redlock_stream_reset(node->fd);
     }
     node->fd = -1;
