@@ -29,12 +29,12 @@ static const char extend_source[] =
     "if ARGV[3] then local t=redis.call('TIME') return {n,false,t[1],t[2]} end\n"
     "return n";
 
-/* Whatever stands in for a counter must not be lost: the key of somebody else's lock, say. */
+/* Whatever stands in for a counter must not be lost: the key of somebody else's lock, say. Nor could a token follow INT64_MAX. */
 #define CHECK_COUNTER                                                                                                  \
     "c=redis.pcall('GET',KEYS[2])\n"                                                                                   \
     "if type(c)=='table' then return c end\n"                                                                          \
-    "if c and (#c~=20 or string.find(c,'%D')) then return redis.error_reply('ERR the key of the fencing counter "      \
-    "holds something else') end\n"
+    "if c and (#c~=20 or string.find(c,'%D') or c>'09223372036854775807') then "                                       \
+    "return redis.error_reply('ERR the key of the fencing counter holds something else') end\n"
 
 /*
  * A counter that may expire (protocols.md 1): no number more than an hour ahead of the node's clock, and where the counter is missing,
@@ -96,8 +96,8 @@ static const struct redlock_script scripts[] = {
     [REDLOCK_SCRIPT_RELEASE] = {release_source, sizeof release_source - 1, "9e4679119e4e7b1f5962e12a581a4a83afeb9bf0"},
     [REDLOCK_SCRIPT_EXTEND] = {extend_source, sizeof extend_source - 1, "be3ca4c132257a1280b1746f109b38f42017ea17"},
     [REDLOCK_SCRIPT_INSPECT] = {inspect_source, sizeof inspect_source - 1, "e58faa1922f82f457ac5bb5aada316de413c9023"},
-    [REDLOCK_SCRIPT_ACQUIRE] = {acquire_source, sizeof acquire_source - 1, "48e1ed07f78e510a4c18ea360e700de74777cf76"},
-    [REDLOCK_SCRIPT_FENCE] = {fence_source, sizeof fence_source - 1, "c4e9f44cbb99ac9267a7c8a097a870a2e1ca07bd"},
+    [REDLOCK_SCRIPT_ACQUIRE] = {acquire_source, sizeof acquire_source - 1, "828a0f3e0858209596a32682db98f92b9952d332"},
+    [REDLOCK_SCRIPT_FENCE] = {fence_source, sizeof fence_source - 1, "7e0eea7930109e9dce18840274136f187d52029e"},
 #ifdef REDLOCK_PLANTED_BUGS
     [REDLOCK_SCRIPT_PLANTED_RELEASE] = {planted_release_source, sizeof planted_release_source - 1,
                                         "71923a30a2cad96b7271cad5b0fdb4d5a1dd868c"},
