@@ -345,6 +345,16 @@ void proxy_deafen_now(struct proxy *proxy) {
     unlock(proxy);
 }
 
+void proxy_dismiss_now(struct proxy *proxy) {
+    lock(proxy);
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        if (proxy->links[i].fd[0] >= 0) {
+            shutdown(proxy->links[i].fd[0], SHUT_WR);
+        }
+    }
+    unlock(proxy);
+}
+
 void proxy_thaw(struct proxy *proxy) {
     lock(proxy);
     for (size_t i = 0; i < LINKS_MAX; i++) {

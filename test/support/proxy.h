@@ -41,6 +41,8 @@ void proxy_cut_now(struct proxy *proxy, enum proxy_cut how);
 void proxy_freeze_now(struct proxy *proxy);
 /* Takes no more from the clients of the connections that stand: what they send from here on never arrives. */
 void proxy_deafen_now(struct proxy *proxy);
+/* Tells the clients of the connections that stand that the server has closed them; their requests still go on to it. */
+void proxy_dismiss_now(struct proxy *proxy);
 void proxy_thaw(struct proxy *proxy);
 /* New clients are reset at once. */
 void proxy_refuse(struct proxy *proxy, bool on);

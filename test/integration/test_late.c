@@ -1,0 +1,236 @@
+/* SETs that land after their release (R8, R9): each way to such an orphan once with the cure, and once without it. */
+/*
+ * The library is compiled into this program with its planted bugs. A control run with one of them must see orphans: keys that
+ * nobody wants and that only their ttl ends. Else the test is blind, and says so.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "world.h"
+
+#define LONG_TTL_MS 600000 /* where an orphan is to stay */
+#define LEASES      50
+
+enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
+
+static struct server *late_server(void) {
+    return &world_servers.at[0];
+}
+
+/* Begins a run with this bug planted. */
+static void plant(enum redlock_planted_bug bug) {
+    redlock_planted_bug = bug;
+    servers_reset(&world_servers);
+    for (size_t i = 0; i < world_servers.count; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "RESETSTAT"), "OK");
+    }
+}
+
+static int heal_and_tear_down(void **state) {
+    redlock_planted_bug = REDLOCK_BUG_NONE;
+    return world_teardown(state);
+}
+
+/* --- What is waited for --- */
+
+static redlock_node_state late_node_state(redlock_manager *manager) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, 0, &info), REDLOCK_OK);
+    return info.state;
+}
+
+static bool is_stalled(void *manager) {
+    return late_node_state(manager) == REDLOCK_NODE_STALLED;
+}
+
+static bool is_connecting(void *manager) {
+    return late_node_state(manager) == REDLOCK_NODE_CONNECTING;
+}
+
+static bool owes_nothing(void *manager) {
+    return world_statistics(manager).releases_owed == 0;
+}
+
+static bool owes_all(void *manager) {
+    return world_statistics(manager).releases_owed == LEASES;
+}
+
+static bool has_dropped_all(void *manager) {
+    return world_statistics(manager).releases_dropped == LEASES;
+}
+
+static bool has_begun(void *proxy) {
+    return proxy_bytes(proxy, PROXY_REQUESTS) > 0;
+}
+
+struct passing {
+    struct proxy *proxy;
+    long long bytes;
+};
+
+static bool has_passed(void *data) {
+    const struct passing *passing = data;
+    return proxy_bytes(passing->proxy, PROXY_REQUESTS) == passing->bytes;
+}
+
+/* The test's own connection and the manager's last one: the server has read all of the old one, or was told to forget it. */
+static bool has_only_new_clients(void *data) {
+    const char *list = server_ask(data, "CLIENT", "LIST", "TYPE", "normal");
+    size_t clients = 0;
+    while ((list = strchr(list, '\n')) != NULL) {
+        clients++;
+        list++;
+    }
+    return clients == 2;
+}
+
+/* Keys that are there and keys that were: what was not deleted. Nothing else here expires. */
+static long long orphans_until_now(void) {
+    const char *found = strstr(server_ask(late_server(), "INFO", "stats"), "\nexpired_keys:");
+    assert_non_null(found);
+    return atoll(found + strlen("\nexpired_keys:")) + server_key_count(late_server());
+}
+
+/* --- The leases --- */
+
+struct crowd {
+    int held;
+    redlock_lease *leases[LEASES];
+};
+
+static bool is_all_released(void *data) {
+    return ((const struct crowd *)data)->held == 0;
+}
+
+static void let_go(const redlock_result *result, void *data) {
+    (void)result;
+    ((struct crowd *)data)->held--;
+}
+
+static void release_all(struct crowd *crowd) {
+    for (int i = crowd->held; i-- > 0;) {
+        assert_int_equal(redlock_release(crowd->leases[i], let_go, crowd), REDLOCK_OK);
+    }
+    assert_true(drive_until(world_loop, is_all_released, crowd, DRIVE_TIMEOUT_MS));
+}
+
+/* So many more, one after the other. */
+static void take(redlock_manager *manager, struct crowd *crowd, int count, int64_t ttl_ms) {
+    char name[32];
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(name, sizeof name, "late-%03d", crowd->held);
+        crowd->leases[crowd->held++] = world_acquire(manager, name, ttl_ms);
+    }
+}
+
+/* --- The ways --- */
+
+/*
+ * The old path holds the SETs and is given up; the new one is open. Once the leases are released over the new one, the old
+ * one delivers. Returns the orphans.
+ */
+static long long old_path_delivers(enum redlock_planted_bug bug) {
+    static struct crowd crowd;
+    crowd = (struct crowd){0};
+    plant(bug);
+    struct proxy *proxy = world_proxy(late_server()->port);
+    const char *uris[3] = {proxy_uri(proxy), world_servers.uris[1], world_servers.uris[2]};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    proxy_freeze_now(proxy);
+    proxy_forget_bytes(proxy);
+    take(manager, &crowd, 1, LONG_TTL_MS);
+    assert_true(drive_until(world_loop, has_begun, proxy, DRIVE_TIMEOUT_MS));
+    struct passing all = {.proxy = proxy, .bytes = LEASES * proxy_bytes(proxy, PROXY_REQUESTS)};
+    take(manager, &crowd, LEASES - 1, LONG_TTL_MS);
+    assert_true(drive_until(world_loop, has_passed, &all, DRIVE_TIMEOUT_MS));
+    proxy_dismiss_now(proxy);
+    assert_true(drive_reconnected(world_loop, manager, 0, 2));
+    release_all(&crowd);
+    assert_true(drive_until(world_loop, owes_nothing, manager, DRIVE_TIMEOUT_MS));
+    assert_int_equal(server_key_count(late_server()), 0);
+    proxy_thaw(proxy);
+    assert_true(drive_until(world_loop, has_only_new_clients, late_server(), DRIVE_TIMEOUT_MS));
+    const long long orphans = orphans_until_now();
+    world_close(manager);
+    return orphans;
+}
+
+/*
+ * The server hangs for longer than the ttl, with SETs in its socket; the leases are released meanwhile. It goes on when the
+ * connection is stalled, or was given up and a new one waits beside it. Returns the orphans, or -1 where the machine was so slow
+ * that the keys may have ended by themselves before anybody could release them.
+ */
+static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool (*until)(void *manager)) {
+    static struct crowd crowd;
+    const int64_t ttl_ms = 2000;
+    crowd = (struct crowd){0};
+    plant(bug);
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    server_pause(late_server());
+    take(manager, &crowd, LEASES, ttl_ms);
+    assert_true(drive_until(world_loop, is_stalled, manager, DRIVE_TIMEOUT_MS));
+    release_all(&crowd);
+    if (bug == REDLOCK_BUG_NONE) {
+        assert_true(drive_until(world_loop, owes_all, manager, DRIVE_TIMEOUT_MS));
+        drive_for(world_loop, (int)ttl_ms + 200);
+        assert_true(owes_all(manager));
+    } else {
+        assert_true(drive_until(world_loop, has_dropped_all, manager, DRIVE_TIMEOUT_MS));
+    }
+    assert_true(drive_until(world_loop, until, manager, DRIVE_TIMEOUT_MS));
+    const int64_t resumed_ms = support_now_ms();
+    server_resume(late_server());
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    assert_true(drive_until(world_loop, has_only_new_clients, late_server(), DRIVE_TIMEOUT_MS));
+    assert_true(world_calls(late_server(), "set") > 0); /* what was late did land */
+    assert_true(drive_until(world_loop, owes_nothing, manager, DRIVE_TIMEOUT_MS));
+    const int64_t took_ms = support_now_ms() - resumed_ms;
+    const long long orphans = orphans_until_now();
+    world_close(manager);
+    return bug == REDLOCK_BUG_NONE && took_ms >= ttl_ms ? -1 : orphans;
+}
+
+/* --- The tests --- */
+
+static void a_set_on_an_old_path_lands_after_its_release(void **state) {
+    (void)state;
+    const long long cured = old_path_delivers(REDLOCK_BUG_NONE);
+    const long long plain = old_path_delivers(REDLOCK_BUG_PLAIN_CLOSE);
+    print_message("orphans of %d: RST and CLIENT KILL %lld, plain close %lld\n", LEASES, cured, plain);
+    assert_int_equal(cured, 0);
+    assert_true(plain > 0);
+}
+
+static void outlast(bool (*until)(void *manager)) {
+    long long cured = -1;
+    for (int i = 0; i < 3 && cured < 0; i++) {
+        cured = hung_server_outlasts_the_ttl(REDLOCK_BUG_NONE, until);
+    }
+    const long long by_clock = hung_server_outlasts_the_ttl(REDLOCK_BUG_DEBT_ENDS_BY_CLOCK, until);
+    print_message("orphans of %d: debts until an answer %lld, debts until the ttl %lld\n", LEASES, cured, by_clock);
+    assert_int_equal(cured, 0);
+    assert_true(by_clock > 0);
+}
+
+static void a_set_lands_when_its_ttl_has_long_passed(void **state) {
+    (void)state;
+    outlast(is_stalled);
+}
+
+static void a_set_lands_when_its_connection_was_given_up(void **state) {
+    (void)state;
+    outlast(is_connecting);
+}
+
+#define late_test(function) cmocka_unit_test_setup_teardown(function, world_setup, heal_and_tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        late_test(a_set_on_an_old_path_lands_after_its_release),
+        late_test(a_set_lands_when_its_ttl_has_long_passed),
+        late_test(a_set_lands_when_its_connection_was_given_up),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
