@@ -21,18 +21,23 @@
 
 struct redlock_fence {
     uint64_t token; /* proposed, or being written back; the lease's once a quorum raised its counters to it */
-    uint64_t seen;  /* the highest counter of this resource that any node told of, in any attempt of this request */
+    uint64_t
+        seen; /* the highest counter of this resource that any node told of or raised, in any attempt of this request */
     redlock_nodes accepted; /* nodes that raised their counter to `token` */
     uint16_t client;        /* low digits */
 };
 
-/* For an attempt: the wall clock's number, or the next above what was seen. False when there is none (REDLOCK_FENCE_MAX). */
+/*
+ * For an attempt: the wall clock's number, or the next above what was seen if that is larger. Never 0. A wall clock before 1970 or
+ * after 2200 counts as 0. False, and nothing is changed, when there is no such number (REDLOCK_FENCE_MAX).
+ */
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 
-/* For the slow path: above the token that was proposed, all that was seen, and the clock. Forgets who accepted. */
+/* For the slow path: likewise, and above the token that was proposed. Both forget who accepted. */
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us);
 
-/* A node's vote of the current round: it raised its counter to the token, or told its counter (0: it did not). */
+/* A node's vote of the current round: it raised its counter to the token (then `counter` is not looked at), or told its counter
+ * (0: it did not). */
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter);
 
 /* Whether these nodes, of those that granted, make a quorum that accepted. */

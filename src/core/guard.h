@@ -18,13 +18,20 @@
  * the same run_id                            as it was
  * clock ahead of what it was                 yes, with the clock guard; again from the latest jump
  * clock behind what it was                   as it was (keys live longer: liveness only)
- * first reading, ahead of the median of at   yes, with the clock guard
- * least quorum nodes by more than a second
+ * clock ahead of the median by more than a   yes, with the clock guard; each node is compared once, when its
+ * second                                     clock and those of at least quorum nodes are known
  *
- * A quarantine because of a run (not because of a clock) is lifted, or never begins, where
- * - the node said appendonly yes and appendfsync always, at this greeting and, where there was one, at the last before; or
- * - its uptime, less by how far its clock is from the median of at least quorum nodes (itself among them), at
- *   most a second, is above ttl_max and its drift: uptime is wall clock, and a step moves it. This is looked at again with each node that greets.
+ * Because of a run (not of a clock):
+ * - A quarantine does not begin (one that there is stays) if the node said appendonly yes and appendfsync always at this
+ *   greeting and, where there was one, at the last before.
+ * - Each quarantine is lifted, or does not begin, once the node has surely been up for longer than ttl_max and its drift. Its
+ *   uptime alone does not say so: it is wall clock, and a step moves it. What counts is the uptime less a second, for it is
+ *   cut to seconds, less how far the node's clock may be from the median of at least quorum nodes (itself among them,
+ *   but never alone), which must be at most a second; and no more than the time since we last saw the run before.
+ *   This is looked at again with each node that greets. A step of the clock after the greeting ends this use of the uptime.
+ *
+ * What this cannot see: a server started while its clock was behind, and set right since, tells too long an uptime, which
+ * only a sight of the run before gives away; and one that was given its appendonly by the restart before we met it.
  */
 enum redlock_guard_reason {
     REDLOCK_GUARD_NONE,
@@ -43,8 +50,8 @@ struct redlock_guard_plan {
 
 /* What a node says on a new connection, before it is asked for anything. */
 struct redlock_greeting {
-    const char *run_id;                /* "" where it did not say */
-    int64_t uptime_s;                  /* -1 where it did not say */
+    const char *run_id;                /* "" where it did not say; one that does not fit is taken for that */
+    int64_t uptime_s;                  /* below 1 where it did not say */
     bool always_synced;                /* appendonly yes and appendfsync always */
     struct redlock_clock_sample clock; /* server_us 0 where it did not say */
 };
@@ -53,8 +60,12 @@ struct redlock_guard_node {
     bool greeted;
     bool always_synced;
     char run_id[REDLOCK_RUN_ID_SIZE];
-    int64_t uptime_s, greeted_ns;
-    struct redlock_clock clock;
+    int64_t uptime_s, greeted_ns;         /* the uptime as of then, or less; below 1: not known */
+    int64_t seen_ns;                      /* the last sign of life of this run */
+    bool run_follows;                     /* we saw the run before this one, */
+    int64_t run_after_ns;                 /* the last time then */
+    struct redlock_clock clock;           /* kept over restarts, with any guard */
+    bool clock_compared;                  /* with the median */
     int64_t run_until_ns, clock_until_ns; /* in quarantine until both are over; 0: none */
     enum redlock_guard_reason run_reason, clock_reason;
     int64_t step_ns;
@@ -62,6 +73,7 @@ struct redlock_guard_node {
 
 struct redlock_guard {
     struct redlock_guard_plan plan;
+    redlock_nodes suspects; /* nodes that ever were in quarantine */
     struct redlock_guard_node nodes[REDLOCK_NODES_MAX];
 };
 
@@ -72,13 +84,18 @@ static inline bool redlock_guard_is_on(const struct redlock_guard *guard) {
     return guard->plan.restart != REDLOCK_RESTART_GUARD_OFF || guard->plan.clock;
 }
 
-/* A new connection is ready. Returns the nodes whose quarantine began with this, `node` or none; *jumped says that its clock had
- * jumped forward meanwhile: its earlier votes are void. */
+/*
+ * A new connection is ready. Returns the nodes whose quarantine began with this and is not lifted: mostly `node` or none, but
+ * once clocks of a quorum are known, also nodes that turn out to be ahead of the median: their votes on an acquire that is
+ * under way are void. *jumped says that the clock of `node` had jumped forward meanwhile: its earlier votes are void.
+ */
 redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, const struct redlock_greeting *greeting,
                                   int64_t now_ns, bool *jumped);
 
-/* A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in quarantine from now on, and its earlier votes
- * are void. *step_ns as for redlock_clock_judge(). */
+/*
+ * A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in quarantine from now on, and its
+ * earlier votes are void; also if this is its first reading, and ahead of the median. step_ns as for redlock_clock_judge().
+ */
 enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
                                                 const struct redlock_clock_sample *sample, int64_t now_ns,
                                                 int64_t *step_ns);
@@ -86,7 +103,7 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
 /* The nodes that may not vote on an acquire now. */
 redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns);
 
-/* Until when, 0 for a node that may vote; and why. */
+/* Until when, 0 for a node that may vote; and why: what ends last. */
 int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns);
 enum redlock_guard_reason redlock_guard_why(const struct redlock_guard *guard, unsigned node, int64_t now_ns);
 

@@ -1,0 +1,104 @@
+/* Fencing tokens: numbers that rise, made of the wall clock, of what was seen and of the client's own digits. */
+#include "core/fence.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/planted.h"
+
+/*
+ * 2200-01-01. A clock beyond it, or before 1970, tells nothing: it counts as 0, and the number follows what the nodes tell.
+ * Were it taken for the time, it would use the numbers up: a counter never falls.
+ */
+#define WALL_MAX_US INT64_C(7258118400000000)
+
+/* The planted bugs' proposals: all of 100 ms are one number. */
+#define COARSE_US 100000
+
+static bool is_coarse(void) {
+    return REDLOCK_PLANTED(FENCE_COLLIDES) || REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL);
+}
+
+static uint64_t low_digits(const struct redlock_fence *fence) {
+    assert(fence->client < REDLOCK_FENCE_CLIENTS);
+    return is_coarse() ? 0 : fence->client;
+}
+
+static uint64_t of_the_clock(const struct redlock_fence *fence, int64_t wall_us) {
+    uint64_t us = wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
+    if (is_coarse()) {
+        us -= us % COARSE_US;
+    }
+    return us * REDLOCK_FENCE_CLIENTS + low_digits(fence);
+}
+
+/* The next number with the client's low digits. */
+static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
+    const uint64_t number = floor - floor % REDLOCK_FENCE_CLIENTS + low_digits(fence);
+    return number > floor ? number : number + REDLOCK_FENCE_CLIENTS;
+}
+
+static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
+    if (floor >= REDLOCK_FENCE_MAX) {
+        return false;
+    }
+    const uint64_t next = above(fence, floor);
+    const uint64_t now = of_the_clock(fence, wall_us);
+    const uint64_t token = now > next ? now : next;
+    if (token > REDLOCK_FENCE_MAX) {
+        return false;
+    }
+    fence->token = token;
+    fence->accepted = 0;
+    return true;
+}
+
+bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
+    return set_token(fence, fence->seen, wall_us);
+}
+
+bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us) {
+    return set_token(fence, fence->token > fence->seen ? fence->token : fence->seen, wall_us);
+}
+
+void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter) {
+    assert(node < REDLOCK_NODES_MAX);
+    if (accepted) {
+        fence->accepted |= REDLOCK_NODE(node);
+        counter = fence->token;
+    }
+    if (counter > fence->seen) {
+        fence->seen = counter;
+    }
+}
+
+bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum) {
+    return redlock_nodes_count(fence->accepted & granted) >= quorum;
+}
+
+void redlock_fence_format(uint64_t number, char digits[REDLOCK_FENCE_DIGITS]) {
+    for (size_t i = REDLOCK_FENCE_DIGITS; i > 0; i--) {
+        digits[i - 1] = (char)('0' + number % 10);
+        number /= 10;
+    }
+}
+
+bool redlock_fence_parse(const char *digits, size_t size, uint64_t *number) {
+    if (size != REDLOCK_FENCE_DIGITS) {
+        return false;
+    }
+    char highest[REDLOCK_FENCE_DIGITS];
+    redlock_fence_format(REDLOCK_FENCE_MAX, highest);
+    if (memcmp(digits, highest, sizeof highest) > 0) {
+        return false;
+    }
+    uint64_t value = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (digits[i] < '0' || digits[i] > '9') {
+            return false;
+        }
+        value = value * 10 + (uint64_t)(digits[i] - '0');
+    }
+    *number = value;
+    return true;
+}

@@ -1,0 +1,216 @@
+/* Quarantines: the table of core/guard.h. */
+#include "core/guard.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "core/validity.h"
+
+#define NS_PER_S       INT64_C(1000000000)
+#define CLOCK_APART_NS NS_PER_S           /* clocks that agree are no further apart */
+#define UPTIME_S_MAX   INT64_C(100000000) /* more than three years are as good as three, and fit */
+
+static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t now_ns) {
+    const int64_t ttl_max_ms = guard->plan.ttl_max_ms;
+    return redlock_after_ms(now_ns, REDLOCK_PLANTED(QUARANTINE_SHORT) ? ttl_max_ms / 4
+                                                                      : ttl_max_ms + redlock_drift_ms(ttl_max_ms));
+}
+
+static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlock_guard_reason reason, int64_t step_ns,
+                          int64_t now_ns) {
+    struct redlock_guard_node *known = &guard->nodes[node];
+    known->clock_until_ns = end_of_quarantine_ns(guard, now_ns);
+    known->clock_reason = reason;
+    known->step_ns = step_ns;
+    guard->suspects |= REDLOCK_NODE(node);
+}
+
+/*
+ * The lower median of the offsets, of a quorum of nodes at least. One clock is no majority, even where one node is a quorum:
+ * it would vouch for itself.
+ */
+static bool median_of_clocks(const struct redlock_guard *guard, int64_t *median_ns) {
+    int64_t offsets_ns[REDLOCK_NODES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->plan.node_count; i++) {
+        const struct redlock_clock *clock = &guard->nodes[i].clock;
+        if (clock->known) {
+            unsigned place = count++;
+            for (; place > 0 && offsets_ns[place - 1] > clock->offset_ns; place--) {
+                offsets_ns[place] = offsets_ns[place - 1];
+            }
+            offsets_ns[place] = clock->offset_ns;
+        }
+    }
+    if (count < 2 || count < redlock_quorum(guard->plan.node_count)) {
+        return false;
+    }
+    *median_ns = offsets_ns[(count - 1) / 2];
+    return true;
+}
+
+/* How long the node's present run has surely lasted, by what it said of it and by a clock that others confirm. */
+static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
+    if (known->uptime_s < 1 || !known->clock.known) {
+        return 0;
+    }
+    const int64_t apart_ns = redlock_clock_difference_ns(known->clock.offset_ns, median_ns);
+    const int64_t off_ns = redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, known->clock.error_ns);
+    if (off_ns > CLOCK_APART_NS) {
+        return 0;
+    }
+    const int64_t whole_s = (known->uptime_s < UPTIME_S_MAX ? known->uptime_s : UPTIME_S_MAX) - 1;
+    const int64_t up_ns = redlock_after_ns(whole_s * NS_PER_S - off_ns, now_ns - known->greeted_ns);
+    const int64_t at_most_ns = now_ns - known->run_after_ns;
+    return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
+}
+
+/* Each node again, now that more is known. Returns those whose clock is found to be ahead of the others'. */
+static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
+    int64_t median_ns;
+    redlock_nodes ahead = 0;
+    if (!median_of_clocks(guard, &median_ns)) {
+        return 0;
+    }
+    const int64_t proof_ns = (guard->plan.ttl_max_ms + redlock_drift_ms(guard->plan.ttl_max_ms)) * REDLOCK_NS_PER_MS;
+    for (unsigned i = 0; i < guard->plan.node_count; i++) {
+        struct redlock_guard_node *known = &guard->nodes[i];
+        if (surely_up_ns(known, median_ns, now_ns) > proof_ns) {
+            known->run_until_ns = 0;
+        }
+        if (guard->plan.clock && known->clock.known && !known->clock_compared) {
+            const int64_t ahead_ns = redlock_clock_difference_ns(known->clock.offset_ns, median_ns);
+            known->clock_compared = true;
+            if (ahead_ns > CLOCK_APART_NS) {
+                bar_for_clock(guard, i, REDLOCK_GUARD_CLOCK_AHEAD, ahead_ns, now_ns);
+                ahead |= REDLOCK_NODE(i);
+            }
+        }
+    }
+    return ahead;
+}
+
+/* An id that does not fit is none that a server gives itself: it is not told. */
+static bool is_same_run(const struct redlock_guard_node *known, const char *run_id) {
+    const size_t size = strlen(run_id);
+    return known->greeted && size > 0 && size < sizeof known->run_id && strcmp(known->run_id, run_id) == 0;
+}
+
+/* Whether another run may have forgotten votes that count. What the server was before it was met cannot be asked. */
+static bool may_have_forgotten(const struct redlock_guard *guard, const struct redlock_guard_node *known,
+                               const struct redlock_greeting *greeting) {
+    if (guard->plan.restart == REDLOCK_RESTART_GUARD_OFF) {
+        return false;
+    }
+    if (!known->greeted && (guard->plan.restart == REDLOCK_RESTART_GUARD_OBSERVED || guard->plan.first_boot)) {
+        return false;
+    }
+    return !greeting->always_synced || (known->greeted && !known->always_synced);
+}
+
+static void bar_for_run(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    struct redlock_guard_node *known = &guard->nodes[node];
+    known->run_until_ns = end_of_quarantine_ns(guard, now_ns);
+    known->run_reason = known->greeted ? REDLOCK_GUARD_RESTARTED : REDLOCK_GUARD_UNKNOWN;
+    guard->suspects |= REDLOCK_NODE(node);
+}
+
+static void trust_uptime(const struct redlock_guard *guard, struct redlock_guard_node *known, int64_t uptime_s,
+                         int64_t now_ns) {
+    if (REDLOCK_PLANTED(QUARANTINE_BY_UPTIME) && known->run_until_ns != 0) {
+        const int64_t told_s = uptime_s < 0 ? 0 : uptime_s < UPTIME_S_MAX ? uptime_s : UPTIME_S_MAX;
+        const int64_t left_ms = guard->plan.ttl_max_ms - told_s * 1000;
+        known->run_until_ns = left_ms > 0 ? redlock_after_ms(now_ns, left_ms) : 0;
+    }
+}
+
+static void remember(struct redlock_guard_node *known, const struct redlock_greeting *greeting, int64_t now_ns) {
+    if (!is_same_run(known, greeting->run_id)) {
+        const size_t size = strlen(greeting->run_id);
+        known->run_follows = known->greeted;
+        known->run_after_ns = known->seen_ns;
+        memset(known->run_id, 0, sizeof known->run_id);
+        memcpy(known->run_id, greeting->run_id, size < sizeof known->run_id ? size : 0);
+    }
+    known->greeted = true;
+    known->always_synced = greeting->always_synced;
+    known->uptime_s = greeting->uptime_s;
+    known->greeted_ns = known->seen_ns = now_ns;
+}
+
+void redlock_guard_init(struct redlock_guard *guard, const struct redlock_guard_plan *plan) {
+    assert(plan->node_count >= 1 && plan->node_count <= REDLOCK_NODES_MAX);
+    *guard = (struct redlock_guard){.plan = *plan};
+}
+
+redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, const struct redlock_greeting *greeting,
+                                  int64_t now_ns, bool *jumped) {
+    assert(node < guard->plan.node_count);
+    struct redlock_guard_node *known = &guard->nodes[node];
+    int64_t step_ns;
+    const enum redlock_clock_verdict verdict = redlock_clock_judge(&known->clock, &greeting->clock, &step_ns);
+    *jumped = guard->plan.clock && verdict == REDLOCK_CLOCK_FORWARD;
+    if (*jumped) {
+        bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, step_ns, now_ns);
+    }
+    const bool another = !is_same_run(known, greeting->run_id) && may_have_forgotten(guard, known, greeting);
+    if (another) {
+        bar_for_run(guard, node, now_ns);
+    }
+    remember(known, greeting, now_ns);
+    trust_uptime(guard, known, greeting->uptime_s, now_ns);
+    const redlock_nodes ahead = review(guard, now_ns);
+    return ahead | (*jumped || (another && known->run_until_ns > now_ns) ? REDLOCK_NODE(node) : 0);
+}
+
+enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
+                                                const struct redlock_clock_sample *sample, int64_t now_ns,
+                                                int64_t *step_ns) {
+    assert(node < guard->plan.node_count);
+    struct redlock_guard_node *known = &guard->nodes[node];
+    int64_t moved_ns = 0;
+    enum redlock_clock_verdict verdict = REDLOCK_CLOCK_STEADY;
+    if (guard->plan.clock && redlock_clock_is_told(sample)) {
+        verdict = redlock_clock_judge(&known->clock, sample, &moved_ns);
+        known->seen_ns = now_ns;
+        if (verdict == REDLOCK_CLOCK_FORWARD) {
+            bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, moved_ns, now_ns);
+        }
+        if (verdict != REDLOCK_CLOCK_STEADY) {
+            known->uptime_s = -1; /* it was told by the clock as it was */
+        }
+        if (!known->clock_compared && (review(guard, now_ns) & REDLOCK_NODE(node)) != 0) {
+            verdict = REDLOCK_CLOCK_FORWARD;
+            moved_ns = known->step_ns;
+        }
+    }
+    if (step_ns) {
+        *step_ns = moved_ns;
+    }
+    return verdict;
+}
+
+redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns) {
+    redlock_nodes barred = 0;
+    for (unsigned i = 0; guard->suspects >> i != 0; i++) {
+        if (redlock_guard_until_ns(guard, i, now_ns) != 0) {
+            barred |= REDLOCK_NODE(i);
+        }
+    }
+    return barred;
+}
+
+int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    const struct redlock_guard_node *known = &guard->nodes[node];
+    const int64_t until_ns = known->run_until_ns > known->clock_until_ns ? known->run_until_ns : known->clock_until_ns;
+    return until_ns > now_ns ? until_ns : 0;
+}
+
+enum redlock_guard_reason redlock_guard_why(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    const struct redlock_guard_node *known = &guard->nodes[node];
+    if (redlock_guard_until_ns(guard, node, now_ns) == 0) {
+        return REDLOCK_GUARD_NONE;
+    }
+    return known->run_until_ns >= known->clock_until_ns ? known->run_reason : known->clock_reason;
+}
