@@ -1,5 +1,7 @@
-/* redlock acquire: take the lock, print its token, leave it to its ttl. */
+/* redlock acquire: take the lock, print its tokens, leave it to its ttl. */
 #include "commands.h"
+
+#include <inttypes.h>
 
 #include "nodes.h"
 #include "report.h"
@@ -9,6 +11,12 @@ static void print_json(const struct tool_session *session) {
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
+    if (session->options->fence) {
+        /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
+        char fence[32];
+        snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(session->lease));
+        tool_json_string(&json, "fence", fence);
+    }
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
     tool_report_votes(&json, session->result, false);
     tool_json_close(&json, '}');
@@ -23,6 +31,8 @@ int tool_acquire(struct tool_session *session) {
     redlock_lease *lease = session->lease;
     if (session->options->json) {
         print_json(session);
+    } else if (session->options->fence) {
+        printf("%s %" PRIu64 "\n", redlock_lease_token(lease), redlock_lease_fence(lease));
     } else {
         printf("%s\n", redlock_lease_token(lease));
     }

@@ -45,13 +45,23 @@ static bool may_run(void *data) {
     return !run->lost && redlock_lease_validity_ms(run->lease) > 0;
 }
 
+/* Of a lease without a fencing token, what a redlock around this one has set must not be taken for one. */
+static int set_fence(const struct run *run) {
+    char fence[32];
+    if (!run->session->options->fence) {
+        return unsetenv("REDLOCK_FENCE");
+    }
+    snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(run->lease));
+    return setenv("REDLOCK_FENCE", fence, 1);
+}
+
 /* Returns 0 or an errno. */
 static int set_environment(const struct run *run) {
     char validity[32];
     snprintf(validity, sizeof validity, "%" PRId64, redlock_lease_validity_ms(run->lease));
     if (setenv("REDLOCK_RESOURCE", run->session->options->resource, 1) != 0 ||
         setenv("REDLOCK_TOKEN", redlock_lease_token(run->lease), 1) != 0 ||
-        setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0) {
+        setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0 || set_fence(run) != 0) {
         return errno;
     }
     return 0;
@@ -90,7 +100,7 @@ static void warn_of_renewal(struct run *run) {
     char validity[32];
     char summary[TOOL_NODES_SUMMARY_SIZE];
     size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
-    bool ready = tool_nodes_summary(session, summary, sizeof summary) >= quorum;
+    bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; valid for %s more: %s%s",
                      session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
                      ready ? ", but too few of them answered in time" : "");

@@ -7,6 +7,7 @@
 
 #include "duration.h"
 #include "holders.h"
+#include "nodes.h"
 #include "report.h"
 #include "table.h"
 #include "text.h"
@@ -15,6 +16,7 @@
 struct findings {
     size_t nodes;
     size_t ready;
+    size_t voters; /* of the ready ones: those that no guard keeps from voting on an acquire */
     size_t quorum;
     redlock_result **results; /* one a resource; NULL where memory was short */
     bool unanswered;          /* of some resource, fewer than a quorum of nodes could tell */
@@ -44,15 +46,32 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
     }
     /* Counted last: what the inspections learned of the nodes is in it. */
     for (size_t i = 0; i < findings->nodes; i++) {
-        findings->ready += node_info(session, i).state == REDLOCK_NODE_READY;
+        redlock_node_info info = node_info(session, i);
+        findings->ready += info.state == REDLOCK_NODE_READY;
+        findings->voters += info.state == REDLOCK_NODE_READY && info.quarantine_ms == 0;
     }
     return 0;
 }
 
-/* A warning and an error may stand side by side; neither is the common case. */
+/* Appends a part of what is to be said of a node; more than one is not the common case. */
+static void add_remark(char *buffer, size_t size, const char *part) {
+    size_t used = strlen(buffer);
+    if (part[0] != '\0') {
+        snprintf(buffer + used, size - used, "%s%s", used > 0 ? "; " : "", part);
+    }
+}
+
 static void remark(const redlock_node_info *info, char *buffer, size_t size) {
-    snprintf(buffer, size, "%s%s%s", info->error, info->error[0] != '\0' && info->warning[0] != '\0' ? "; " : "",
-             info->warning);
+    buffer[0] = '\0';
+    if (info->quarantine_ms > 0) {
+        char duration[32];
+        char quarantine[512];
+        snprintf(quarantine, sizeof quarantine, "no vote for %s: %s",
+                 tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
+        add_remark(buffer, size, quarantine);
+    }
+    add_remark(buffer, size, info->error);
+    add_remark(buffer, size, info->warning);
 }
 
 struct node_cells {
@@ -60,6 +79,21 @@ struct node_cells {
     char round_trip[32];
     char remark[1024];
 };
+
+static void print_summary(const struct tool_session *session, const struct findings *findings) {
+    printf("%zu of %zu nodes ready", findings->ready, findings->nodes);
+    if (findings->voters < findings->ready) {
+        printf(", %zu of them without a vote", findings->ready - findings->voters);
+    }
+    printf("; a quorum is %zu: locks can%s be taken", findings->quorum,
+           findings->voters >= findings->quorum ? "" : "not");
+    int64_t ms = tool_nodes_quorum_in_ms(session);
+    char duration[32];
+    if (ms > 0) {
+        printf(" for %s", tool_duration_format(ms, duration, sizeof duration));
+    }
+    putchar('\n');
+}
 
 static void print_nodes(const struct tool_session *session, const struct findings *findings) {
     struct tool_row rows[REDLOCK_NODES_MAX + 1] = {
@@ -81,8 +115,7 @@ static void print_nodes(const struct tool_session *session, const struct finding
                                          cells[i].uptime, cells[i].round_trip, cells[i].remark}};
     }
     tool_table_print(rows, findings->nodes + 1);
-    printf("%zu of %zu nodes ready; a quorum is %zu: locks can%s be taken\n", findings->ready, findings->nodes,
-           findings->quorum, findings->ready >= findings->quorum ? "" : "not");
+    print_summary(session, findings);
 }
 
 static void print_remaining(int64_t ms) {
@@ -185,6 +218,8 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         number_or_null(json, "round_trip_us", info.round_trip_us);
         tool_json_string(json, "warning", info.warning);
         tool_json_string(json, "error", info.error);
+        tool_json_number(json, "quarantine_ms", info.quarantine_ms);
+        tool_json_string(json, "quarantine", info.quarantine);
         tool_json_close(json, '}');
     }
     tool_json_close(json, ']');
@@ -207,7 +242,7 @@ static void json_resource(struct tool_json *json, const char *resource, const re
 }
 
 static bool lacks_quorum(const struct findings *findings) {
-    return findings->ready < findings->quorum || findings->unanswered;
+    return findings->voters < findings->quorum || findings->unanswered;
 }
 
 static void print_json(const struct tool_session *session, const struct findings *findings) {
@@ -216,10 +251,14 @@ static void print_json(const struct tool_session *session, const struct findings
     tool_json_open(&json, NULL, '{');
     if (lacks_quorum(findings)) {
         tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
-        tool_json_string(&json, "message", redlock_strerror(REDLOCK_ERR_NO_QUORUM));
+        bool quarantined = findings->ready >= findings->quorum && !findings->unanswered;
+        tool_json_string(&json, "message",
+                         quarantined ? "no quorum: guards keep too many nodes from voting"
+                                     : redlock_strerror(REDLOCK_ERR_NO_QUORUM));
     }
     json_nodes(&json, session, findings->nodes);
     tool_json_number(&json, "ready", (int64_t)findings->ready);
+    tool_json_number(&json, "voting", (int64_t)findings->voters);
     tool_json_number(&json, "quorum", (int64_t)findings->quorum);
     tool_json_open(&json, "resources", '[');
     for (size_t i = 0; i < options->operand_count; i++) {

@@ -7,11 +7,12 @@
 
 enum { MS_PER_S = 1000, MS_PER_MIN = 60 * MS_PER_S, MS_PER_H = 60 * MS_PER_MIN, MS_PER_DAY = 24 * MS_PER_H };
 
+static const struct {
+    const char *name;
+    int64_t ms;
+} units[] = {{"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MIN}, {"h", MS_PER_H}, {"d", MS_PER_DAY}};
+
 static int64_t unit_ms(const char *unit) {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"s", MS_PER_S}, {"m", MS_PER_MIN}, {"h", MS_PER_H}, {"d", MS_PER_DAY}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(unit, units[i].name) == 0) {
             return units[i].ms;
@@ -60,5 +61,14 @@ const char *tool_duration_format(int64_t ms, char *buffer, size_t size) {
     } else {
         snprintf(buffer, size, "%" PRId64 "d %" PRId64 "h", ms / MS_PER_DAY, ms % MS_PER_DAY / MS_PER_H);
     }
+    return buffer;
+}
+
+const char *tool_duration_exact(int64_t ms, char *buffer, size_t size) {
+    size_t unit = 0;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        unit = ms != 0 && ms % units[i].ms == 0 ? i : unit;
+    }
+    snprintf(buffer, size, "%" PRId64 "%s", ms / units[unit].ms, units[unit].name);
     return buffer;
 }

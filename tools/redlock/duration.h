@@ -18,4 +18,7 @@ enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms);
 /* "850ms", "8.2s", "2m 5s", "3h 4m", "12d 3h": two units at most, rounded down. Returns buffer. */
 const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
 
+/* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
+const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
+
 #endif

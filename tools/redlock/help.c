@@ -26,6 +26,18 @@ static const char global_options[] =
     "                            a password alone: redis://:PASSWORD@host; a comma in it: %2C, an @: %40, a /: %2F\n"
     "      --node-timeout MS     how long one node may take to answer, in ms; default 50, from 1 to 60000\n"
     "      --connect-timeout T   how long connecting to a node may take at the start; default 1s, up to 60s\n"
+    "      --restart-guard MODE  keep the votes of nodes that may have forgotten their locks out for the time of "
+    "--ttl-max:\n"
+    "                            off (default); observed: of those that restart while this waits; strict: of those "
+    "not\n"
+    "                            known to have been up for so long, too; default: the environment's "
+    "REDLOCK_RESTART_GUARD\n"
+    "      --clock-guard         likewise of nodes whose clock jumps; or REDLOCK_CLOCK_GUARD=on; --no-clock-guard: "
+    "not\n"
+    "      --ttl-max TIME        the longest ttl, lock delay included, of any client of these nodes; the guards need "
+    "it,\n"
+    "                            a longer -t is refused; default: REDLOCK_TTL_MAX, else none\n"
+    "      --first-boot          all nodes are new and have never granted a lock: they may vote at once\n"
     "      --json                results and errors as one JSON object on standard output (run: on standard error)\n"
     "  -q, --quiet               no sentences about success or failure: the exit status tells; in cron it hides what\n"
     "                            the mail should say, such as no quorum\n"
@@ -44,20 +56,27 @@ static const char statuses[] = "\n"
                                "  74  standard output could not be written\n";
 
 static const char run_help[] =
-    "usage: redlock run [-t TTL] [-w WAIT] [-E N] [--grace TIME] [--max-time TIME] RESOURCE -- CMD …\n"
+    "usage: redlock run [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE -- CMD …\n"
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds "
     "REDLOCK_RESOURCE,\n"
-    "REDLOCK_TOKEN and REDLOCK_VALIDITY_MS in its environment. If the lease is lost, CMD and all in its process group "
-    "get\n"
-    "SIGTERM at once and SIGKILL after the grace time. HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT "
-    "are\n"
-    "passed on to CMD.\n"
+    "REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its environment. If the lease is lost, "
+    "CMD\n"
+    "and all in its process group get SIGTERM at once and SIGKILL after the grace time. HUP, INT, QUIT, TERM, USR1,\n"
+    "USR2, ALRM, WINCH, TSTP and CONT are passed on to CMD.\n"
     "\n"
     "options:\n"
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
     "  -E, --contended-status N  exit with N, not 75, and say nothing, if others hold the lock\n"
+    "      --fence               ask for a fencing token, a number that rises with every lease: CMD's REDLOCK_FENCE\n"
+    "      --fence-suffix TEXT   a fencing counter's key is RESOURCE and this; default: REDLOCK_FENCE_SUFFIX, else "
+    ":fence\n"
+    "      --fence-expiry TIME   drop a fencing counter that is not used for so long, from 3h on; default:\n"
+    "                            REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --lock-delay TIME     if the lease is lost or its holder dies, others stay out for so long after its ttl; "
+    "default 0\n"
+    "      --no-heal             do not set the key again on nodes that lost it\n"
     "      --grace TIME          between SIGTERM and SIGKILL after a loss; default 5s\n"
     "      --max-time TIME       no renewal after this long: then the lease is lost at the end of its ttl; default: "
     "none\n";
@@ -70,22 +89,32 @@ static const char run_tail[] = "  75  held by others until the end of the wait (
                                "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
 
 static const char acquire_help[] =
-    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] RESOURCE\n"
+    "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE\n"
     "\n"
-    "Takes the lock, prints its token and exits. The lock stays until its ttl ends or the token is used to release "
-    "it.\n"
+    "Takes the lock, prints its token and exits; with --fence it prints \"TOKEN FENCE\" on one line. The lock stays "
+    "until its\n"
+    "ttl ends or the token is used to release it.\n"
     "\n"
     "options:\n"
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
-    "  -E, --contended-status N  exit with N, not 75 nor 0, and say nothing, if others hold the lock\n";
+    "  -E, --contended-status N  exit with N, not 75 nor 0, and say nothing, if others hold the lock\n"
+    "      --fence               ask for a fencing token, a number that rises with every lease, too\n"
+    "      --fence-suffix TEXT   a fencing counter's key is RESOURCE and this; default: REDLOCK_FENCE_SUFFIX, else "
+    ":fence\n"
+    "      --fence-expiry TIME   drop a fencing counter that is not used for so long, from 3h on; default:\n"
+    "                            REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --lock-delay TIME     others stay out for so long after the ttl, unless it is released; default 0\n"
+    "      --no-heal             do not set the key again on nodes that lost it\n";
 
 static const char acquire_tail[] = "  75  held by others until the end of the wait (-E changes it)\n"
                                    " 128 + n  signal n ended the wait; nothing is held\n"
                                    "\n"
                                    "example: token=$(redlock acquire -t 1m deploy) || exit\n"
                                    "         ./deploy\n"
-                                   "         redlock release deploy \"$token\"\n";
+                                   "         redlock release deploy \"$token\"\n"
+                                   "         lock=$(redlock acquire --fence deploy) || exit\n"
+                                   "         token=${lock% *} fence=${lock#* }\n";
 
 static const char extend_help[] =
     "usage: redlock extend -t TTL RESOURCE TOKEN\n"
@@ -94,7 +123,9 @@ static const char extend_help[] =
     "where the lock lives longer already, that stands; to end it, release it.\n"
     "\n"
     "options:\n"
-    "  -t, --ttl TTL             the new time to live on the nodes; must be given\n";
+    "  -t, --ttl TTL             the new time to live on the nodes; must be given\n"
+    "      --lock-delay TIME     others stay out for so long after the ttl; as given to acquire; default 0\n"
+    "      --no-heal             do not set the key again on nodes that lost it\n";
 
 static const char extend_tail[] = "  76  the lock is lost: it expired, or has another token\n"
                                   "\n"
@@ -112,11 +143,12 @@ static const char status_help[] = "usage: redlock status [RESOURCE…]\n"
                                   "\n"
                                   "Shows each node (state, version, role, uptime, round trip, what is wrong with it) "
                                   "and, for each RESOURCE, who holds\n"
-                                  "it on which nodes and for how long. It looks and takes no lock.\n";
+                                  "it on which nodes and for how long. It looks and takes no lock. With a guard it "
+                                  "shows the nodes that have no vote.\n";
 
 static const char status_tail[] =
     "\n"
-    "0 says that a quorum of nodes is ready and could tell of each RESOURCE, whoever holds it.\n"
+    "0 says that a quorum of nodes is ready, may vote and could tell of each RESOURCE, whoever holds it.\n"
     "\n"
     "example: redlock status nightly-backup\n";
 

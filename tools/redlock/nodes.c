@@ -3,8 +3,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
 #include "report.h"
 
 static redlock_node_info node_info(const struct tool_session *session, size_t index) {
@@ -22,24 +24,73 @@ __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t si
     va_end(arguments);
 }
 
-size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size_t size) {
+/* One in quarantine is asked for nothing that would take the lock. */
+static bool may_vote(const redlock_node_info *info, enum tool_nodes_purpose purpose) {
+    return info->state == REDLOCK_NODE_READY && (purpose == TOOL_NODES_TO_EXTEND || info->quarantine_ms == 0);
+}
+
+static void append_why_not(char *buffer, size_t size, const redlock_node_info *info) {
+    char duration[32];
+    append(buffer, size, "%s: ", info->name);
+    if (info->state == REDLOCK_NODE_READY) {
+        append(buffer, size, "no vote for %s, %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
+               info->quarantine);
+    } else {
+        append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
+               info->error);
+    }
+}
+
+size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,
+                          size_t size) {
     size_t count = redlock_manager_node_count(session->manager);
     size_t ready = 0;
+    size_t voters = 0;
     for (size_t i = 0; i < count; i++) {
-        ready += node_info(session, i).state == REDLOCK_NODE_READY;
+        redlock_node_info info = node_info(session, i);
+        ready += info.state == REDLOCK_NODE_READY;
+        voters += may_vote(&info, purpose);
     }
-    snprintf(buffer, size, "%zu of %zu nodes %s ready", ready, count, ready == 1 ? "is" : "are");
+    if (voters < ready) {
+        snprintf(buffer, size, "%zu of %zu nodes may vote", voters, count);
+    } else {
+        snprintf(buffer, size, "%zu of %zu nodes %s ready", ready, count, ready == 1 ? "is" : "are");
+    }
     const char *separator = " (";
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
-        if (info.state != REDLOCK_NODE_READY) {
-            append(buffer, size, "%s%s: %s%s%s", separator, info.name, redlock_node_state_name(info.state),
-                   info.error[0] != '\0' ? ", " : "", info.error);
+        if (!may_vote(&info, purpose)) {
+            append(buffer, size, "%s", separator);
+            append_why_not(buffer, size, &info);
             separator = "; ";
         }
     }
-    append(buffer, size, "%s", ready < count ? ")" : "");
-    return ready;
+    append(buffer, size, "%s", voters < count ? ")" : "");
+    return voters;
+}
+
+static int compare_ms(const void *left, const void *right) {
+    int64_t a = *(const int64_t *)left;
+    int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
+    int64_t quarantines_ms[REDLOCK_NODES_MAX];
+    size_t count = redlock_manager_node_count(session->manager);
+    size_t quorum = count / 2 + 1;
+    size_t ready = 0;
+    for (size_t i = 0; i < count; i++) {
+        redlock_node_info info = node_info(session, i);
+        if (info.state == REDLOCK_NODE_READY) {
+            quarantines_ms[ready++] = info.quarantine_ms;
+        }
+    }
+    if (ready < quorum) {
+        return 0;
+    }
+    qsort(quarantines_ms, ready, sizeof *quarantines_ms, compare_ms);
+    return quarantines_ms[quorum - 1];
 }
 
 /* -v has told it through the log; the table of status shows it. */

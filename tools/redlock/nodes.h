@@ -3,13 +3,21 @@
 #define TOOL_NODES_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "session.h"
 
 enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
 
-/* "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many are ready. */
-size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size_t size);
+/* What the nodes are wanted for: one in quarantine votes on extensions, but not on an acquire. */
+enum tool_nodes_purpose { TOOL_NODES_TO_ACQUIRE, TOOL_NODES_TO_EXTEND };
+
+/* "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may vote. */
+size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,
+                          size_t size);
+
+/* How long it takes until enough of the ready nodes may vote on an acquire; 0 if they may, or are too few even then. */
+int64_t tool_nodes_quorum_in_ms(const struct tool_session *session);
 
 /* Warns once of every node that is unusable (a wrong password, a replica, the same server twice) and once of every one
  * that needs other settings: the minority that nobody hears of is missed when the next node fails. */

@@ -25,6 +25,13 @@ enum tool_exit {
 enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ACQUIRE, TOOL_EXTEND, TOOL_RELEASE, TOOL_STATUS };
 
 #define TOOL_NOT_GIVEN INT64_C(-2)
+/* The longest node and connect timeout, as redlock.h says. */
+#define TOOL_TIMEOUT_MS_MAX INT64_C(60000)
+/* Timers count in seconds as doubles and the library in ns as 64 bits: a year is enough, and far from either's end. */
+#define TOOL_WAIT_MS_MAX INT64_C(31536000000)
+/* Of a fencing counter that is not used: the least as redlock.h says, and ten years, which a node can add to its clock. */
+#define TOOL_FENCE_EXPIRY_MS_MIN INT64_C(10800000)
+#define TOOL_FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
 
 struct tool_options {
     enum tool_command command;
@@ -43,6 +50,18 @@ struct tool_options {
     int64_t wait_ms;            /* or REDLOCK_WAIT_FOREVER */
     int64_t grace_ms;
     int64_t max_time_ms; /* 0: no limit */
+    bool fence;          /* a fencing token is wanted */
+    bool no_heal;
+    int64_t lock_delay_ms;
+    const char *restart_guard_name; /* as given; NULL: the environment's, then off */
+    redlock_restart_guard restart_guard;
+    const char *clock_guard_name; /* "on", "off", or NULL: the environment's, then off */
+    bool clock_guard;
+    bool first_boot;
+    int64_t ttl_max_ms; /* TOOL_NOT_GIVEN: the environment's; 0 after the parsing: none */
+    bool ttl_max_from_environment;
+    const char *fence_suffix; /* NULL: the environment's, then the library's */
+    int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: the environment's; 0 after the parsing: never */
     int contended_status;
     bool contended_expected; /* -E was given: then it is no failure to be told */
     const char *resource;

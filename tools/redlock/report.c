@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "duration.h"
+#include "nodes.h"
 #include "text.h"
 
 int tool_report_exit_status(const struct tool_options *options, int code) {
@@ -148,6 +149,20 @@ int tool_report_failure(const struct tool_session *session) {
     return tell_failure(session, "");
 }
 
+/* What helps where enough nodes answer, but guards keep too many of them from voting; "" where that is not so. */
+static void advise_on_quarantine(const struct tool_session *session, char *advice, size_t size) {
+    const struct tool_options *options = session->options;
+    char time[32];
+    int64_t ms = session->code == REDLOCK_ERR_NO_QUORUM ? tool_nodes_quorum_in_ms(session) : 0;
+    if (ms == 0) {
+        return;
+    }
+    bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
+    snprintf(advice, size, " A quorum may vote in %s: give -w TIME to wait%s.",
+             tool_duration_format(ms, time, sizeof time),
+             unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
+}
+
 int tool_report_not_acquired(const struct tool_session *session) {
     static const char holder_hint[] = "'redlock status RESOURCE' shows who holds it and for how long";
     const struct tool_options *options = session->options;
@@ -158,6 +173,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
     if (contended && options->contended_expected && !options->json) {
         return options->contended_status;
     }
+    advise_on_quarantine(session, advice, sizeof advice);
     if (options->wait_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Given up after %" PRIu64 " attempt%s in %s%s%s.", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),

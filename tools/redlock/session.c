@@ -84,6 +84,14 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     if (options->node_timeout_ms != TOOL_NOT_GIVEN) {
         manager_options.node_timeout_ms = options->node_timeout_ms;
     }
+    manager_options.restart_guard = options->restart_guard;
+    manager_options.clock_guard = options->clock_guard;
+    manager_options.first_boot = options->first_boot;
+    manager_options.ttl_max_ms = options->ttl_max_ms;
+    manager_options.fence_expiry_ms = options->fence_expiry_ms;
+    if (options->fence_suffix != NULL) {
+        manager_options.fence_suffix = options->fence_suffix;
+    }
     if (options->verbose) {
         manager_options.on_log = log_line;
         manager_options.log_level = REDLOCK_LOG_DEBUG;
@@ -164,7 +172,7 @@ static void still_waiting(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct tool_session *session = watcher->data;
     size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
     char summary[TOOL_NODES_SUMMARY_SIZE];
-    if (tool_nodes_summary(session, summary, sizeof summary) < quorum) {
+    if (tool_nodes_summary(session, TOOL_NODES_TO_ACQUIRE, summary, sizeof summary) < quorum) {
         tool_report_warn(session->options, redlock_error_name(REDLOCK_ERR_NO_QUORUM),
                          "no quorum for '%s' yet: %s; %zu are needed; still trying", session->options->resource,
                          summary, quorum);
@@ -182,6 +190,9 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
         int64_t spent_ms = tool_session_age_ms(session);
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
+    options.fencing = session->options->fence;
+    options.heal = !session->options->no_heal;
+    options.lock_delay_ms = session->options->lock_delay_ms;
     options.auto_extend = auto_extend;
     options.auto_extend_max_ms = session->options->max_time_ms;
     options.on_lost = on_lost;

@@ -1,0 +1,161 @@
+/* What all clients of the nodes must agree on, from the command line or else the environment. */
+#include "fleet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "duration.h"
+#include "usage.h"
+
+/* The longest suffix, as redlock.h says. */
+enum { FENCE_SUFFIX_SIZE_MAX = 64 };
+
+/* NULL where it is not set, or empty. */
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static int settle_restart_guard(struct tool_options *options) {
+    static const char *const names[] = {
+        [REDLOCK_RESTART_GUARD_OFF] = "off",
+        [REDLOCK_RESTART_GUARD_OBSERVED] = "observed",
+        [REDLOCK_RESTART_GUARD_STRICT] = "strict",
+    };
+    const char *label = "--restart-guard";
+    const char *text = options->restart_guard_name;
+    if (text == NULL) {
+        label = "REDLOCK_RESTART_GUARD";
+        text = environment(label);
+    }
+    if (text == NULL) {
+        return 0; /* off */
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            options->restart_guard = (redlock_restart_guard)i;
+            return 0;
+        }
+    }
+    return tool_usage(options, "%s '%s': it is off, observed or strict", label, text);
+}
+
+static int settle_clock_guard(struct tool_options *options) {
+    const char *text =
+        options->clock_guard_name != NULL ? options->clock_guard_name : environment("REDLOCK_CLOCK_GUARD");
+    options->clock_guard = text != NULL && strcmp(text, "on") == 0;
+    if (text != NULL && !options->clock_guard && strcmp(text, "off") != 0) {
+        return tool_usage(options, "REDLOCK_CLOCK_GUARD '%s': it is on or off", text);
+    }
+    return 0;
+}
+
+/* A time that is the environment's if the command line has none, and 0 if that has none, either. */
+static int settle_time(struct tool_options *options, const char *name, int64_t ms_min, int64_t ms_max, int64_t *ms) {
+    const char *text = environment(name);
+    if (*ms != TOOL_NOT_GIVEN) {
+        return 0;
+    }
+    *ms = 0;
+    return text == NULL ? 0 : tool_usage_time(options, name, text, ms_min, ms_max, ms);
+}
+
+static int settle_ttl_max(struct tool_options *options) {
+    options->ttl_max_from_environment = options->ttl_max_ms == TOOL_NOT_GIVEN;
+    int status = settle_time(options, "REDLOCK_TTL_MAX", 1, REDLOCK_TTL_MS_MAX, &options->ttl_max_ms);
+    if (status != 0 || options->ttl_max_ms != 0) {
+        return status;
+    }
+    const char *guard = NULL;
+    if (options->restart_guard != REDLOCK_RESTART_GUARD_OFF) {
+        guard = options->restart_guard_name != NULL ? "--restart-guard" : "REDLOCK_RESTART_GUARD";
+    } else if (options->clock_guard) {
+        guard = options->clock_guard_name != NULL ? "--clock-guard" : "REDLOCK_CLOCK_GUARD";
+    }
+    if (guard != NULL) {
+        return tool_usage(options,
+                          "%s needs --ttl-max TIME, or REDLOCK_TTL_MAX in the environment: the longest ttl, lock delay "
+                          "included, that any client of these nodes uses",
+                          guard);
+    }
+    return 0;
+}
+
+static int settle_fence(struct tool_options *options) {
+    const char *label = "--fence-suffix";
+    if (options->fence_suffix == NULL) {
+        label = "REDLOCK_FENCE_SUFFIX";
+        options->fence_suffix = environment(label);
+    }
+    if (options->fence_suffix != NULL) {
+        size_t size = strlen(options->fence_suffix);
+        if (size == 0 || size > FENCE_SUFFIX_SIZE_MAX) {
+            return tool_usage(options, "%s must have 1 to %d bytes", label, FENCE_SUFFIX_SIZE_MAX);
+        }
+    }
+    return settle_time(options, "REDLOCK_FENCE_EXPIRY", TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX,
+                       &options->fence_expiry_ms);
+}
+
+/* The keys live for the ttl and the lock delay together: no longer than a restarted node is kept from voting. */
+static int check_ttl(const struct tool_options *options, bool is_default) {
+    char ttl[32];
+    char delay[32];
+    char longest[32];
+    bool delayed = options->lock_delay_ms != 0;
+    int64_t ms_max = options->ttl_max_ms != 0 ? options->ttl_max_ms : REDLOCK_TTL_MS_MAX;
+    if (options->ttl_ms <= ms_max - options->lock_delay_ms) {
+        return 0;
+    }
+    tool_duration_exact(options->ttl_ms, ttl, sizeof ttl);
+    tool_duration_exact(options->lock_delay_ms, delay, sizeof delay);
+    if (options->ttl_max_ms == 0) {
+        return tool_usage(options, "-t %s and --lock-delay %s are together more than %s", ttl, delay,
+                          tool_duration_format(ms_max, longest, sizeof longest));
+    }
+    return tool_usage(options, "%s%s%s%s %s above %s%s: %s", is_default ? "the default ttl of " : "-t ", ttl,
+                      delayed ? " with --lock-delay " : "", delayed ? delay : "", "is",
+                      options->ttl_max_from_environment ? "REDLOCK_TTL_MAX=" : "--ttl-max ",
+                      tool_duration_exact(options->ttl_max_ms, longest, sizeof longest),
+                      is_default ? "give a shorter one with -t"
+                                 : "no client of these nodes may lock for longer, for a node that forgot its locks "
+                                   "votes again after that time");
+}
+
+static int settle_ttl(struct tool_options *options) {
+    bool is_default = options->ttl_ms == TOOL_NOT_GIVEN;
+    switch (options->command) {
+    case TOOL_RUN:
+        options->ttl_ms = is_default ? 30000 : options->ttl_ms;
+        return check_ttl(options, is_default);
+    case TOOL_ACQUIRE:
+    case TOOL_EXTEND:
+        options->ttl_ms = is_default ? 10000 : options->ttl_ms;
+        return check_ttl(options, is_default);
+    case TOOL_RELEASE: /* asks for none; the library wants one that could be */
+        options->ttl_ms = options->ttl_max_ms != 0 && options->ttl_max_ms < 10000 ? options->ttl_max_ms : 10000;
+        return 0;
+    case TOOL_STATUS:
+    case TOOL_NO_COMMAND:
+        break;
+    }
+    return 0;
+}
+
+int tool_fleet_settle(struct tool_options *options) {
+    int status = settle_restart_guard(options);
+    if (status == 0) {
+        status = settle_clock_guard(options);
+    }
+    if (status == 0) {
+        status = settle_ttl_max(options);
+    }
+    if (status == 0) {
+        status = settle_fence(options);
+    }
+    if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
+        status = tool_usage(options, "--first-boot says something to a restart guard only: give --restart-guard, too");
+    }
+    return status != 0 ? status : settle_ttl(options);
+}

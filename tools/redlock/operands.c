@@ -1,0 +1,141 @@
+/* What stands on the command line beside options: the nodes, the resource, the token, the command to run. */
+#include "operands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "usage.h"
+
+static const char white_space[] = " \t\n\v\f\r";
+
+/* Cuts white space off both ends. */
+static char *trim(char *text) {
+    text += strspn(text, white_space);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(white_space, text[length - 1]) != NULL) {
+        length--;
+    }
+    text[length] = '\0';
+    return text;
+}
+
+/* Two clients whose lists are cut differently would both hold the lock: what might be two nodes is never taken for one.
+ * The URI is not repeated, for it may hold a password. */
+static int check_node(const struct tool_options *options, const char *uri) {
+    size_t number = options->node_count + 1;
+    if (*uri == '\0') {
+        return tool_usage(options, "node %zu of the list is empty: look for a comma too many", number);
+    }
+    if (strpbrk(uri, white_space) != NULL) {
+        return tool_usage(options, "node %zu of the list has white space inside: separate nodes with commas", number);
+    }
+    if (strchr(uri, ';') != NULL) {
+        return tool_usage(
+            options, "node %zu of the list has a ';' inside: separate nodes with commas (in a password it is %%3B)",
+            number);
+    }
+    if (options->node_count == REDLOCK_NODES_MAX) {
+        return tool_usage(options, "more than %d nodes", REDLOCK_NODES_MAX);
+    }
+    return 0;
+}
+
+int tool_operands_nodes(struct tool_options *options) {
+    if (options->node_list == NULL) {
+        options->node_list = getenv("REDLOCK_NODES");
+    }
+    if (options->node_list == NULL || options->node_list[0] == '\0') {
+        return tool_usage(options, "no nodes: give them with -n URI,URI,… or in the environment as REDLOCK_NODES");
+    }
+    options->node_copy = strdup(options->node_list);
+    if (options->node_copy == NULL) {
+        fputs("redlock: out of memory\n", stderr);
+        return TOOL_EXIT_SYSTEM;
+    }
+    char *rest = options->node_copy;
+    while (rest != NULL) {
+        char *uri = trim(strsep(&rest, ","));
+        int status = check_node(options, uri);
+        if (status != 0) {
+            return status;
+        }
+        options->nodes[options->node_count++] = uri;
+    }
+    return 0;
+}
+
+static int check_resource(const struct tool_options *options, const char *resource) {
+    if (resource[0] == '\0') {
+        return tool_usage(options, "the RESOURCE is empty");
+    }
+    if (strlen(resource) > REDLOCK_RESOURCE_SIZE_MAX) {
+        return tool_usage(options, "the RESOURCE is longer than %d bytes", REDLOCK_RESOURCE_SIZE_MAX);
+    }
+    return 0;
+}
+
+/* run [RESOURCE] -- [RESOURCE --] CMD …: the second form is for names that begin with a dash. */
+static int split_run(struct tool_options *options, int dashes) {
+    char **words = options->operands;
+    size_t count = options->operand_count;
+    if (count == 0) {
+        return tool_usage(options, "run needs a RESOURCE and a command: redlock run RESOURCE -- CMD …");
+    }
+    size_t command = 1;
+    if (dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
+        command = 2;
+    } else if (dashes != 1) {
+        return tool_usage(options,
+                          "run needs one RESOURCE, then '--', then the command: redlock run RESOURCE -- CMD …");
+    }
+    if (count == command) {
+        return tool_usage(options, "run needs a command behind '--': redlock run RESOURCE -- CMD …");
+    }
+    options->resource = words[0];
+    options->operands = words + command;
+    options->operand_count = count - command;
+    return 0;
+}
+
+int tool_operands_take(struct tool_options *options, int dashes) {
+    char **words = options->operands;
+    size_t count = options->operand_count;
+    int status = 0;
+    switch (options->command) {
+    case TOOL_RUN:
+        status = split_run(options, dashes);
+        break;
+    case TOOL_ACQUIRE:
+        if (count != 1) {
+            return tool_usage(options, "acquire needs one RESOURCE and was given %zu", count);
+        }
+        options->resource = words[0];
+        break;
+    case TOOL_EXTEND:
+    case TOOL_RELEASE:
+        if (count != 2) {
+            return tool_usage(options, "%s needs a RESOURCE and a TOKEN", tool_command_name(options->command));
+        }
+        options->resource = words[0];
+        options->token = words[1];
+        break;
+    case TOOL_STATUS:
+        for (size_t i = 0; i < count && status == 0; i++) {
+            status = check_resource(options, words[i]);
+        }
+        break;
+    case TOOL_NO_COMMAND:
+        break;
+    }
+    if (status == 0 && options->resource != NULL) {
+        status = check_resource(options, options->resource);
+    }
+    if (status == 0 && options->token != NULL) {
+        size_t size = strlen(options->token);
+        if (size == 0 || size > REDLOCK_TOKEN_SIZE_MAX) {
+            return tool_usage(options, "the TOKEN must have 1 to %d bytes", REDLOCK_TOKEN_SIZE_MAX);
+        }
+    }
+    return status;
+}

@@ -1,0 +1,48 @@
+/* How bad input is told: one sentence, and where the help is. */
+#include "usage.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "duration.h"
+#include "text.h"
+
+int tool_usage(const struct tool_options *options, const char *format, ...) {
+    char sentence[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    fputs("redlock: ", stderr);
+    tool_print_safe(stderr, sentence);
+    const char *space = options->command == TOOL_NO_COMMAND ? "" : " ";
+    fprintf(stderr, "; see redlock%s%s --help\n", space, tool_command_name(options->command));
+    return TOOL_EXIT_USAGE;
+}
+
+int tool_usage_time(const struct tool_options *options, const char *label, const char *text, int64_t ms_min,
+                    int64_t ms_max, int64_t *ms) {
+    char shortest[32];
+    char longest[32];
+    int64_t value = 0;
+    switch (tool_duration_parse(text, &value)) {
+    case TOOL_DURATION_NO_UNIT:
+        return tool_usage(options, "%s %s: a time needs a unit, as in %sms, %ss, %sm or %sh", label, text, text, text,
+                          text, text);
+    case TOOL_DURATION_MALFORMED:
+        return tool_usage(options, "%s '%s': a time is a whole number with a unit, as in 500ms, 10s, 2m, 1h or 1d",
+                          label, text);
+    case TOOL_DURATION_TOO_LONG:
+        value = INT64_MAX;
+        break;
+    case TOOL_DURATION_OK:
+        break;
+    }
+    if (value < ms_min || value > ms_max) {
+        return tool_usage(options, "%s %s: it must be between %s and %s", label, text,
+                          tool_duration_format(ms_min, shortest, sizeof shortest),
+                          tool_duration_format(ms_max, longest, sizeof longest));
+    }
+    *ms = value;
+    return 0;
+}
