@@ -50,12 +50,12 @@ static void json_string(FILE *out, const char *text) {
     (void)fputc('"', out);
 }
 
-static void json_samples(FILE *out, const char *name, const struct contender_samples *samples) {
-    (void)fprintf(out, ",\"%s\":[", name);
+void contender_write_samples(FILE *json, const char *name, const struct contender_samples *samples) {
+    (void)fprintf(json, ",\"%s\":[", name);
     for (size_t i = 0; i < samples->count; i++) {
-        (void)fprintf(out, "%s%.1f", i ? "," : "", (double)samples->ns[i] / 1000.0);
+        (void)fprintf(json, "%s%.1f", i ? "," : "", (double)samples->ns[i] / 1000.0);
     }
-    (void)fputc(']', out);
+    (void)fputc(']', json);
 }
 
 static void json_error(FILE *out, const char *error) {
@@ -65,7 +65,7 @@ static void json_error(FILE *out, const char *error) {
     }
 }
 
-static void samples_begin(struct contender_samples *samples, size_t wanted) {
+void contender_samples_begin(struct contender_samples *samples, size_t wanted) {
     samples->wanted = wanted;
     samples->ns = wanted ? malloc(wanted * sizeof *samples->ns) : NULL;
     if (wanted && !samples->ns) {
@@ -75,6 +75,29 @@ static void samples_begin(struct contender_samples *samples, size_t wanted) {
     if (wanted) {
         memset(samples->ns, 0, wanted * sizeof *samples->ns);
     }
+}
+
+void contender_samples_end(struct contender_samples *samples) {
+    free(samples->ns);
+    samples->ns = NULL;
+}
+
+void contender_write_cycles(FILE *json, const struct contender_cycles *cycles) {
+    (void)fprintf(json, "\"cycles\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"seconds\":%.6f", cycles->cycles,
+                  cycles->failed, (double)cycles->took_ns / 1e9);
+    contender_write_samples(json, "acquire_us", &cycles->acquire);
+    contender_write_samples(json, "release_us", &cycles->release);
+}
+
+bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles) {
+    size_t samples;
+    if (sscanf(arguments, "%u %" SCNd64 " %zu", &cycles->workers, &cycles->duration_ms, &samples) != 3 ||
+        cycles->workers < 1 || cycles->workers > CONTENDER_WORKERS_MAX || samples > CONTENDER_SAMPLES_MAX) {
+        return false;
+    }
+    contender_samples_begin(&cycles->acquire, samples);
+    contender_samples_begin(&cycles->release, samples);
+    return true;
 }
 
 static void done(void) {
@@ -115,28 +138,22 @@ static void command_connect(const struct contender *contender, void *data, char 
 static void command_cycles(const struct contender *contender, void *data, const char *arguments) {
     struct contender_cycles cycles = {0};
     char error[CONTENDER_ERROR_SIZE] = "";
-    size_t samples;
-    if (sscanf(arguments, "%u %" SCNd64 " %zu", &cycles.workers, &cycles.duration_ms, &samples) != 3 ||
-        cycles.workers < 1 || cycles.workers > CONTENDER_WORKERS_MAX || samples > CONTENDER_SAMPLES_MAX) {
+    if (!contender_read_cycles(arguments, &cycles)) {
         answer_error("cycles needs WORKERS MS SAMPLES");
         return;
     }
-    samples_begin(&cycles.acquire, samples);
-    samples_begin(&cycles.release, samples);
     contender->cycles(data, &cycles, error);
     if (*error && cycles.cycles + cycles.failed == 0) {
         answer_error(error);
     } else {
         done();
-        (void)printf("{\"cycles\":%" PRIu64 ",\"failed\":%" PRIu64 ",\"seconds\":%.6f", cycles.cycles, cycles.failed,
-                     (double)cycles.took_ns / 1e9);
-        json_samples(stdout, "acquire_us", &cycles.acquire);
-        json_samples(stdout, "release_us", &cycles.release);
+        (void)fputc('{', stdout);
+        contender_write_cycles(stdout, &cycles);
         json_error(stdout, error);
         (void)fputs("}\n", stdout);
     }
-    free(cycles.acquire.ns);
-    free(cycles.release.ns);
+    contender_samples_end(&cycles.acquire);
+    contender_samples_end(&cycles.release);
 }
 
 static void command_contend(const struct contender *contender, void *data, const char *arguments) {
@@ -152,7 +169,7 @@ static void command_contend(const struct contender *contender, void *data, const
         answer_error("contend needs CLIENTS MS HOLD_US");
         return;
     }
-    samples_begin(&contention.handover, 20000);
+    contender_samples_begin(&contention.handover, 20000);
     contender->contend(data, &contention, error);
     done();
     (void)fputs("{\"grants\":[", stdout);
@@ -161,10 +178,10 @@ static void command_contend(const struct contender *contender, void *data, const
     }
     (void)printf("],\"seconds\":%.6f,\"failed\":%" PRIu64 ",\"overlaps\":%" PRIu64, (double)contention.took_ns / 1e9,
                  contention.failed, contention.overlaps);
-    json_samples(stdout, "handover_us", &contention.handover);
+    contender_write_samples(stdout, "handover_us", &contention.handover);
     json_error(stdout, error);
     (void)fputs("}\n", stdout);
-    free(contention.handover.ns);
+    contender_samples_end(&contention.handover);
 }
 
 static void command_other(const struct contender *contender, void *data, const char *command, const char *arguments) {

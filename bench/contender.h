@@ -56,6 +56,19 @@ struct contender {
     bool (*other)(void *data, const char *command, const char *arguments, FILE *json, char error[CONTENDER_ERROR_SIZE]);
 };
 
+/* Writes `,"NAME":[…]`, in µs with one decimal. */
+void contender_write_samples(FILE *json, const char *name, const struct contender_samples *samples);
+
+/* Room for so many; contender_samples_end() frees it. */
+void contender_samples_begin(struct contender_samples *samples, size_t wanted);
+void contender_samples_end(struct contender_samples *samples);
+
+/* Writes the members of what `cycles` answers. */
+void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
+
+/* Reads "WORKERS MS SAMPLES" and makes room for the samples; false where that is not what it says. */
+bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
+
 /* Reads commands until the end of input. Returns the exit status. */
 int contender_run(const struct contender *contender, void *data);
 

@@ -86,7 +86,7 @@ static void begin_cycle(struct worker *worker) {
     if (contender_sampling(&run->cycles->release)) {
         worker->began_ns = contender_now_ns();
     }
-    if (redlock_acquire(run->client->manager, name, NULL, NULL, on_acquired, worker) != REDLOCK_OK) {
+    if (redlock_acquire(run->client->manager, name, run->client->acquire, NULL, on_acquired, worker) != REDLOCK_OK) {
         contender_fatal("redlock_acquire is refused");
     }
 }
@@ -194,6 +194,12 @@ static void command_connect(void *data, const struct contender_nodes *nodes, cha
     }
 }
 
+static bool command_other(void *data, const char *command, const char *arguments, FILE *json,
+                          char error[CONTENDER_ERROR_SIZE]) {
+    return redlock_client_fence(data, command, arguments, json, error) ||
+           redlock_client_hold(data, command, arguments, json, error);
+}
+
 int main(void) {
     static const struct contender contender = {.name = "redlock_async",
                                                .version = "this tree",
@@ -201,7 +207,7 @@ int main(void) {
                                                .connect = command_connect,
                                                .cycles = command_cycles,
                                                .contend = redlock_client_contend,
-                                               .other = redlock_client_hold};
+                                               .other = command_other};
     struct redlock_client client = {.loop = ev_loop_new(EVFLAG_AUTO)};
     if (!client.loop) {
         contender_fatal("no event loop");

@@ -9,7 +9,8 @@
 
 struct redlock_client {
     struct ev_loop *loop;
-    redlock_manager *manager; /* NULL until connected */
+    redlock_manager *manager;               /* NULL until connected */
+    const redlock_acquire_options *acquire; /* of cycles; NULL: the defaults */
 };
 
 /* The first failure's sentence is kept. */
@@ -21,6 +22,10 @@ void redlock_client_contend(void *data, struct contender_contention *contention,
 /* redlock_hold.c: `hold` and `churn`, what many leases and many cycles cost in memory and time. */
 bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,
                          char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_fence.c: `fenced` and `alternate`, what a fencing token costs. */
+bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
+                          char error[CONTENDER_ERROR_SIZE]);
 
 /* redlock_async.c: cycles until `count` have ended (0: no such bound) or the duration is over (0: none). */
 void redlock_client_cycles(struct redlock_client *client, struct contender_cycles *cycles, uint64_t count,

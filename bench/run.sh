@@ -14,11 +14,12 @@ on free loopback ports in a temporary folder, lets all contenders take turns, an
 The last lines are the ratios, one name=value a line. It ends whatever it started, also after Ctrl-C.
 
   --quick            less than two minutes of measuring, instead of less than twenty; wider spreads, peers in (a), (b), (c) only
-  --only LIST        these workloads only: a,b,c,d,e,f,g,h,tool
+  --only LIST        these workloads only: a,b,c,d,e,f,g,h,i,tool
                        a  one lock at a time: latency           e  100,000 leases held; the heap after many cycles
                        b  many at a time: throughput, CPU       f  1 to 9 nodes
                        c  nodes dead, hung or slow              g  round trips of 1, 5 and 50 ms
                        d  many clients, one resource            h  as c, with round trips of 2 ms
+                       i, or fencing  what a fencing token costs, and how often it takes one round trip
                        tool  redlock run, flock, redis-cli as whole processes
   --peers LIST       all (the default), none, or names with commas between them: the folders in bench/peers. One whose
                      toolchain or registry is missing is skipped, and the report says why

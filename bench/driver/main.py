@@ -16,7 +16,7 @@ from pathlib import Path
 from . import environment, peers, plots, ratios, report, tool
 from .contenders import Contender, ContenderError, Program
 from .results import Results
-from .schedule import ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, QUICK, TOOL, Mode, Planner
+from .schedule import ALIASES, ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, OWN, QUICK, TOOL, Mode, Planner
 from .servers import Fleet, Proxy, ServerError, free_ports
 from .workloads import Runner, progress
 
@@ -95,8 +95,8 @@ def measure(
     began = time.monotonic()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redlock-bench-")))
-        without = [name for name in CORE if name not in contenders]
-        workloads = Planner(mode, [name for name in contenders if name not in CORE], without).workloads(letters)
+        without = [name for name in OWN if name not in contenders]
+        workloads = Planner(mode, [name for name in contenders if name not in OWN], without).workloads(letters)
         planned = sum(workload.seconds for workload in workloads)
         progress(f"planned: {planned:.0f} s, of {mode.bound_seconds:.0f} s at most")
         nodes = max(NODE_COUNTS) if "f" in letters else NODES
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     logs.mkdir(parents=True)
     machine = environment.gather(ROOT)
     made = build_peers(wanted, build, logs)
-    programs = [Program(name, (str(build / "bench" / name),)) for name in CORE]
+    programs = [Program(name, (str(build / "bench" / name),)) for name in (OWN if "i" in letters else CORE)]
     programs += [peer.program for peer in made if peer.program]
     results, problems = Results(), []
     began = time.monotonic()
@@ -179,7 +179,7 @@ def tool_program(build: Path) -> Path:
 
 def main() -> int:
     options = arguments()
-    letters = [letter for letter in options.only.split(",") if letter]
+    letters = [ALIASES.get(letter, letter) for letter in options.only.split(",") if letter]
     unknown = [letter for letter in letters if letter not in LETTERS]
     if unknown or not letters:
         return usage(f"--only knows {','.join(LETTERS)}, not {','.join(unknown) or 'nothing'}")

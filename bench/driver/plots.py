@@ -8,7 +8,7 @@ from pathlib import Path
 from . import gnuplot, tables
 from .gnuplot import Figure, Panel, Series
 from .results import Results
-from .schedule import BLOCKING, CONCURRENCIES, CORE, FLOOR, HOLD_US, NODE_COUNT_WORKERS, TOOL
+from .schedule import BLOCKING, CONCURRENCIES, FLOOR, HOLD_US, NODE_COUNT_WORKERS, OWN, TOOL
 
 
 def _curves(results: Results, what: str) -> Panel:
@@ -155,7 +155,7 @@ def draw(results: Results, folder: Path) -> tuple[dict[str, str], list[str]]:
     if not shutil.which("gnuplot"):
         return {}, ["no plots: gnuplot is not here (Debian's package gnuplot-nox)"]
     names = dict.fromkeys(record.contender for record in results.records if record.letter != TOOL)
-    peers = [name for name in names if name not in CORE]
+    peers = [name for name in names if name not in OWN]
     drawn, problems = {}, []
     for figure in figures(results):
         failed = gnuplot.draw(figure, peers, folder)

@@ -5,7 +5,23 @@ from dataclasses import dataclass
 
 from . import stats
 from .results import Results
-from .schedule import ASYNC, BLOCKING, CONCURRENCIES, CORE, FAULTS, FLOOR, ROUND_TRIPS_MS, THREADS, healthy_point
+from .schedule import (
+    ALTERNATE,
+    ASYNC,
+    BLOCKING,
+    CONCURRENCIES,
+    FAULTS,
+    FENCED_WORKERS,
+    FLOOR,
+    HANDOVER,
+    HANDOVERS,
+    OWN,
+    ROUND_TRIPS_MS,
+    THREADS,
+    WITH_TOKENS,
+    WITHOUT_TOKENS,
+    healthy_point,
+)
 
 # These are printed in every run; the others where they were measured.
 PROMISED = frozenset(
@@ -30,6 +46,8 @@ PROMISED = frozenset(
         "late_extensions",
         "blocking_p50_ratio",
         "blocking_cycles_ratio_16",
+        "fenced_p50_ratio",
+        "fenced_fast_share",
     }
 )
 
@@ -75,7 +93,7 @@ def _to_floor(results: Results) -> list[Ratio]:
 def best_peer(results: Results, key: str, *, more_is_better: bool) -> tuple[stats.Spread, str, str] | None:
     """How far we are ahead of the peer that comes nearest, at the concurrency where it does; its name and that concurrency."""
     nearest: tuple[stats.Spread, str, str] | None = None
-    for peer in (name for name in results.contenders("b") if name not in CORE):
+    for peer in (name for name in results.contenders("b") if name not in OWN):
         for point in map(str, CONCURRENCIES):
             ours, theirs = results.by_round("b", point, ASYNC, key), results.by_round("b", point, peer, key)
             ahead = stats.spread(stats.ratios(ours, theirs) if more_is_better else stats.ratios(theirs, ours))
@@ -86,7 +104,7 @@ def best_peer(results: Results, key: str, *, more_is_better: bool) -> tuple[stat
 
 def _to_peers(results: Results) -> list[Ratio]:
     made = []
-    measured = [name for name in results.contenders("b") if name not in CORE]
+    measured = [name for name in results.contenders("b") if name not in OWN]
     why = "no peer was measured in (b)" if measured else "no peer took part in (b)"
     for name, key, more_is_better in (("cycles", "cycles_per_s", True), ("cpu", "cpu_us_each", False)):
         best = best_peer(results, key, more_is_better=more_is_better)
@@ -154,8 +172,35 @@ def _blocking(results: Results) -> list[Ratio]:
     return made
 
 
+def fast_share(results: Results, points: list[tuple[str, str]]) -> float | None:
+    """Of all fencing tokens that were had at these (point, contender): how many took one round trip."""
+    fast, slow = (
+        sum(results.total("i", point, name, f"fenced_{kind}") or 0 for point, name in points) for kind in ("fast", "slow")
+    )
+    return fast / (fast + slow) if fast + slow else None
+
+
+def _fencing(results: Results) -> list[Ratio]:
+    made = []
+    why = _why(results, "i", ALTERNATE, ASYNC)
+    for percentile in ("p50", "p99"):
+        above = results.by_round("i", ALTERNATE, ASYNC, f"fenced_{percentile}_us")
+        below = results.by_round("i", ALTERNATE, ASYNC, f"acquire_{percentile}_us")
+        made.append(_spread(f"fenced_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
+    for name, key in (("cycles", "cycles_per_s"), ("cpu", "cpu_us_each"), ("servers_cpu", "servers_cpu_us_each")):
+        ratio = results.ratio("i", WITH_TOKENS, ASYNC, key, (WITHOUT_TOKENS, ASYNC))
+        made.append(_spread(f"fenced_{name}_ratio_{FENCED_WORKERS}", ratio, _why(results, "i", WITH_TOKENS, ASYNC)))
+    made.append(Ratio("fenced_fast_share", fast_share(results, [(ALTERNATE, ASYNC), (WITH_TOKENS, ASYNC)]), why))
+    for point in HANDOVERS:
+        share = fast_share(results, [(point, HANDOVER)])
+        made.append(Ratio(f"fenced_fast_share_{point}", share, _why(results, "i", point, HANDOVER)))
+    falls = [results.total("i", point, HANDOVER, "not_rising") for point in HANDOVERS]
+    known = [count for count in falls if count is not None]
+    return made + [Ratio("fenced_not_rising", sum(known) if known else None, _why(results, "i", "wait", HANDOVER))]
+
+
 def make(results: Results) -> list[Ratio]:
-    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking)
+    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking, _fencing)
     made = [ratio for part in parts for ratio in part(results)]
     return [ratio for ratio in made if ratio.value is not None or ratio.name in PROMISED]
 

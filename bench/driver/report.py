@@ -22,6 +22,7 @@ SECTIONS = {
     "f": ("(f) The number of nodes", tables.node_counts, ["nodes"]),
     "g": ("(g) The distance of the nodes", tables.links, ["links"]),
     "h": ("(h) Nodes at a round trip of 2 ms that are dead, hung or slow", tables.far_faults, []),
+    "i": ("(i) Fencing tokens", tables.fencing, []),
     TOOL: ("The tool, as a whole process", tables.tool, []),
 }
 

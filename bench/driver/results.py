@@ -10,6 +10,8 @@ from .schedule import Step
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
+LATENCIES = ("acquire", "release", "handover", "fenced")
+
 Cell = tuple[str, str, str]  # letter, point, contender
 
 
@@ -31,7 +33,7 @@ def number(value: Any) -> float | None:
 def figures_of(step: Step, answer: dict[str, Any], cpu_seconds: float, servers_cpu_seconds: float) -> dict[str, Any]:
     """One answer, without its samples; per cycle and per second where that makes sense."""
     figures: dict[str, Any] = {key: value for key, value in answer.items() if number(value) is not None}
-    for name in ("acquire", "release", "handover"):
+    for name in LATENCIES:
         samples = sorted(answer.get(f"{name}_us") or [])
         if samples:
             figures[f"{name}_samples"] = len(samples)
@@ -64,7 +66,7 @@ class Results:
         self.records.append(record)
         if answer:
             cell = self.pooled.setdefault((record.letter, record.point, record.contender), {})
-            for name in ("acquire", "release", "handover"):
+            for name in LATENCIES:
                 if answer.get(f"{name}_us"):
                     cell.setdefault(name, array("d")).extend(answer[f"{name}_us"])
 

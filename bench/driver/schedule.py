@@ -11,6 +11,8 @@ BLOCKING = "redlock_blocking"
 OURS = (ASYNC, BLOCKING)
 FAULTY = (FLOOR, *OURS)  # who meet every fault, each time right after healthy nodes
 CORE = (FLOOR, HIREDIS, ASYNC, BLOCKING)
+HANDOVER = "redlock_handover"
+OWN = (*CORE, HANDOVER)  # all that are no peers
 
 NODES = 5
 CONCURRENCIES = (16, 64, 256, 1024, 4096)
@@ -28,7 +30,20 @@ HEALTHY = "healthy"
 
 WARM_UP = "warm-up"
 TOOL = "tool"
-LETTERS = ("a", "b", "c", "d", "e", "f", "g", "h", TOOL)
+LETTERS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", TOOL)
+ALIASES = {"fencing": "i"}
+
+FENCED_WORKERS = 256
+ALTERNATE = "alternate"  # with and without a fencing token in turn, in one process
+WITHOUT_TOKENS = "without"
+WITH_TOKENS = "with"
+# Pattern, clients, µs of holding, µs from the first client's clock to the last one's.
+HANDOVERS = {
+    "wait": ("wait", 4, 1000, 1000),
+    "brief": ("wait", 4, 100, 1000),
+    "next": ("next", 2, 0, 1000),
+    "level": ("next", 2, 0, 0),
+}
 
 # More than any contender does: 25 µs a cycle over five nodes is beyond the floor.
 SAMPLES_A_MS = 40
@@ -112,7 +127,7 @@ class Mode:
 
 QUICK = Mode(
     name="quick",
-    bound_seconds=115.0,
+    bound_seconds=118.0,
     patience_seconds=5.0,
     fault_patience_seconds=2.0,
     warm_up_ms=300,
@@ -125,8 +140,9 @@ QUICK = Mode(
         "f": Size(rounds=2, ms=150, peer_rounds=0, peer_ms=0),
         "g": Size(rounds=1, ms=200, peer_rounds=0, peer_ms=0),
         "h": Size(rounds=1, ms=100, peer_rounds=0, peer_ms=0),
+        "i": Size(rounds=3, ms=300, peer_rounds=0, peer_ms=0),
     },
-    peer_concurrencies=(16, 256, 1024),
+    peer_concurrencies=(256, 1024),
     threads=(1, 4, 16),
     peer_faults=("dead1", "hung1"),
     hold_ms=6000,
@@ -138,7 +154,7 @@ QUICK = Mode(
 
 FULL = Mode(
     name="full",
-    bound_seconds=1150.0,
+    bound_seconds=1190.0,
     patience_seconds=30.0,
     fault_patience_seconds=6.0,
     warm_up_ms=3000,
@@ -151,6 +167,7 @@ FULL = Mode(
         "f": Size(rounds=4, ms=500, peer_rounds=1, peer_ms=500),
         "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
         "h": Size(rounds=5, ms=500, peer_rounds=0, peer_ms=0),
+        "i": Size(rounds=11, ms=1000, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,
@@ -170,11 +187,11 @@ def healthy_point(fault: str) -> str:
 
 def stage_seconds(stage: Stage, *, peers: bool = True) -> float:
     """An estimate, for the plan; with peers or without."""
-    steps = [step for step in stage.steps if peers or step.contender in CORE]
+    steps = [step for step in stage.steps if peers or step.contender in OWN]
     seconds = len({step.contender for step in steps}) * CONNECT_SECONDS + (FAULT_SECONDS if stage.disturbs else 0.0)
     for step in steps:
         seconds += step.ms / 1000
-        if step.contender in CORE:
+        if step.contender in OWN:
             seconds += STEP_SECONDS
         else:
             seconds += PEER_STEP_SECONDS + (PEER_FAULT_SECONDS if stage.dead or stage.hung else 0.0)
@@ -190,7 +207,17 @@ class Planner:
         self._without = frozenset(without)
 
     def workloads(self, letters: Sequence[str]) -> list[Workload]:
-        makers = {"a": self._a, "b": self._b, "c": self._c, "d": self._d, "e": self._e, "f": self._f, "g": self._g, "h": self._h}
+        makers = {
+            "a": self._a,
+            "b": self._b,
+            "c": self._c,
+            "d": self._d,
+            "e": self._e,
+            "f": self._f,
+            "g": self._g,
+            "h": self._h,
+            "i": self._i,
+        }
         made = [Workload(WARM_UP, "warm-up, not measured", (self._present(self._warm_up()),))]
         titles = {
             "a": "uncontended, one at a time",
@@ -201,6 +228,7 @@ class Planner:
             "f": "number of nodes",
             "g": "distance of the nodes",
             "h": "nodes at a distance that are dead, hung or slow",
+            "i": "fencing tokens",
         }
         for letter in letters:
             if letter in makers:
@@ -317,6 +345,23 @@ class Planner:
             steps = tuple(self._cycles(name, str(round_trip_ms), 1, ms, samples=True) for name, ms in turn)
             stages.append(Stage(steps, delayed=tuple((node, round_trip_ms * 1000) for node in range(NODES))))
         return tuple(stages)
+
+    def _i(self, number: int, size: Size) -> tuple[Stage, ...]:
+        """What a fencing token costs, and how often it takes one round trip."""
+        ms = size.ms // 2
+        samples = min(size.ms * SAMPLES_A_MS, SAMPLES_MAX)
+        workers = FENCED_WORKERS
+        steps = [
+            self._own(ASYNC, ALTERNATE, f"alternate {size.ms} {samples}", size.ms),
+            self._cycles(ASYNC, WITHOUT_TOKENS, workers, ms),
+            self._own(ASYNC, WITH_TOKENS, f"fenced {workers} {ms} 0", ms),
+        ]
+        for point, (pattern, clients, hold_us, skew_us) in HANDOVERS.items():
+            steps.append(self._own(HANDOVER, point, f"handover {pattern} {clients} {ms} {hold_us} {skew_us}", ms))
+        return (Stage(tuple(steps)),)
+
+    def _own(self, name: str, point: str, command: str, ms: int) -> Step:
+        return Step(name, point, command, ms, ms / 1000 + self.mode.patience_seconds)
 
     def _turn(self, core: Sequence[str], number: int, size: Size) -> list[tuple[str, int]]:
         """Who takes part in this round, in the order A B C, and for how long."""

@@ -6,7 +6,25 @@ from collections.abc import Iterable, Sequence
 from . import stats
 from .contenders import UNSUPPORTED
 from .results import Results
-from .schedule import ASYNC, BLOCKING, CONCURRENCIES, FAULTS, FAULTY, FLOOR, HEALTHY, NODE_COUNT_WORKERS, OURS, TOOL, healthy_point
+from .schedule import (
+    ALTERNATE,
+    ASYNC,
+    BLOCKING,
+    CONCURRENCIES,
+    FAULTS,
+    FAULTY,
+    FENCED_WORKERS,
+    FLOOR,
+    HANDOVER,
+    HANDOVERS,
+    HEALTHY,
+    NODE_COUNT_WORKERS,
+    OURS,
+    TOOL,
+    WITH_TOKENS,
+    WITHOUT_TOKENS,
+    healthy_point,
+)
 from .tool import POINT
 
 NONE = "–"
@@ -242,6 +260,58 @@ def links(results: Results) -> list[str]:
         f"Acquire, p99 in µs, where a round had {FEW} at least:",
         grid(results, "g", points, "acquire_p99_us", least=FEW),
     ]
+
+
+def fencing(results: Results) -> list[str]:
+    latencies = []
+    for what, name in (("without", "acquire"), ("with", "fenced")):
+        found = [results.spread("i", ALTERNATE, ASYNC, f"{name}_{key}_us") for key in ("p50", "p90", "p99")]
+        latencies.append([what, *(spread(one) for one in found)])
+    ratios = []
+    for key in ("p50", "p90", "p99"):
+        above, below = (results.by_round("i", ALTERNATE, ASYNC, f"{name}_{key}_us") for name in ("fenced", "acquire"))
+        ratios.append(spread(stats.spread(stats.ratios(above, below)), factor=True))
+    latencies.append(["with ÷ without, round by round", *ratios])
+    keys = ("cycles_per_s", "cpu_us_each", "servers_cpu_us_each")
+    many = [
+        [what, *(spread(results.spread("i", point, ASYNC, key)) for key in keys)]
+        for what, point in (("without", WITHOUT_TOKENS), ("with", WITH_TOKENS))
+    ]
+    compared = [results.ratio("i", WITH_TOKENS, ASYNC, key, (WITHOUT_TOKENS, ASYNC)) for key in keys]
+    many.append(["with ÷ without, round by round", *(spread(one, factor=True) for one in compared)])
+    shares = [token_row(results, f"no contention, {workers}", point, ASYNC) for point, workers in TOKEN_POINTS]
+    shares += [token_row(results, handover_title(point), point, HANDOVER) for point in HANDOVERS]
+    return [
+        "Acquire, one at a time, in µs, with and without a fencing token in turn, cycle by cycle in one process:",
+        table(["acquire", "p50", "p90", "p99"], latencies),
+        f"{FENCED_WORKERS} at a time:",
+        table(["", "cycles a second", "client's processor time a cycle, µs", "servers', µs"], many),
+        "How many tokens took one round trip; the others took two or more:",
+        table(["", "tokens", "in one round trip", "of those from another client", "release to next grant, p50, µs"], shares),
+    ]
+
+
+TOKEN_POINTS = ((ALTERNATE, "one at a time"), (WITH_TOKENS, f"{FENCED_WORKERS} at a time"))
+
+
+def handover_title(point: str) -> str:
+    pattern, clients, hold_us, skew_us = HANDOVERS[point]
+    how = f"{clients} clients that wait" if pattern == "wait" else f"{clients} clients, each told to begin by the other"
+    return f"{how}, held for {hold_us / 1000:g} ms, clocks within {skew_us / 1000:g} ms"
+
+
+def token_row(results: Results, title: str, point: str, name: str) -> list[str]:
+    fast, slow, from_another, from_another_slow = (
+        results.total("i", point, name, key) for key in ("fenced_fast", "fenced_slow", "handovers", "handovers_slow")
+    )
+    if fast is None or slow is None:
+        return [title, gap(results, "i", point, name), NONE, NONE, NONE]
+    handed = share_text(from_another - (from_another_slow or 0), from_another) if from_another else NONE
+    return [title, amount(fast + slow), share_text(fast, fast + slow), handed, amount(median(results, "i", point, name, "handover_p50_us"))]
+
+
+def share_text(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.2f} %" if whole else NONE
 
 
 def tool(results: Results) -> list[str]:

@@ -126,6 +126,17 @@ def of_whole_plan() -> Results:
         "cycles": {"cycles": 40, "acquire_us": [110.0] * 40, "release_us": [50.0] * 40},
         "contend": {"grants": [30, 10], "handover_us": [5.0], "overlaps": 0},
         "hold": {"leases": 100_000, "late": 0, "bytes_each": 507.0},
+        "alternate": {"cycles": 80, "acquire_us": [110.0] * 40, "fenced_us": [121.0] * 40, "fenced_fast": 40, "fenced_slow": 0},
+        "fenced": {"cycles": 40, "fenced_fast": 39, "fenced_slow": 1},
+        "handover": {
+            "grants": [30, 10],
+            "handover_us": [5.0],
+            "handovers": 20,
+            "handovers_slow": 5,
+            "fenced_fast": 35,
+            "fenced_slow": 5,
+            "not_rising": 0,
+        },
         "churn": {"cycles": 1_000_000, "heap_before": 1000, "heap_after": 1000},
     }
     for workload in Planner(FULL, ["peer"]).workloads(LETTERS):
@@ -149,6 +160,17 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(drawn, {name for _, _, names in report.SECTIONS.values() for name in names})
         by_fault = {ratio.name: ratio.value for ratio in all_ratios if ratio.name.startswith(("hung1", "link2_hung1"))}
         self.assertEqual(set(by_fault.values()), {1.0})
+
+    def test_fencing(self) -> None:
+        made = of_whole_plan()
+        found = by_name(made)
+        self.assertAlmostEqual(float(found["fenced_p50_ratio"].value or 0), 1.1)
+        self.assertAlmostEqual(float(found["fenced_fast_share"].value or 0), 79 / 80)
+        self.assertAlmostEqual(float(found["fenced_fast_share_next"].value or 0), 35 / 40)
+        self.assertEqual(found["fenced_not_rising"].value, 0)
+        text = "\n".join(tables.fencing(made))
+        self.assertIn("| with ÷ without, round by round | 1.10 (1.10 … 1.10) |", text)
+        self.assertIn("| 440 | 87.50 % | 75.00 % | 5.00 |", text)
 
 
 class Plots(unittest.TestCase):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from .contenders import UNSUPPORTED, Contender, ContenderError
 from .results import Cell, Record, Results, figures_of
-from .schedule import CORE, Stage, Step, Workload, stage_seconds
+from .schedule import OWN, Stage, Step, Workload, stage_seconds
 from .servers import Fleet, Proxy
 
 # A peer that takes this much longer than its slice is not asked the same again.
@@ -123,7 +123,7 @@ class Runner:
 
     def _step(self, letter: str, number: int, step: Step, addresses: tuple[str, ...], end: float) -> None:
         cell = (letter, step.point, step.contender)
-        is_peer = step.contender not in CORE
+        is_peer = step.contender not in OWN
         if cell in self._given_up:
             return
         if self._now() > end if is_peer else self._now() + step.ms / 1000 > self._end:
@@ -149,7 +149,7 @@ class Runner:
         servers_cpu = self._fleet.cpu_seconds() - servers_before
         if answer.error:
             return answer.error
-        if step.contender not in CORE and answer.wall_seconds > SLOW_FACTOR * step.ms / 1000 + SLOW_SECONDS:
+        if step.contender not in OWN and answer.wall_seconds > SLOW_FACTOR * step.ms / 1000 + SLOW_SECONDS:
             self._given_up.add((letter, step.point, step.contender))
         if step.recorded:
             figures = figures_of(step, answer.figures, answer.cpu_seconds, servers_cpu)
