@@ -16,12 +16,14 @@ static void greet(struct redlock_node *node) {
     node->handshake.client_name = node->options.client_name;
     node->handshake.old_run_id = node->known_run_id;
     node->handshake.old_client_id = node->known_client_id;
+    node->handshake.guarded = node->options.guarded;
     node->blocked = false;
     if (node->reader == NULL ||
         redlock_handshake_start(&node->handshake, &node->hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
         redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
         return;
     }
+    node->clock = (struct redlock_clock_sample){.sent_ns = node->reactor.now_ns(node->reactor.ctx)};
     redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
     node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_READABLE);
     redlock_traffic_flush(node);
@@ -134,6 +136,14 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
+static void tell_greeting(const struct redlock_node *node) {
+    const struct redlock_greeting greeting = {.run_id = node->info.run_id,
+                                              .uptime_s = node->info.uptime_s,
+                                              .always_synced = node->handshake.always_synced,
+                                              .clock = node->clock};
+    node->listener.greeted(node->listener.ctx, node->index, &greeting);
+}
+
 static void ready(struct redlock_node *node) {
     node->up_ns = node->reactor.now_ns(node->reactor.ctx);
     node->round_trip_us = (node->up_ns - node->hello_ns) / 1000;
@@ -152,6 +162,9 @@ static void ready(struct redlock_node *node) {
     }
     if (redlock_outbox_size(&node->outbox) > 0) {
         node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+    }
+    if (node->options.guarded) {
+        tell_greeting(node);
     }
     node->listener.settled(node->listener.ctx, node->index, true);
 }
@@ -177,6 +190,10 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
         return;
     }
     enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->hello);
+    if (node->clock.server_us == 0 && node->handshake.server_us != 0) {
+        node->clock.server_us = node->handshake.server_us;
+        node->clock.read_ns = node->reactor.now_ns(node->reactor.ctx);
+    }
     if (state != REDLOCK_HANDSHAKE_WAITING && state != REDLOCK_HANDSHAKE_NO_MEMORY) {
         node->info = node->handshake.info;
         memcpy(node->warning, node->handshake.warning, sizeof node->warning);

@@ -12,6 +12,8 @@
 #include "core/quorum.h"
 #include "text.h"
 
+#define REDLOCK_FENCE_SUFFIX_SIZE_MAX 64
+
 /* Where the counters of fencing tokens are, and for how long; the same for all of a manager's messages. */
 struct redlock_fence_keys {
     const char *suffix; /* behind the key */

@@ -16,16 +16,19 @@
  * AUTH     where configured        error → UNUSABLE
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY; refused by an ACL → a warning
+ * TIME     guarded                 refused → a warning
+ * FSYNC    guarded                 refused → as if not always
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
  * KILL     for the old id, if run_id is that of the old connection (else the id may be a stranger's); result ignored
  * NAME     always                  refused → a warning
  * LOAD     for each script         refused → a warning; requests then send the source
  */
-enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
+enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_FSYNC, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
 
-_Static_assert(4 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
-_Static_assert(2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX, "either part fits");
+_Static_assert(6 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
+_Static_assert(6 <= REDLOCK_HANDSHAKE_STEPS_MAX && 2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX,
+               "either part fits");
 
 __attribute__((format(printf, 2, 3))) static void warn(struct redlock_handshake *handshake, const char *format, ...) {
     size_t used = strlen(handshake->warning);
@@ -78,7 +81,8 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     char db[12];
     bool said = true;
     handshake->step = handshake->step_count = 0;
-    handshake->client_id = 0;
+    handshake->client_id = handshake->server_us = 0;
+    handshake->always_synced = false;
     handshake->scripts_refused = false;
     handshake->reason[0] = handshake->warning[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
@@ -92,8 +96,12 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
         (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
         said = say(handshake, outbox, STEP_SELECT, (const char *[4]){"SELECT", db});
     }
-    said = said && say(handshake, outbox, STEP_INFO, (const char *[4]){"INFO"}) &&
-           say(handshake, outbox, STEP_ID, (const char *[4]){"CLIENT", "ID"});
+    said = said && say(handshake, outbox, STEP_INFO, (const char *[4]){"INFO"});
+    if (said && handshake->guarded) {
+        said = say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"}) &&
+               say(handshake, outbox, STEP_FSYNC, (const char *[4]){"CONFIG", "GET", "*appendfsync*"});
+    }
+    said = said && say(handshake, outbox, STEP_ID, (const char *[4]){"CLIENT", "ID"});
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
@@ -194,6 +202,39 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     return REDLOCK_HANDSHAKE_WAITING;
 }
 
+static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
+    if (reply->value.type == REDLOCK_REPLY_ERROR) {
+        warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
+    } else if (reply->element_count != 2 || !redlock_wire_time(reply->elements, &handshake->server_us)) {
+        warn(handshake, "TIME tells no time: its clock cannot be watched");
+    }
+}
+
+static bool is_string(const struct redlock_reply_value *value, const char *string) {
+    return value->type == REDLOCK_REPLY_STRING && value->size == strlen(string) &&
+           memcmp(value->bytes, string, value->size) == 0;
+}
+
+/*
+ * The pattern is for appendfsync, and for no-appendfsync-on-rewrite, which is an exception to it; in any order. A server with more
+ * settings of this kind may have more exceptions.
+ */
+static void on_fsync(struct redlock_handshake *handshake, const struct redlock_reply *reply) {
+    bool always = false, exceptions = false;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count > REDLOCK_REPLY_ELEMENTS_MAX) {
+        return;
+    }
+    for (size_t i = 0; i + 1 < reply->element_count; i += 2) {
+        const struct redlock_reply_value *name = &reply->elements[i], *value = &reply->elements[i + 1];
+        if (is_string(name, "appendfsync")) {
+            always = is_string(value, "always");
+        } else {
+            exceptions = exceptions || !is_string(name, "no-appendfsync-on-rewrite") || !is_string(value, "no");
+        }
+    }
+    handshake->always_synced = handshake->info.append_only && always && !exceptions;
+}
+
 /* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
 static bool possible(enum step step, const struct redlock_reply *reply) {
     enum redlock_reply_type type = reply->value.type;
@@ -204,6 +245,9 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     case STEP_INFO:
     case STEP_LOAD:
         return type == REDLOCK_REPLY_STRING;
+    case STEP_TIME:
+    case STEP_FSYNC:
+        return type == REDLOCK_REPLY_ARRAY;
     case STEP_ID:
         return type == REDLOCK_REPLY_INTEGER;
     case STEP_KILL:
@@ -242,6 +286,12 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         break;
     case STEP_INFO:
         return on_info(handshake, reply, error);
+    case STEP_TIME:
+        on_time(handshake, reply, error);
+        break;
+    case STEP_FSYNC:
+        on_fsync(handshake, reply);
+        break;
     case STEP_ID:
         if (!failed && reply->value.integer > 0) {
             handshake->client_id = reply->value.integer;

@@ -21,8 +21,8 @@ struct redlock_inflight_entry {
     uint64_t position; /* of its first byte in the outbox */
     int64_t queued_ns;
     uint32_t round;
-    uint16_t size; /* in the outbox */
-    uint8_t operation;
+    uint16_t size;    /* in the outbox */
+    uint8_t expected; /* what kind of reply: redlock_wire_expected() */
     uint8_t kind;
 };
 

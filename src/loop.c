@@ -48,6 +48,14 @@ int64_t redlock_loop_now_ns(void *context) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+int64_t redlock_loop_wall_us(void *context) {
+    struct timespec now;
+    (void)context;
+    int failed = clock_gettime(CLOCK_REALTIME, &now);
+    assert(failed == 0);
+    return now.tv_sec < 0 ? 0 : (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 int redlock_loop_random(void *context, void *buffer, size_t size) {
     struct redlock_loop *loop = context;
     return redlock_random_bytes(loop->random, buffer, size);

@@ -23,6 +23,7 @@ void redlock_loop_delete(struct redlock_loop *loop);
 
 void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor);
 int64_t redlock_loop_now_ns(void *loop);
+int64_t redlock_loop_wall_us(void *loop); /* never negative */
 int redlock_loop_random(void *loop, void *buffer, size_t size);
 void redlock_loop_wake_at(void *loop, int64_t when_ns);
 bool redlock_loop_forked(const struct redlock_loop *loop);

@@ -54,6 +54,7 @@ struct redlock_node {
     struct redlock_handshake handshake;
     char known_run_id[REDLOCK_INFO_WORD_SIZE]; /* of the last connection that was READY, and its id there (R9) */
     int64_t known_client_id;
+    struct redlock_clock_sample clock; /* guarded: as the handshake told */
     struct redlock_reader *reader;
     struct redlock_outbox hello;  /* the handshake's */
     struct redlock_outbox outbox; /* requests */

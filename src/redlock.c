@@ -19,6 +19,9 @@
 #define CLIENT_NAME     "redlock"
 #define NAME_SIZE_MAX   64
 
+#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)      /* so that an expired counter is lower than what a node takes then */
+#define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; a node has no room for much more */
+
 struct root {
     redlock_manager *manager;
     struct redlock_loop *loop;
@@ -56,6 +59,10 @@ static int env_random(void *context, void *buffer, size_t size) {
     return redlock_loop_random(((struct root *)context)->loop, buffer, size);
 }
 
+static int64_t env_wall(void *context) {
+    return redlock_loop_wall_us(((struct root *)context)->loop);
+}
+
 static void env_wake_at(void *context, int64_t when_ns) {
     redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
 }
@@ -63,9 +70,10 @@ static void env_wake_at(void *context, int64_t when_ns) {
 static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size,
                              const struct redlock_message *message) {
     redlock_nodes taken = 0;
+    const unsigned expected = redlock_wire_expected(message);
     for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(root->nodes[i], bytes, size, message->operation,
-                                                                message->owner, message->round, message->now_ns)) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 &&
+            redlock_node_send(root->nodes[i], bytes, size, expected, message->owner, message->round, message->now_ns)) {
             taken |= REDLOCK_NODE(i);
         }
     }
@@ -117,6 +125,10 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     redlock_manager_answer(((struct root *)context)->manager, owner, round, index, answer);
 }
 
+static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
+    redlock_manager_node_greeted(((struct root *)context)->manager, index, greeting);
+}
+
 static void on_settled(void *context, unsigned index, bool ready) {
     redlock_manager_node_settled(((struct root *)context)->manager, index, ready);
 }
@@ -165,6 +177,42 @@ static int check_client_name(const char *name, struct failure *failure) {
     return REDLOCK_OK;
 }
 
+static bool is_guarded(const redlock_manager_options *options) {
+    return options->restart_guard != REDLOCK_RESTART_GUARD_OFF || options->clock_guard;
+}
+
+static int check_guards(const redlock_manager_options *options, struct failure *failure) {
+    if ((int)options->restart_guard < REDLOCK_RESTART_GUARD_OFF ||
+        options->restart_guard > REDLOCK_RESTART_GUARD_STRICT) {
+        return fail(failure, REDLOCK_ERR_INVALID, "restart_guard is %d, which is none", (int)options->restart_guard);
+    }
+    if (options->ttl_max_ms < 0 || options->ttl_max_ms > REDLOCK_TTL_MS_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "ttl_max_ms is %lld; 1 to %lld are allowed, or 0 for none",
+                    (long long)options->ttl_max_ms, (long long)REDLOCK_TTL_MS_MAX);
+    }
+    if (options->ttl_max_ms == 0 && is_guarded(options)) {
+        return fail(
+            failure, REDLOCK_ERR_INVALID,
+            "restart_guard and clock_guard need ttl_max_ms: the longest ttl that any client of these nodes uses");
+    }
+    return REDLOCK_OK;
+}
+
+static int check_fence(const redlock_manager_options *options, struct failure *failure) {
+    const size_t size = options->fence_suffix == NULL ? 1 : strlen(options->fence_suffix);
+    if (size == 0 || size > REDLOCK_FENCE_SUFFIX_SIZE_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "fence_suffix has %zu bytes; 1 to %d are allowed", size,
+                    REDLOCK_FENCE_SUFFIX_SIZE_MAX);
+    }
+    if (options->fence_expiry_ms != 0 &&
+        (options->fence_expiry_ms < FENCE_EXPIRY_MS_MIN || options->fence_expiry_ms > FENCE_EXPIRY_MS_MAX)) {
+        return fail(
+            failure, REDLOCK_ERR_INVALID, "fence_expiry_ms is %lld; %lld (3 h) to %lld are allowed, or 0 for never",
+            (long long)options->fence_expiry_ms, (long long)FENCE_EXPIRY_MS_MIN, (long long)FENCE_EXPIRY_MS_MAX);
+    }
+    return REDLOCK_OK;
+}
+
 static int check(const redlock_manager_options *options, struct failure *failure) {
     if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
@@ -190,7 +238,13 @@ static int check(const redlock_manager_options *options, struct failure *failure
     if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG) {
         return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is none", (int)options->log_level);
     }
-    return check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
+    int code = check_guards(options, failure);
+    if (code == REDLOCK_OK) {
+        code = check_fence(options, failure);
+    }
+    return code != REDLOCK_OK
+               ? code
+               : check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
 }
 
 /* One server in two places of the list would have two votes. */
@@ -210,9 +264,10 @@ static int check_duplicate(const struct root *root, const struct redlock_address
 static int add_node(struct root *root, const redlock_manager_options *options, struct failure *failure) {
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
-                                                .client_name = root->client_name};
+                                                .client_name = root->client_name,
+                                                .guarded = is_guarded(options)};
     struct redlock_node_listener listener = {
-        .ctx = root, .answer = on_answer, .settled = on_settled, .same_server = on_same_server};
+        .ctx = root, .answer = on_answer, .greeted = on_greeted, .settled = on_settled, .same_server = on_same_server};
     struct redlock_reactor reactor;
     struct redlock_address address;
     char sentence[200];
@@ -262,6 +317,7 @@ static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager
 static int add_manager(struct root *root, const redlock_manager_options *options, struct failure *failure) {
     struct redlock_env env = {.ctx = root,
                               .now_ns = env_now,
+                              .wall_us = env_wall,
                               .random = env_random,
                               .wake_at = env_wake_at,
                               .send = env_send,
@@ -271,7 +327,13 @@ static int add_manager(struct root *root, const redlock_manager_options *options
                                             .key_prefix = options->key_prefix,
                                             .node_names = root->names,
                                             .node_timeout_ms = options->node_timeout_ms,
-                                            .log_level = options->log_level};
+                                            .log_level = options->log_level,
+                                            .restart_guard = options->restart_guard,
+                                            .clock_guard = options->clock_guard,
+                                            .first_boot = options->first_boot,
+                                            .ttl_max_ms = options->ttl_max_ms,
+                                            .fence_suffix = options->fence_suffix,
+                                            .fence_expiry_ms = options->fence_expiry_ms};
     root->manager = redlock_manager_new(&env, &config);
     if (root->manager == NULL) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
@@ -285,7 +347,8 @@ void redlock_manager_options_default(redlock_manager_options *options) {
                                          .node_timeout_ms = NODE_TIMEOUT_MS,
                                          .connect_timeout_ms = CONNECT_MS,
                                          .client_name = CLIENT_NAME,
-                                         .log_level = REDLOCK_LOG_WARNING};
+                                         .log_level = REDLOCK_LOG_WARNING,
+                                         .fence_suffix = REDLOCK_FENCE_SUFFIX};
 }
 
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **manager,
@@ -371,6 +434,7 @@ int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_n
         return REDLOCK_ERR_INVALID;
     }
     redlock_node_info_get(root->nodes[index], &full);
+    full.quarantine_ms = redlock_manager_node_quarantine_ms(manager, (unsigned)index, &full.quarantine);
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return REDLOCK_OK;
 }

@@ -35,17 +35,23 @@ static bool queue(struct redlock_node *node, const char *bytes, size_t size, str
     return true;
 }
 
-bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, enum redlock_operation operation,
-                       void *owner, uint32_t round, int64_t now_ns) {
-    bool first_connect = redlock_node_is_connecting(node) && !node->tried;
-    if ((node->phase != REDLOCK_PHASE_READY && !first_connect) || node->inflight.count >= REDLOCK_INFLIGHT_MAX) {
+/* Whether it may be queued behind the first handshake. */
+static bool may_wait(const struct redlock_node *node, unsigned expected) {
+    return redlock_node_is_connecting(node) && !node->tried &&
+           !(node->options.guarded && redlock_wire_operation(expected) == REDLOCK_OP_ACQUIRE);
+}
+
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned expected, void *owner,
+                       uint32_t round, int64_t now_ns) {
+    if ((node->phase != REDLOCK_PHASE_READY && !may_wait(node, expected)) ||
+        node->inflight.count >= REDLOCK_INFLIGHT_MAX) {
         return false;
     }
     return queue(node, bytes, size,
                  &(struct redlock_inflight_entry){.owner = owner,
                                                   .queued_ns = now_ns,
                                                   .round = round,
-                                                  .operation = (uint8_t)operation,
+                                                  .expected = (uint8_t)expected,
                                                   .kind = REDLOCK_INFLIGHT_REQUEST});
 }
 
@@ -116,8 +122,12 @@ static bool judge_reply(struct redlock_node *node, const struct redlock_inflight
         return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
                reply->value.type == REDLOCK_REPLY_ERROR;
     }
-    redlock_wire_answer((enum redlock_operation)entry->operation, reply, &told);
+    redlock_wire_answer(entry->expected, reply, &told);
     told.read_ns = now_ns;
+    if (told.clock.server_us != 0) {
+        told.clock.sent_ns = entry->queued_ns;
+        told.clock.read_ns = now_ns;
+    }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
     if (told.no_script) {
         load_scripts(node, now_ns);

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/validity.h"
+#include "script.h"
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
     struct peer *peer = context;
@@ -172,7 +173,7 @@ static bool heard_all_scripts(const struct peer *peer) {
         loads++;
         at += 6;
     }
-    return loads == 3 && end[-1] == '\n' && end[-3] != 'D';
+    return loads == REDLOCK_SCRIPT_COUNT && end[-1] == '\n' && end[-3] != 'D';
 }
 
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
@@ -193,7 +194,10 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     peer_expect(peer, "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
     UNTIL(peer, heard_all_scripts(peer));
     peer->heard_size = 0;
-    peer_say(peer, "+OK\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n");
+    peer_say(peer, "+OK\r\n");
+    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        peer_say(peer, "$1\r\na\r\n");
+    }
 }
 
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {
