@@ -1,4 +1,5 @@
 /* The planted bugs of the core: each does what its name says, and nothing while it is off. */
+#include "core/debt.h"
 #include "core/planted.h"
 #include "life.h"
 
@@ -107,11 +108,23 @@ static void loss_on_reply_only(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
+static void debt_ends_by_clock(void **state) {
+    (void)state;
+    struct redlock_debt debt;
+    redlock_debt_start(&debt, 1, 1, 1000);
+    assert_false(redlock_debt_over(&debt, 1000));
+    redlock_planted_bug = REDLOCK_BUG_DEBT_ENDS_BY_CLOCK;
+    assert_false(redlock_debt_over(&debt, 999));
+    assert_int_equal(redlock_debt_next_ns(&debt, 0, 999), 1000);
+    assert_true(redlock_debt_over(&debt, 1000));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(quorum_half, heal),          cmocka_unit_test_teardown(no_drift, heal),
         cmocka_unit_test_teardown(unknown_grants, heal),       cmocka_unit_test_teardown(no_release_to_timed_out, heal),
         cmocka_unit_test_teardown(extend_after_the_end, heal), cmocka_unit_test_teardown(loss_on_reply_only, heal),
+        cmocka_unit_test_teardown(debt_ends_by_clock, heal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
