@@ -55,19 +55,21 @@ static const char extend_source[] =
     "else r=redis." call "('SET',KEYS[2]," number ",'PX'," expiry ") end\n"
 
 /* All that can fail comes before the lock is set; if the counter cannot be, the lock is undone: an error is "not applied" (R4). */
-static const char acquire_source[] =
-    "local c,r,t=false,nil,{}\n"
-    "if ARGV[5]=='1' then t=redis.call('TIME') end\n"
-    "if KEYS[2] then\n" CHECK_COUNTER CHECK_EXPIRY(
-        "ARGV[3]",
-        "ARGV[4]") "end\n"
-                   "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {0,c,t[1],t[2]} end\n"
-                   "if KEYS[2] then\n"
-                   "if c and c>=ARGV[3] then return {2,c,t[1],t[2]} end\n" SET_COUNTER(
-                       "ARGV[3]", "ARGV[4]", "pcall") "if r.err then redis.call('DEL',KEYS[1]) return r end\n"
-                                                      "end\n"
-                                                      "if t[1] then return {1,false,t[1],t[2]} end\n"
-                                                      "return 1";
+#define ACQUIRE_SOURCE(at_least)                                                                                       \
+    "local c,r,t=false,nil,{}\n"                                                                                       \
+    "if ARGV[5]=='1' then t=redis.call('TIME') end\n"                                                                  \
+    "if KEYS[2] then\n" CHECK_COUNTER CHECK_EXPIRY(                                                                    \
+        "ARGV[3]",                                                                                                     \
+        "ARGV[4]") "end\n"                                                                                             \
+                   "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {0,c,t[1],t[2]} end\n"      \
+                   "if KEYS[2] then\n"                                                                                 \
+                   "if c and c" at_least "ARGV[3] then return {2,c,t[1],t[2]} end\n" SET_COUNTER(                      \
+                       "ARGV[3]", "ARGV[4]", "pcall") "if r.err then redis.call('DEL',KEYS[1]) return r end\n"         \
+                                                      "end\n"                                                          \
+                                                      "if t[1] then return {1,false,t[1],t[2]} end\n"                  \
+                                                      "return 1"
+
+static const char acquire_source[] = ACQUIRE_SOURCE(">=");
 
 static const char fence_source[] =
     "local c,r\n"
@@ -90,6 +92,28 @@ static const char planted_release_source[] = "return redis.call('DEL',KEYS[1])";
 static const char planted_extend_source[] =
     "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"
     "return 0";
+static const char planted_incr_source[] =
+    "local c=redis.call('GET',KEYS[2])\n"
+    "local t={}\n"
+    "if ARGV[5]=='1' then t=redis.call('TIME') end\n"
+    "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {0,c,t[1],t[2]} end\n"
+    "c=string.format('%020d',tonumber(c or 0)+1)\n"
+    "redis.call('SET',KEYS[2],c)\n"
+    "return {2,c,t[1],t[2]}";
+static const char planted_equal_source[] = ACQUIRE_SOURCE(">");
+static const char planted_fence_source[] = "local c,r\n" CHECK_COUNTER CHECK_EXPIRY(
+    "ARGV[2]", "ARGV[3]") "if c and c>ARGV[2] then return {2,c} end\n" SET_COUNTER("ARGV[2]", "ARGV[3]",
+                                                                                   "call") "return 1";
+static const char planted_heal_source[] =
+    "local v=redis.call('GET',KEYS[1])\n"
+    "local n=-1\n"
+    "if not v then redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) n=1\n"
+    "elseif v==ARGV[1] then\n"
+    "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then redis.call('PEXPIRE',KEYS[1],ARGV[2]) end\n"
+    "n=1\n"
+    "end\n"
+    "if ARGV[3] then local t=redis.call('TIME') return {n,false,t[1],t[2]} end\n"
+    "return n";
 #endif
 
 static const struct redlock_script scripts[] = {
@@ -103,6 +127,14 @@ static const struct redlock_script scripts[] = {
                                         "71923a30a2cad96b7271cad5b0fdb4d5a1dd868c"},
     [REDLOCK_SCRIPT_PLANTED_EXTEND] = {planted_extend_source, sizeof planted_extend_source - 1,
                                        "05e60458b010945aa9f6bdc0c2e1b5a8080629bc"},
+    [REDLOCK_SCRIPT_PLANTED_INCR] = {planted_incr_source, sizeof planted_incr_source - 1,
+                                     "cca582357fac697d5796b9dc8bbb7b48477cdb2a"},
+    [REDLOCK_SCRIPT_PLANTED_EQUAL] = {planted_equal_source, sizeof planted_equal_source - 1,
+                                      "ba9843093db83d024b4866e4f9f8366b88990d8b"},
+    [REDLOCK_SCRIPT_PLANTED_FENCE] = {planted_fence_source, sizeof planted_fence_source - 1,
+                                      "c3169051301ed41e6b7cb3ed2d15a72297aef2da"},
+    [REDLOCK_SCRIPT_PLANTED_HEAL] = {planted_heal_source, sizeof planted_heal_source - 1,
+                                     "8840112d5ffb42e71b0669366b38cdec95cf2cf1"},
 #endif
 };
 

@@ -19,7 +19,12 @@ enum redlock_script_id {
     REDLOCK_SCRIPT_COUNT,
 #ifdef REDLOCK_PLANTED_BUGS
     REDLOCK_SCRIPT_PLANTED_RELEASE = REDLOCK_SCRIPT_COUNT, /* RELEASE_ANY_TOKEN: 1 deleted, 0 missing */
-    REDLOCK_SCRIPT_PLANTED_EXTEND                          /* EXTEND_SHORTENS: 1 set anew, 0 not ours */
+    REDLOCK_SCRIPT_PLANTED_EXTEND,                         /* EXTEND_SHORTENS: 1 set anew, 0 not ours */
+    REDLOCK_SCRIPT_PLANTED_INCR,  /* FENCE_INCR, ACQUIRE's keys and arguments: {2, the node's own count}, 0 held */
+    REDLOCK_SCRIPT_PLANTED_EQUAL, /* FENCE_ACCEPTS_EQUAL: ACQUIRE, where an equal counter does not beat the proposal */
+    REDLOCK_SCRIPT_PLANTED_FENCE, /* FENCE_ACKS_ANY: FENCE with neither a look at the lock nor at an equal counter */
+    REDLOCK_SCRIPT_PLANTED_HEAL,  /* HEAL_COUNTS: EXTEND, where a missing key is set, and 1 */
+    REDLOCK_SCRIPT_PLANTED_COUNT
 #endif
 };
 

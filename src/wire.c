@@ -85,7 +85,12 @@ static char *format_acquire(char *at, const struct redlock_message *message) {
     if (!fenced && !message->timed) {
         return format_set(at, message);
     }
-    at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
+    enum redlock_script_id id = REDLOCK_SCRIPT_ACQUIRE;
+#ifdef REDLOCK_PLANTED_BUGS
+    id = fenced && REDLOCK_PLANTED(FENCE_INCR) ? REDLOCK_SCRIPT_PLANTED_INCR : id;
+    id = REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL) ? REDLOCK_SCRIPT_PLANTED_EQUAL : id;
+#endif
+    at = begin_script(at, message, id, fenced ? 2 : 1, 5);
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
@@ -97,6 +102,7 @@ static char *format_extend(char *at, const struct redlock_message *message) {
     enum redlock_script_id id = REDLOCK_SCRIPT_EXTEND;
 #ifdef REDLOCK_PLANTED_BUGS
     id = REDLOCK_PLANTED(EXTEND_SHORTENS) ? REDLOCK_SCRIPT_PLANTED_EXTEND : id;
+    id = REDLOCK_PLANTED(HEAL_COUNTS) ? REDLOCK_SCRIPT_PLANTED_HEAL : id;
 #endif
     at = begin_script(at, message, id, 1, message->timed ? 3 : 2);
     at = format_token(at, message);
@@ -113,7 +119,11 @@ static char *format_release(char *at, const struct redlock_message *message) {
 }
 
 static char *format_fence(char *at, const struct redlock_message *message) {
-    at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
+    enum redlock_script_id id = REDLOCK_SCRIPT_FENCE;
+#ifdef REDLOCK_PLANTED_BUGS
+    id = REDLOCK_PLANTED(FENCE_ACKS_ANY) ? REDLOCK_SCRIPT_PLANTED_FENCE : id;
+#endif
+    at = begin_script(at, message, id, 2, 3);
     at = format_token(at, message);
     at = format_number(at, message->fence);
     return redlock_resp_integer(at, message->fence_keys->expiry_ms);
