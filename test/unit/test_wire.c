@@ -14,7 +14,24 @@
 #include "script.h"
 #include "wire.h"
 
-#define TOKEN "0123456789abcdef0123456789abcdef"
+#define TOKEN        "0123456789abcdef0123456789abcdef"
+#define FENCE        UINT64_C(1795167037123456789)
+#define FENCE_DIGITS "01795167037123456789"
+
+/* What is expected of the replies. */
+#define SET      ((unsigned)REDLOCK_OP_ACQUIRE)
+#define EXTEND   ((unsigned)REDLOCK_OP_EXTEND)
+#define RELEASE  ((unsigned)REDLOCK_OP_RELEASE)
+#define INSPECT  ((unsigned)REDLOCK_OP_INSPECT)
+#define FENCING  ((unsigned)REDLOCK_OP_FENCE)
+#define HEAL     ((unsigned)REDLOCK_OP_HEAL)
+#define TIME     ((unsigned)REDLOCK_OP_TIME)
+#define FENCED   (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED)
+#define TIMED    (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED)
+#define BOTH     (FENCED | TIMED)
+#define EXTENDED (REDLOCK_OP_EXTEND | REDLOCK_WIRE_TIMED)
+
+static const struct redlock_fence_keys fence_keys = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 86400000};
 
 static void assert_bytes(const struct redlock_message *message, const char *expected) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
@@ -38,50 +55,113 @@ static void acquire_is_set_nx_px(void **state) {
                  "*6\r\n$3\r\nSET\r\n$3\r\nres\r\n$32\r\n" TOKEN "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$10\r\n2147483647\r\n");
 }
 
-static void assert_script(enum redlock_operation operation, enum redlock_script_id id, const char *count,
-                          const char *arguments) {
+/* EVALSHA and EVAL of the script: `keys` are their number and they themselves. */
+static void assert_script(struct redlock_message message, enum redlock_script_id id, const char *count,
+                          const char *keys, const char *arguments) {
     const struct redlock_script *script = redlock_script_get(id);
-    struct redlock_message message = message_of(operation);
     char expected[REDLOCK_WIRE_SIZE_MAX];
-    (void)snprintf(expected, sizeof expected, "*%s\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$3\r\nres\r\n%s", count,
-                   script->sha1, arguments);
+    (void)snprintf(expected, sizeof expected, "*%s\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n%s%s", count, script->sha1, keys,
+                   arguments);
     assert_bytes(&message, expected);
     message.by_source = true;
-    (void)snprintf(expected, sizeof expected, "*%s\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n1\r\n$3\r\nres\r\n%s", count,
-                   script->source_size, script->source, arguments);
+    (void)snprintf(expected, sizeof expected, "*%s\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n%s%s", count, script->source_size,
+                   script->source, keys, arguments);
     assert_bytes(&message, expected);
 }
+
+#define ONE_KEY  "$1\r\n1\r\n$3\r\nres\r\n"
+#define TWO_KEYS "$1\r\n2\r\n$3\r\nres\r\n$9\r\nres:fence\r\n"
+#define A_TOKEN  "$32\r\n" TOKEN "\r\n"
+#define A_TTL    "$5\r\n10000\r\n"
+#define A_FENCE  "$20\r\n" FENCE_DIGITS "\r\n"
 
 static void the_others_are_scripts_by_sha_or_source(void **state) {
     (void)state;
-    assert_script(REDLOCK_OP_RELEASE, REDLOCK_SCRIPT_RELEASE, "5", "$32\r\n" TOKEN "\r\n");
-    assert_script(REDLOCK_OP_EXTEND, REDLOCK_SCRIPT_EXTEND, "6", "$32\r\n" TOKEN "\r\n$5\r\n10000\r\n");
-    assert_script(REDLOCK_OP_INSPECT, REDLOCK_SCRIPT_INSPECT, "4", "");
+    assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "5", ONE_KEY, A_TOKEN);
+    assert_script(message_of(REDLOCK_OP_EXTEND), REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
+    assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "4", ONE_KEY, "");
 }
 
-static void the_longest_message_fits(void **state) {
+static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
+    struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
+    (void)state;
+    message.fence_keys = &fence_keys;
+    message.timed = true;
+    assert_script(message, REDLOCK_SCRIPT_ACQUIRE, "9", ONE_KEY, A_TOKEN A_TTL "$0\r\n\r\n$1\r\n0\r\n$1\r\n1\r\n");
+    message.fence = FENCE;
+    assert_script(message, REDLOCK_SCRIPT_ACQUIRE, "10", TWO_KEYS,
+                  A_TOKEN A_TTL A_FENCE "$8\r\n86400000\r\n$1\r\n1\r\n");
+    message.timed = false;
+    assert_script(message, REDLOCK_SCRIPT_ACQUIRE, "10", TWO_KEYS,
+                  A_TOKEN A_TTL A_FENCE "$8\r\n86400000\r\n$1\r\n0\r\n");
+    message = message_of(REDLOCK_OP_EXTEND);
+    message.timed = true;
+    assert_script(message, REDLOCK_SCRIPT_EXTEND, "7", ONE_KEY, A_TOKEN A_TTL "$1\r\n1\r\n");
+    message = message_of(REDLOCK_OP_FENCE);
+    message.fence = FENCE;
+    message.fence_keys = &(struct redlock_fence_keys){.suffix = ":fence", .suffix_size = 6};
+    assert_script(message, REDLOCK_SCRIPT_FENCE, "8", TWO_KEYS, A_TOKEN A_FENCE "$1\r\n0\r\n");
+}
+
+static void healing_is_the_same_set_and_time_is_time(void **state) {
+    struct redlock_message message = message_of(REDLOCK_OP_HEAL);
+    (void)state;
+    assert_bytes(&message, "*6\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL);
+    assert_bytes(&(struct redlock_message){.operation = REDLOCK_OP_TIME}, "*1\r\n$4\r\nTIME\r\n");
+}
+
+static void what_is_expected_is_the_messages_form(void **state) {
+    struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
+    (void)state;
+    assert_int_equal(redlock_wire_expected(&message), SET);
+    message.timed = true;
+    assert_int_equal(redlock_wire_expected(&message), TIMED);
+    message.fence = 1;
+    assert_int_equal(redlock_wire_expected(&message), BOTH);
+    message.timed = false;
+    assert_int_equal(redlock_wire_expected(&message), FENCED);
+    message.operation = REDLOCK_OP_EXTEND; /* of a lease with a fencing token */
+    assert_int_equal(redlock_wire_expected(&message), EXTEND);
+    message.timed = true;
+    assert_int_equal(redlock_wire_expected(&message), EXTENDED);
+    for (unsigned operation = REDLOCK_OP_RELEASE; operation <= REDLOCK_OP_TIME; operation++) {
+        message.operation = (enum redlock_operation)operation;
+        assert_int_equal(redlock_wire_expected(&message), operation);
+        assert_int_equal(redlock_wire_operation(operation | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED), operation);
+    }
+}
+
+static void the_longest_messages_fit(void **state) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND};
     char key[REDLOCK_RESOURCE_SIZE_MAX], buffer[REDLOCK_WIRE_SIZE_MAX];
-    struct redlock_message message = {.operation = REDLOCK_OP_EXTEND,
-                                      .by_source = true,
+    const struct redlock_fence_keys longest = {
+        .suffix = key, .suffix_size = REDLOCK_FENCE_SUFFIX_SIZE_MAX, .expiry_ms = INT64_MAX};
+    struct redlock_message message = {.by_source = true,
                                       .key = key,
                                       .key_size = sizeof key,
                                       .token = key,
                                       .token_size = REDLOCK_TOKEN_SIZE_MAX,
-                                      .ttl_ms = REDLOCK_TTL_MS_MAX};
+                                      .ttl_ms = REDLOCK_TTL_MS_MAX,
+                                      .timed = true,
+                                      .fence = REDLOCK_FENCE_MAX,
+                                      .fence_keys = &longest};
     (void)state;
     memset(key, '\n', sizeof key);
-    assert_in_range(redlock_wire_format(&message, buffer), sizeof key, sizeof buffer);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
+        message.operation = operations[i];
+        assert_in_range(redlock_wire_format(&message, buffer), sizeof key, sizeof buffer);
+    }
 }
 
 /* The vote that these bytes make; its text goes to a buffer. */
-static struct redlock_answer vote_of(enum redlock_operation operation, const char *bytes, char text[512]) {
+static struct redlock_answer vote_of(unsigned expected, const char *bytes, char text[512]) {
     struct redlock_reader *reader = redlock_reader_new();
     const struct redlock_reply *reply;
     struct redlock_answer answer;
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
-    redlock_wire_answer(operation, reply, &answer);
+    redlock_wire_answer(expected, reply, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);
     if (answer.holder != NULL) {
@@ -92,7 +172,7 @@ static struct redlock_answer vote_of(enum redlock_operation operation, const cha
 }
 
 struct row {
-    enum redlock_operation operation;
+    unsigned expected;
     const char *bytes;
     redlock_vote_kind vote;
     const char *text;
@@ -100,65 +180,230 @@ struct row {
 
 static void each_reply_makes_its_vote(void **state) {
     static const struct row rows[] = {
-        {REDLOCK_OP_ACQUIRE, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
-        {REDLOCK_OP_ACQUIRE, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
-        {REDLOCK_OP_ACQUIRE, "*-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
-        {REDLOCK_OP_ACQUIRE, "-OOM command not allowed\r\n", REDLOCK_VOTE_FAILED, "OOM command not allowed"},
-        {REDLOCK_OP_ACQUIRE, "-\r\n", REDLOCK_VOTE_FAILED, "an error without a text"},
-        {REDLOCK_OP_EXTEND, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
-        {REDLOCK_OP_EXTEND, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
-        {REDLOCK_OP_EXTEND, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
-        {REDLOCK_OP_RELEASE, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
-        {REDLOCK_OP_RELEASE, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
-        {REDLOCK_OP_RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
-        {REDLOCK_OP_RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
-        {REDLOCK_OP_INSPECT, "*2\r\n$3\r\nabc\r\n:99\r\n", REDLOCK_VOTE_GRANTED, "abc"},
-        {REDLOCK_OP_INSPECT, "*2\r\n$-1\r\n:-2\r\n", REDLOCK_VOTE_DENIED, ""},
+        {SET, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {SET, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {SET, "*-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {SET, "-OOM command not allowed\r\n", REDLOCK_VOTE_FAILED, "OOM command not allowed"},
+        {SET, "-\r\n", REDLOCK_VOTE_FAILED, "an error without a text"},
+        {HEAL, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {HEAL, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {EXTEND, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {EXTEND, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {EXTEND, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {RELEASE, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {RELEASE, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
+        {INSPECT, "*2\r\n$3\r\nabc\r\n:99\r\n", REDLOCK_VOTE_GRANTED, "abc"},
+        {INSPECT, "*2\r\n$-1\r\n:-2\r\n", REDLOCK_VOTE_DENIED, ""},
+        {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
+        {FENCING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {FENCING, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {FENCING, "-ERR the fencing token is over an hour ahead\r\n", REDLOCK_VOTE_FAILED,
+         "ERR the fencing token is over an hour ahead"},
     };
     char text[512];
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct redlock_answer answer = vote_of(rows[i].operation, rows[i].bytes, text);
+        struct redlock_answer answer = vote_of(rows[i].expected, rows[i].bytes, text);
         assert_int_equal(answer.vote, rows[i].vote);
         assert_string_equal(text, rows[i].text);
-        assert_false(answer.no_script);
+        assert_false(answer.no_script || answer.fenced || answer.accepted);
+        assert_true(answer.counter == 0 && answer.clock.server_us == 0);
     }
-    assert_int_equal(vote_of(REDLOCK_OP_INSPECT, "*2\r\n$1\r\na\r\n:-1\r\n", text).holder_ttl_ms, -1);
+    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:-1\r\n", text).holder_ttl_ms, -1);
 }
 
-/* R20: never a vote, and never "surely not applied". */
-static void what_an_operation_cannot_get_is_unknown(void **state) {
-    static const char *const any[] = {"$2\r\nOK\r\n",
-                                      "+ok\r\n",
-                                      "+OKAY\r\n",
-                                      "+\r\n",
-                                      ":2\r\n",
-                                      ":-2\r\n",
-                                      "*0\r\n",
-                                      "*1\r\n:1\r\n",
-                                      "*1\r\n*1\r\n:1\r\n",
-                                      "*3\r\n$1\r\na\r\n:1\r\n:1\r\n",
-                                      "*2\r\n:1\r\n:1\r\n",
-                                      "*2\r\n$1\r\na\r\n$1\r\n1\r\n",
-                                      "*2\r\n*1\r\n:1\r\n:1\r\n",
-                                      "$-1\r\n",
-                                      "+QUEUED\r\n",
-                                      ":1\r\n"};
-    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_EXTEND, REDLOCK_OP_RELEASE,
-                                                        REDLOCK_OP_INSPECT, REDLOCK_OP_NONE};
+#define COUNTER   "$20\r\n00000000000000000042\r\n"
+#define NO_NUMBER "$-1\r\n"
+#define A_TIME    "$10\r\n1763791726\r\n$5\r\n50413\r\n"
+#define TIME_US   INT64_C(1763791726050413)
+
+struct told {
+    unsigned expected;
+    const char *bytes;
+    redlock_vote_kind vote;
+    bool fenced, accepted;
+    uint64_t counter;
+    int64_t server_us;
+};
+
+static void each_reply_tells_of_counter_and_clock(void **state) {
+    static const struct told rows[] = {
+        {FENCED, ":1\r\n", REDLOCK_VOTE_GRANTED, true, true, 0, 0},
+        {FENCED, "*2\r\n:2\r\n" COUNTER, REDLOCK_VOTE_GRANTED, true, false, 42, 0},
+        {FENCED, "*2\r\n:0\r\n" COUNTER, REDLOCK_VOTE_DENIED, true, false, 42, 0},
+        {FENCED, "*2\r\n:0\r\n" NO_NUMBER, REDLOCK_VOTE_DENIED, false, false, 0, 0},
+        {TIMED, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {TIMED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {BOTH, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, true, true, 0, TIME_US},
+        {BOTH, "*4\r\n:2\r\n" COUNTER A_TIME, REDLOCK_VOTE_GRANTED, true, false, 42, TIME_US},
+        {BOTH, "*4\r\n:0\r\n" COUNTER A_TIME, REDLOCK_VOTE_DENIED, true, false, 42, TIME_US},
+        {BOTH, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {FENCED, "*2\r\n:2\r\n$20\r\n09223372036854775807\r\n", REDLOCK_VOTE_GRANTED, true, false, INT64_MAX, 0},
+        {FENCING, ":1\r\n", REDLOCK_VOTE_GRANTED, true, true, 0, 0},
+        {FENCING, "*2\r\n:2\r\n" COUNTER, REDLOCK_VOTE_DENIED, true, false, 42, 0},
+        {EXTENDED, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {EXTENDED, "*4\r\n:-1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {TIME, "*2\r\n" A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {TIME, "*2\r\n$10\r\n9000000000\r\n$6\r\n999999\r\n", REDLOCK_VOTE_GRANTED, false, false, 0,
+         INT64_C(9000000000999999)},
+        {TIME, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 1000000},
+    };
     char text[512];
     (void)state;
-    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
-        for (size_t j = 0; j < sizeof any / sizeof *any; j++) {
-            enum redlock_operation operation = operations[i];
-            bool integer = operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_RELEASE;
-            if ((operation == REDLOCK_OP_ACQUIRE && strcmp(any[j], "$-1\r\n") == 0) ||
-                (integer && strcmp(any[j], ":1\r\n") == 0)) {
-                continue;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct told *row = &rows[i];
+        struct redlock_answer answer = vote_of(row->expected, row->bytes, text);
+        assert_int_equal(answer.vote, row->vote);
+        assert_int_equal(answer.fenced, row->fenced);
+        assert_int_equal(answer.accepted, row->accepted);
+        assert_true(answer.counter == row->counter && answer.clock.server_us == row->server_us);
+    }
+    (void)vote_of(FENCING, "*2\r\n:2\r\n" COUNTER, text);
+    assert_string_equal(text, "its fencing counter is not below the token");
+    (void)vote_of(BOTH, "*4\r\n:0\r\n" COUNTER A_TIME, text);
+    assert_string_equal(text, "held under another token");
+    (void)vote_of(EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, text);
+    assert_string_equal(text, "the key is missing");
+}
+
+static const unsigned all_expected[] = {REDLOCK_OP_NONE, SET,     HEAL, FENCED, TIMED,   BOTH,
+                                        FENCING,         INSPECT, TIME, EXTEND, RELEASE, EXTENDED};
+
+static bool is_one_of(unsigned expected, const unsigned *list) {
+    for (; *list != 0; list++) {
+        if (*list == expected) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* R20: never a vote, and never "surely not applied", but for those whose own it is. */
+static void what_a_message_cannot_get_is_unknown(void **state) {
+    static const struct {
+        const char *bytes;
+        unsigned but[8];
+    } rows[] = {
+        {"+OK\r\n", {SET, HEAL}},
+        {"$-1\r\n", {SET, HEAL}},
+        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING}},
+        {":0\r\n", {EXTEND, RELEASE, FENCING}},
+        {":-1\r\n", {EXTEND, RELEASE, FENCING}},
+        {"*2\r\n:0\r\n" COUNTER, {FENCED}},
+        {"*2\r\n:0\r\n" NO_NUMBER, {FENCED}},
+        {"*2\r\n:2\r\n" COUNTER, {FENCED, FENCING}},
+        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
+        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
+        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED}},
+        {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH}},
+        {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
+        {"*2\r\n" A_TIME, {TIME}},
+        {"*2\r\n$1\r\na\r\n:1\r\n", {INSPECT}},
+        {"$2\r\nOK\r\n", {0}},
+        {"+ok\r\n", {0}},
+        {"+OKAY\r\n", {0}},
+        {"+\r\n", {0}},
+        {"+QUEUED\r\n", {0}},
+        {":2\r\n", {0}},
+        {":-2\r\n", {0}},
+        {":9223372036854775807\r\n", {0}},
+        {"*0\r\n", {0}},
+        {"*1\r\n:1\r\n", {0}},
+        {"*1\r\n*1\r\n:1\r\n", {0}},
+        {"*3\r\n$1\r\na\r\n:1\r\n:1\r\n", {0}},
+        {"*2\r\n:1\r\n:1\r\n", {0}},
+        {"*2\r\n$1\r\na\r\n$1\r\n1\r\n", {0}},
+        {"*2\r\n*1\r\n:1\r\n:1\r\n", {0}},
+    };
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof all_expected / sizeof *all_expected; i++) {
+        for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) {
+            struct redlock_answer answer = vote_of(all_expected[i], rows[j].bytes, text);
+            if ((answer.vote == REDLOCK_VOTE_UNKNOWN) == is_one_of(all_expected[i], rows[j].but)) {
+                fail_msg("%s for %#x: %s", rows[j].bytes, all_expected[i], text);
             }
-            struct redlock_answer answer = vote_of(operation, any[j], text);
-            assert_int_equal(answer.vote, REDLOCK_VOTE_UNKNOWN);
+            assert_int_equal(strstr(text, "out of protocol") != NULL, answer.vote == REDLOCK_VOTE_UNKNOWN);
+        }
+    }
+}
+
+#define COUNTED(bytes)                  "*2\r\n:2\r\n" bytes
+#define TIMED_BY(seconds, microseconds) "*4\r\n:1\r\n$-1\r\n" seconds microseconds
+
+/* Where one thing of an otherwise good array is wrong, nothing of it is believed. */
+static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
+    static const char *const faulty[] = {
+        COUNTED("$19\r\n0000000000000000042\r\n"),
+        COUNTED("$21\r\n000000000000000000042\r\n"),
+        COUNTED("$20\r\n0000000000000000004 \r\n"),
+        COUNTED("$20\r\n-0000000000000000042\r\n"),
+        COUNTED("$20\r\n+0000000000000000042\r\n"),
+        COUNTED("$20\r\n0x000000000000000042\r\n"),
+        COUNTED("$20\r\n09223372036854775808\r\n"),
+        COUNTED("$20\r\n99999999999999999999\r\n"),
+        COUNTED("$20\r\n00000000000000000000\r\n"), /* no counter is 0: it was raised to some number */
+        COUNTED("$0\r\n\r\n"),
+        COUNTED(":42\r\n"),
+        COUNTED("+00000000000000000042\r\n"),
+        COUNTED("*0\r\n"),
+        COUNTED("*1\r\n$20\r\n00000000000000000042\r\n"),
+        COUNTED("-ERR\r\n"),
+        COUNTED(NO_NUMBER),
+        "*2\r\n:1\r\n" COUNTER,
+        "*2\r\n:1\r\n" NO_NUMBER,
+        "*2\r\n:3\r\n" COUNTER,
+        "*2\r\n:-1\r\n" COUNTER,
+        "*2\r\n:9223372036854775807\r\n" COUNTER,
+        "*2\r\n$1\r\n2\r\n" COUNTER,
+        "*2\r\n$-1\r\n" COUNTER,
+        "*2\r\n*0\r\n" COUNTER,
+        "*3\r\n:2\r\n" COUNTER ":1\r\n",
+        "*3\r\n:2\r\n" COUNTER "$1\r\n1\r\n",
+        "*4\r\n:2\r\n" NO_NUMBER A_TIME,
+        "*4\r\n:1\r\n" COUNTER A_TIME,
+        "*4\r\n:3\r\n" COUNTER A_TIME,
+        "*4\r\n:-2\r\n" NO_NUMBER A_TIME,
+        "*4\r\n$1\r\n1\r\n" NO_NUMBER A_TIME,
+        "*5\r\n:1\r\n" NO_NUMBER A_TIME "$1\r\n1\r\n",
+        "*1000\r\n", /* and what comes after it */
+        TIMED_BY(":1763791726\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", ":0\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$-1\r\n"),
+        TIMED_BY("$-1\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$11\r\n-1763791726\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$2\r\n-1\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$1\r\n0\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$0\r\n\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$1\r\n5\r\n", "$0\r\n\r\n"),
+        TIMED_BY("$10\r\n9000000001\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$11\r\n10000000000\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$20\r\n99999999999999999999\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$7\r\n1000000\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$2\r\n-5\r\n"),
+        TIMED_BY("$10\r\n17637917 6\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$1\r\nx\r\n"),
+        TIMED_BY("*0\r\n", "$1\r\n5\r\n"),
+    };
+    static const unsigned fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME};
+    char text[512], bytes[16384];
+    (void)state;
+    for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
+        size_t size = (size_t)snprintf(bytes, sizeof bytes, "%s", faulty[i]);
+        for (int more = 0; strcmp(faulty[i], "*1000\r\n") == 0 && more < 1000; more++) {
+            size += (size_t)snprintf(bytes + size, sizeof bytes - size, ":1\r\n");
+        }
+        for (size_t j = 0; j < sizeof fenced_or_timed / sizeof *fenced_or_timed; j++) {
+            struct redlock_answer answer = vote_of(fenced_or_timed[j], bytes, text);
+            if (answer.vote != REDLOCK_VOTE_UNKNOWN) {
+                fail_msg("%s is a vote for %#x", faulty[i], fenced_or_timed[j]);
+            }
             assert_non_null(strstr(text, "out of protocol"));
+            assert_false(answer.fenced || answer.accepted);
+            assert_true(answer.counter == 0 && answer.clock.server_us == 0);
         }
     }
 }
@@ -166,7 +411,7 @@ static void what_an_operation_cannot_get_is_unknown(void **state) {
 static void noscript_says_so(void **state) {
     char text[512];
     (void)state;
-    struct redlock_answer answer = vote_of(REDLOCK_OP_RELEASE, "-NOSCRIPT No matching script.\r\n", text);
+    struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
     assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
     assert_true(answer.no_script);
 }
@@ -174,13 +419,13 @@ static void noscript_says_so(void **state) {
 static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
     char bytes[2000], text[512];
     (void)state;
-    (void)vote_of(REDLOCK_OP_RELEASE,
-                  "-ERR unknown command 'EVALSHA', with args beginning with: 'sha' '1' 'res' '" TOKEN "' \r\n", text);
+    (void)vote_of(RELEASE, "-ERR unknown command 'EVALSHA', with args beginning with: 'sha' '1' 'res' '" TOKEN "' \r\n",
+                  text);
     assert_string_equal(text, "ERR unknown command 'EVALSHA'");
     memset(bytes, 'x', sizeof bytes);
     bytes[0] = '-';
     memcpy(bytes + sizeof bytes - 3, "\r\n", 3);
-    (void)vote_of(REDLOCK_OP_RELEASE, bytes, text);
+    (void)vote_of(RELEASE, bytes, text);
     assert_int_equal(strlen(text), REDLOCK_WIRE_ERROR_SIZE - 1);
 }
 
@@ -188,9 +433,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(acquire_is_set_nx_px),
         cmocka_unit_test(the_others_are_scripts_by_sha_or_source),
-        cmocka_unit_test(the_longest_message_fits),
+        cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
+        cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
+        cmocka_unit_test(what_is_expected_is_the_messages_form),
+        cmocka_unit_test(the_longest_messages_fit),
         cmocka_unit_test(each_reply_makes_its_vote),
-        cmocka_unit_test(what_an_operation_cannot_get_is_unknown),
+        cmocka_unit_test(each_reply_tells_of_counter_and_clock),
+        cmocka_unit_test(what_a_message_cannot_get_is_unknown),
+        cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),
         cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
     };
