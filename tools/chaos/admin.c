@@ -376,17 +376,28 @@ bool chaos_admin_ping(uint16_t port, char *error, size_t error_size) {
     return answered;
 }
 
+/* A resource's counter of fencing tokens stays. */
+static bool is_lock(const redisReply *key) {
+    static const char suffix[] = ":fence";
+    const size_t length = sizeof suffix - 1;
+    return key->type != REDIS_REPLY_STRING || (size_t)key->len < length ||
+           memcmp(key->str + (size_t)key->len - length, suffix, length) != 0;
+}
+
 int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size) {
     struct session session;
     if (!open_session(&session, port, NULL, error, error_size)) {
         return -1;
     }
     int64_t count = -1;
-    redisReply *reply = ask_anything(&session, "DBSIZE", "DBSIZE");
-    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
-        count = reply->integer;
+    redisReply *reply = ask_anything(&session, "KEYS *", "KEYS *");
+    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY) {
+        count = 0;
+        for (size_t i = 0; i < reply->elements; i++) {
+            count += is_lock(reply->element[i]);
+        }
     }
-    (void)accept_answer(&session, "DBSIZE", reply);
+    (void)accept_answer(&session, "KEYS *", reply);
     close_session(&session);
     return count;
 }

@@ -27,7 +27,7 @@ bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held
  * no error.
  */
 bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size);
-/* DBSIZE; -1 with a sentence. */
+/* How many keys there are that are no counters of fencing tokens; -1 with a sentence. */
 int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size);
 /* "redis 7.0.15" into version. */
 bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char *error, size_t error_size);

@@ -174,8 +174,8 @@ bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct c
     struct chaos_case c;
     *verdict = (struct chaos_verdict){0};
     bool worked = chaos_case_open(&c, history, slack_us, verdict) && chaos_check_overlap(&c) && chaos_check_keys(&c) &&
-                  chaos_check_updates(&c) && chaos_check_operations(&c) && chaos_check_record(&c) &&
-                  chaos_figures(&c) && chaos_availability(&c);
+                  chaos_check_updates(&c) && chaos_check_operations(&c) && chaos_check_fence(&c) &&
+                  chaos_check_record(&c) && chaos_figures(&c) && chaos_availability(&c);
     chaos_case_close(&c);
     if (!worked) {
         chaos_verdict_clear(verdict);

@@ -13,6 +13,8 @@
     X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time")                             \
     X(OUTLIVED, "outlived", "a client relied on a lease that a quorum of nodes no longer had, or not for so long")     \
     X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")                 \
+    X(STALE, "stale access", "the guarded resource granted an access with a lower fencing token than one before")      \
+    X(FENCE, "fencing token", "two leases had the same fencing token, or a later lease a lower one")                   \
     X(LATE, "late", "an operation did not complete by its deadline")                                                   \
     X(CRASH, "crash", "a client process ended by itself")                                                              \
     X(LEFT, "left behind", "keys or processes were left after the end")                                                \
@@ -61,8 +63,11 @@ struct chaos_verdict {
     int64_t operations;                                                /* acquires and releases that completed */
     int64_t acquires, acquired, contended, no_quorum, too_slow, other; /* completed acquires by result */
     int64_t releases, released, release_lost, release_no_quorum;       /* completed releases by result */
-    int64_t leases_lost; /* that ended without a release, in their owner's eyes */
-    int64_t increments;  /* that were done */
+    int64_t leases_lost;                   /* that ended without a release, in their owner's eyes */
+    int64_t increments;                    /* that were done */
+    int64_t reads_refused, writes_refused; /* by the resource, for it had seen a higher fencing token */
+    /* What the library counted in all processes of clients, as far as they told: the last second of one that was killed is missing. */
+    int64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps;
     /*
      * Availability is the share of the second in the first: completed acquires during all of which, from invocation to completion, a quorum of nodes was
      * healthy for the client (chaos_unhealthy_spans()), and of these the ones that got the lock. Acquires that the end of the client cut
@@ -86,9 +91,18 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 /*
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is nothing: one machine. False without memory only; the verdict is
  * empty then. What each check looks for, and what of it is proven, stands above it: check_overlap.c, check_keys.c, check_updates.c, check_operations.c
- * (LATE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
+ * (LATE), check_fence.c (STALE, FENCE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
  */
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
+/* Whether a guard that is on is for this fault. */
+bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fault *fault);
+/*
+ * Whether something happened that breaks what Redlock assumes, by the schedule or by hand; and if so, whether a guard was on for each such fault.
+ */
+bool chaos_breaks_assumptions(const struct chaos_history *history);
+bool chaos_all_guarded(const struct chaos_history *history);
+/* Violations that no fault of the nodes' memory or clocks explains; with fencing tokens a lost update is one of these. */
+size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict);
 void chaos_verdict_clear(struct chaos_verdict *verdict);
 
 /* The last line: "violations=V lost_updates=U operations=O availability=A", A with four decimals, or "none" where no acquire had a healthy quorum. Returns buffer. */

@@ -27,6 +27,10 @@
  * A lease that was found lost before its latest promise, by more than the ms that validity is rounded down by, is a violation too, where no sweep has told so: the library
  * says so where a majority of nodes does (R3), and no node of the quorum may, by the same proof.
  *
+ * With a guard on, a node that it keeps from voting is not against, whatever it shows: it forgot keys, but until leases that may rest on these have ended it
+ * grants nobody anything that counts, so that the lease still excludes others; if it does not, OVERLAP tells. Nor is a loss that the owner saw early a violation
+ * then: a node whose clock has jumped makes the library give up the lease at once.
+ *
  * Violations of one lease with no sweep between them in which a quorum was FOR are one.
  */
 #define ROUNDING_US INT64_C(1000)
@@ -72,6 +76,12 @@ static bool clock_fell_behind(const struct chaos_case *c, size_t node, int64_t f
         }
     }
     return false;
+}
+
+/* Whether it says that the lease's key may be another's now. */
+static bool is_against(const struct chaos_case *c, enum opinion opinion, const struct chaos_sweep *sweep, size_t node) {
+    return (opinion == NO_KEY || opinion == OTHER || opinion == SHORT) &&
+           !chaos_case_kept_out(c, node, sweep->from_us, sweep->to_us);
 }
 
 static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_lease *lease,
@@ -126,7 +136,7 @@ static bool add(struct bench *bench, size_t index) {
         enum opinion opinion = opinion_of(c, lease, run->first, n);
         char text[64];
         describe(text, sizeof text, opinion, n, run->first->nodes[n].pttl_ms);
-        against += opinion == NO_KEY || opinion == OTHER || opinion == SHORT;
+        against += is_against(c, opinion, run->first, n);
         length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%s%s", n == 0 ? "" : ", ", text);
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);
@@ -147,6 +157,15 @@ static bool add(struct bench *bench, size_t index) {
     return worked;
 }
 
+static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
+    for (size_t n = 0; n < c->history->node_count; n++) {
+        if (chaos_case_kept_out(c, n, at_us, at_us)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* For leases of which no sweep has told it. */
 static bool judge_loss(struct bench *bench, size_t index) {
     struct chaos_case *c = bench->c;
@@ -154,7 +173,7 @@ static bool judge_loss(struct bench *bench, size_t index) {
     const struct chaos_lease *lease = &history->leases[index];
     bool early = lease->ended_us != CHAOS_NEVER_US && !lease->released &&
                  chaos_plus(lease->ended_us, ROUNDING_US) < lease->until_us;
-    if (!early || bench->runs[index].told) {
+    if (!early || bench->runs[index].told || any_kept_out(c, lease->ended_us)) {
         return true;
     }
     struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OUTLIVED,
@@ -176,7 +195,7 @@ static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t i
     for (size_t n = 0; n < history->node_count; n++) {
         enum opinion opinion = opinion_of(bench->c, &history->leases[index], sweep, n);
         silent += opinion == SILENT;
-        against += opinion != SILENT && opinion != FOR;
+        against += is_against(bench->c, opinion, sweep, n);
     }
     struct run *run = &bench->runs[index];
     if (history->node_count - against < chaos_quorum(history)) {

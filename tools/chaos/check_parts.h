@@ -19,6 +19,8 @@ bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
+/* Whether a guard kept the node from voting at some moment between the two times. */
+bool chaos_case_kept_out(const struct chaos_case *c, size_t node, int64_t from_us, int64_t to_us);
 /* Adds a violation; its text is made from the format. False without memory. */
 bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -28,6 +30,7 @@ bool chaos_check_overlap(struct chaos_case *c);
 bool chaos_check_keys(struct chaos_case *c);
 bool chaos_check_updates(struct chaos_case *c);
 bool chaos_check_operations(struct chaos_case *c);
+bool chaos_check_fence(struct chaos_case *c);
 bool chaos_check_record(struct chaos_case *c);
 
 /* The figures; false without memory. */

@@ -8,7 +8,7 @@
 
 /*
  * A holder reads the count v, writes down that it will write v + 1 (intent), looks whether its lease is still valid, writes, and writes down that it has
- * (done). An intent without a done wrote nothing if its lease was seen to be lost; it may have written or not where its process was killed in between.
+ * (done). An intent without a done wrote nothing if its lease was seen to be lost, or if the resource refused the write; it may have written or not where its process was killed in between.
  *
  * What is proven. Let done(v) and open(v) be the numbers of done increments and of such open ones that read v, and c the counter at the end, which began with 0. If
  * no two holders were between read and write at once, the writes were made one after the other, each read what the one before wrote, and so:
@@ -132,6 +132,9 @@ static bool judge_open(struct chaos_case *c, const struct chaos_increment *incre
     const struct chaos_lease *const *lease =
         bsearch(increment, leases, c->history->lease_count, sizeof *leases, find_lease);
     bool released = lease != NULL && (*lease)->released;
+    if (increment->refused) {
+        return true;
+    }
     *open = lease == NULL || (*lease)->ended_us == CHAOS_NEVER_US || released;
     struct chaos_violation violation = {.kind = CHAOS_VIOLATION_INCOMPLETE,
                                         .from_us = increment->intent_us,

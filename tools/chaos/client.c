@@ -1,6 +1,7 @@
 /* A client process: acquires, increments a shared counter, releases, over and over, and writes down all that it does. */
 #include "client.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +10,12 @@
 
 #include "client_hold.h"
 
-enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000 };
+static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
+                  (int)CHAOS_RESTART_GUARD_OBSERVED == (int)REDLOCK_RESTART_GUARD_OBSERVED &&
+                  (int)CHAOS_RESTART_GUARD_STRICT == (int)REDLOCK_RESTART_GUARD_STRICT,
+              "the same guards under other names");
+
+enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
 
 struct client {
     const struct chaos_client_options *options;
@@ -18,6 +24,8 @@ struct client {
     struct chaos_journal journal;
     int counters;
     uint64_t random;
+    redlock_statistics told; /* in the last tally */
+    int64_t told_us;
 };
 
 static int broken(const struct client *client, const char *what, const char *why) {
@@ -97,6 +105,9 @@ static void set_options(const struct client *client, const struct choice *choice
     options->lock.ttl_ms = settings->ttl_ms;
     options->lock.wait_timeout_ms = settings->wait_ms;
     options->lock.auto_extend = choice->auto_extend;
+    options->lock.fencing = settings->protection.fencing;
+    options->lock.heal = !settings->protection.no_heal;
+    options->lock.lock_delay_ms = settings->protection.lock_delay_ms;
 }
 
 /* The lease is NULL where it was not taken, or where the end came at the same time: it is released by now. Returns 0 or an exit status. */
@@ -115,8 +126,9 @@ static int acquire(struct client *client, const struct choice *choice, redlock_l
         *lease = NULL;
     } else if (code == REDLOCK_OK) {
         snprintf(held->token, sizeof held->token, "%s", redlock_lease_token(*lease));
+        held->fence = (int64_t)redlock_lease_fence(*lease);
     }
-    chaos_journal_complete(&client->journal, code, held->token, result);
+    chaos_journal_complete(&client->journal, code, held, result);
     int status = may_end_acquire(code, cut) ? 0 : impossible(client, "an acquire", code, result);
     redlock_result_free(result);
     return status;
@@ -126,7 +138,7 @@ static int release(struct client *client, redlock_lease *lease, const struct cha
     redlock_result *result = NULL;
     chaos_journal_invoke(&client->journal, CHAOS_RELEASE, held->resource, release_within_ms(client->options->settings));
     int code = redlock_client_release(client->library, lease, &result);
-    chaos_journal_complete(&client->journal, code, held->token, result);
+    chaos_journal_complete(&client->journal, code, held, result);
     int status = may_end_release(code) ? 0 : impossible(client, "a release", code, result);
     redlock_result_free(result);
     return status;
@@ -144,10 +156,31 @@ static int take_turn(struct client *client, const struct choice *choice) {
         (void)chaos_stop_wait_us(&client->stop, AFTER_FAILURE_US);
         return 0;
     }
-    if (!chaos_hold(&client->journal, &client->stop, lease, &held, client->counters, &choice->hold)) {
+    const struct chaos_resource resource = {.fd = client->counters,
+                                            .index = held.resource,
+                                            .fencing = client->options->settings->protection.fencing,
+                                            .fence = held.fence};
+    if (!chaos_hold(&client->journal, &client->stop, lease, &held, &resource, &choice->hold)) {
         return broken(client, client->options->counters_path, strerror(errno));
     }
     return release(client, lease, &held);
+}
+
+/* What the library has counted, where it is of interest: after news of a guard, once a second, and at the end. */
+static void tally(struct client *client, bool last) {
+    const struct chaos_protection *protection = &client->options->settings->protection;
+    redlock_statistics now = {.size = sizeof now};
+    int64_t now_us = chaos_now_us();
+    if ((!protection->fencing && !chaos_has_guard(protection)) ||
+        redlock_client_statistics(client->library, &now) != REDLOCK_OK) {
+        return;
+    }
+    bool news = now.quarantines != client->told.quarantines || now.clock_jumps != client->told.clock_jumps;
+    if (news || last || now_us - client->told_us >= TALLY_US) {
+        client->told = now;
+        client->told_us = now_us;
+        chaos_journal_tally(&client->journal, &now);
+    }
 }
 
 static int work(struct client *client) {
@@ -160,9 +193,13 @@ static int work(struct client *client) {
     for (bool stopped = chaos_stop_wait_us(&client->stop, 0); status == 0 && !stopped;) {
         struct choice choice = choose(client);
         status = take_turn(client, &choice);
+        if (!chaos_stop_cut(&client->stop)) {
+            tally(client, false);
+        }
         stopped = chaos_stop_wait_us(&client->stop, choice.think_us);
     }
     if (chaos_stop_finish(&client->stop)) {
+        tally(client, true);
         (void)redlock_client_close(client->library);
     }
     return status;
@@ -177,6 +214,11 @@ static int open_library(struct client *client) {
     options.node_count = client->options->node_count;
     options.node_timeout_ms = client->options->settings->node_timeout_ms;
     options.client_name = name;
+    const struct chaos_protection *protection = &client->options->settings->protection;
+    options.restart_guard = (redlock_restart_guard)protection->restart_guard;
+    options.clock_guard = protection->clock_guard;
+    options.first_boot = protection->first_boot && !client->options->late;
+    options.ttl_max_ms = protection->ttl_max_ms;
     int code = redlock_client_open(&options, &client->library, error, sizeof error);
     return code == REDLOCK_OK ? 0 : broken(client, "cannot open the library's client", error);
 }

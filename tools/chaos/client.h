@@ -2,6 +2,7 @@
 #ifndef CHAOS_CLIENT_H
 #define CHAOS_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +16,9 @@ struct chaos_client_options {
     const char *const *resources;
     size_t resource_count;
     const char *log_path;
-    const char *counters_path; /* a file of resource_count little 8-byte integers */
+    const char *counters_path; /* the guarded resources: resource.h */
     const struct chaos_settings *settings;
+    bool late; /* begun after the run's begin: nodes may have restarted before it could see them */
 };
 
 /* Runs in a forked process until SIGTERM, then ends the operation that is under way, releases, and returns 0; another number if something broke (a

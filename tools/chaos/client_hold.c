@@ -1,9 +1,7 @@
 /* A client that holds a lease: what it relies on, and the counter that the lease guards. */
 #include "client_hold.h"
 
-#include <endian.h>
 #include <errno.h>
-#include <unistd.h>
 
 /*
  * The library rounds the validity down to ms, and time passes between our look at the clock and its own, so what one look says differs from the
@@ -17,8 +15,7 @@ struct hold {
     const struct chaos_stop *stop;
     const redlock_lease *lease;
     const struct chaos_held *held;
-    off_t place; /* of the counter in its file */
-    int counters;
+    const struct chaos_resource *resource;
     int64_t until_us; /* claimed last; 0: nothing yet */
 };
 
@@ -56,21 +53,24 @@ static bool stay(struct hold *hold, int64_t hold_us) {
     return false;
 }
 
-enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_BROKEN };
+enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_REFUSED, INCREMENT_BROKEN };
+
+static enum increment refused(const struct hold *hold, int64_t read, const struct chaos_receipt *receipt) {
+    chaos_journal_refused(hold->journal, hold->held, read, receipt);
+    return INCREMENT_REFUSED;
+}
 
 static enum increment increment(struct hold *hold, int64_t work_us) {
-    uint64_t bytes = 0;
-    ssize_t size = pread(hold->counters, &bytes, sizeof bytes, hold->place);
-    if (size != (ssize_t)sizeof bytes) {
-        errno = size < 0 ? errno : ENODATA;
-        return INCREMENT_BROKEN;
+    int64_t read = 0;
+    struct chaos_receipt receipt;
+    enum chaos_access access = chaos_resource_read(hold->resource, &read, &receipt);
+    if (access != CHAOS_ACCESS_GRANTED) {
+        return access == CHAOS_ACCESS_BROKEN ? INCREMENT_BROKEN : refused(hold, -1, &receipt);
     }
-    int64_t read = (int64_t)le64toh(bytes);
-    chaos_journal_intent(hold->journal, hold->held, read);
+    chaos_journal_intent(hold->journal, hold->held, read, &receipt);
     if (!stay(hold, work_us)) {
         return INCREMENT_LOST;
     }
-    bytes = htole64((uint64_t)read + 1);
     enum look seen;
     /* What a claim costs must not lie between the look that counts and the write. */
     while ((seen = look(hold)) == LOOK_CLAIMED) {
@@ -78,31 +78,26 @@ static enum increment increment(struct hold *hold, int64_t work_us) {
     if (seen == LOOK_LOST) {
         return INCREMENT_LOST;
     }
-    size = pwrite(hold->counters, &bytes, sizeof bytes, hold->place);
+    access = chaos_resource_write(hold->resource, read + 1, &receipt);
     int64_t now_us = chaos_now_us();
-    if (size != (ssize_t)sizeof bytes) {
-        errno = size < 0 ? errno : ENOSPC;
-        return INCREMENT_BROKEN;
+    if (access != CHAOS_ACCESS_GRANTED) {
+        return access == CHAOS_ACCESS_BROKEN ? INCREMENT_BROKEN : refused(hold, read, &receipt);
     }
-    chaos_journal_done(hold->journal, now_us, hold->held, read, hold->until_us);
+    chaos_journal_done(hold->journal, now_us, hold->held, read, hold->until_us, &receipt);
     return INCREMENT_DONE;
 }
 
 bool chaos_hold(struct chaos_journal *journal, const struct chaos_stop *stop, const redlock_lease *lease,
-                const struct chaos_held *held, int counters, const struct chaos_hold_plan *plan) {
-    struct hold hold = {.journal = journal,
-                        .stop = stop,
-                        .lease = lease,
-                        .held = held,
-                        .place = (off_t)(held->resource * sizeof(uint64_t)),
-                        .counters = counters};
+                const struct chaos_held *held, const struct chaos_resource *resource,
+                const struct chaos_hold_plan *plan) {
+    struct hold hold = {.journal = journal, .stop = stop, .lease = lease, .held = held, .resource = resource};
     enum increment came = stay(&hold, plan->before_us) ? increment(&hold, plan->work_us) : INCREMENT_LOST;
     if (came == INCREMENT_BROKEN) {
         return false;
     }
     /* Without a claim there is nothing to end: its validity was over when it was first looked at. */
     if (hold.until_us != 0) {
-        chaos_journal_end(journal, held, came == INCREMENT_DONE ? "release" : "lost");
+        chaos_journal_end(journal, held, came == INCREMENT_LOST ? "lost" : "release");
     }
     return true;
 }

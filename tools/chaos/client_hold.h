@@ -19,6 +19,7 @@ struct chaos_hold_plan {
  * read or written.
  */
 bool chaos_hold(struct chaos_journal *journal, const struct chaos_stop *stop, const redlock_lease *lease,
-                const struct chaos_held *held, int counters, const struct chaos_hold_plan *plan);
+                const struct chaos_held *held, const struct chaos_resource *resource,
+                const struct chaos_hold_plan *plan);
 
 #endif

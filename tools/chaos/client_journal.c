@@ -42,7 +42,8 @@ static void make_ascii(char *text) {
     }
 }
 
-void chaos_journal_complete(struct chaos_journal *journal, int code, const char *token, const redlock_result *result) {
+void chaos_journal_complete(struct chaos_journal *journal, int code, const struct chaos_held *held,
+                            const redlock_result *result) {
     int64_t now_us = chaos_now_us();
     char message[2048] = "", votes[REDLOCK_NODES_MAX + 1];
     spell_votes(result, votes);
@@ -50,10 +51,10 @@ void chaos_journal_complete(struct chaos_journal *journal, int code, const char 
         redlock_result_message(result, message, sizeof message);
         make_ascii(message);
     }
-    chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:s,s:s", "client", journal->client, "op",
-                    (json_int_t)journal->op, "result", redlock_error_name(code), "attempts",
-                    (json_int_t)(result == NULL ? 0 : redlock_result_attempts(result)), "token", token, "votes", votes,
-                    "message", message);
+    chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:I,s:s,s:s", "client", journal->client,
+                    "op", (json_int_t)journal->op, "result", redlock_error_name(code), "attempts",
+                    (json_int_t)(result == NULL ? 0 : redlock_result_attempts(result)), "token", held->token, "fence",
+                    (json_int_t)held->fence, "votes", votes, "message", message);
 }
 
 void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held,
@@ -67,14 +68,31 @@ void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *h
                     number(held->resource), "token", held->token, "how", how);
 }
 
-void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read) {
-    chaos_log_event(&journal->log, chaos_now_us(), "intent", "s:i,s:i,s:s,s:I", "client", journal->client, "resource",
-                    number(held->resource), "token", held->token, "read", (json_int_t)read);
+void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
+                          const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, chaos_now_us(), "intent", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client,
+                    "resource", number(held->resource), "token", held->token, "read", (json_int_t)read, "fence",
+                    (json_int_t)held->fence, "number", (json_int_t)receipt->number);
 }
 
 void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
-                        int64_t until_us) {
-    chaos_log_event(&journal->log, at_us, "done", "s:i,s:i,s:s,s:I,s:I", "client", journal->client, "resource",
+                        int64_t until_us, const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, at_us, "done", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client, "resource",
                     number(held->resource), "token", held->token, "read", (json_int_t)read, "until",
-                    (json_int_t)until_us);
+                    (json_int_t)until_us, "number", (json_int_t)receipt->number);
+}
+
+void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
+                           const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, chaos_now_us(), "refused", "s:i,s:i,s:s,s:s,s:I,s:I,s:I", "client", journal->client,
+                    "resource", number(held->resource), "token", held->token, "what", read < 0 ? "read" : "write",
+                    "read", (json_int_t)(read < 0 ? 0 : read), "fence", (json_int_t)held->fence, "highest",
+                    (json_int_t)receipt->highest);
+}
+
+void chaos_journal_tally(struct chaos_journal *journal, const redlock_statistics *statistics) {
+    chaos_log_event(&journal->log, chaos_now_us(), "tally", "s:i,s:i,s:I,s:I,s:I,s:I,s:I", "client", journal->client,
+                    "pid", (int)getpid(), "fenced_fast", (json_int_t)statistics->fenced_fast, "fenced_slow",
+                    (json_int_t)statistics->fenced_slow, "healed", (json_int_t)statistics->healed, "quarantines",
+                    (json_int_t)statistics->quarantines, "clock_jumps", (json_int_t)statistics->clock_jumps);
 }

@@ -78,6 +78,10 @@ bool chaos_stop_leave(struct chaos_stop *stop) {
     return move(stop, CHAOS_STOP_WAITING, CHAOS_STOP_FREE);
 }
 
+bool chaos_stop_cut(const struct chaos_stop *stop) {
+    return atomic_load(&stop->state) == CHAOS_STOP_CUT;
+}
+
 bool chaos_stop_wait_us(const struct chaos_stop *stop, int64_t time_us) {
     struct pollfd event = {stop->event, POLLIN, 0};
     struct timespec time = {time_us / 1000000, time_us % 1000000 * 1000};

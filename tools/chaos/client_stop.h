@@ -40,6 +40,8 @@ bool chaos_stop_finish(struct chaos_stop *stop);
 /* Around an acquire; the second says false if the library's client is closed. */
 void chaos_stop_enter(struct chaos_stop *stop);
 bool chaos_stop_leave(struct chaos_stop *stop);
+/* Whether the library's client was closed under an acquire. */
+bool chaos_stop_cut(const struct chaos_stop *stop);
 
 /* Sleeps so long, or until SIGTERM comes; true if it has. */
 bool chaos_stop_wait_us(const struct chaos_stop *stop, int64_t time_us);

@@ -57,6 +57,7 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
     if (pid == 0) {
         struct chaos_client_options options = crew->client[client];
         options.seed = options.seed * 1000003 + number;
+        options.late = member->again;
         int status = become_child(parent, "chaos-client") ? chaos_client_run(&options) : 70;
         fflush(NULL);
         _exit(status);
@@ -108,7 +109,7 @@ bool chaos_crew_ended(struct chaos_crew *crew, pid_t pid, int status) {
         chaos_log_event(crew->log, chaos_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
                         (json_int_t)pid, "status", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "signal",
                         WIFSIGNALED(status) ? WTERMSIG(status) : 0, "expected", (int)expected);
-        *member = (struct chaos_member){0};
+        *member = (struct chaos_member){.again = true};
         return true;
     }
     return false;

@@ -14,6 +14,7 @@
 struct chaos_member {
     pid_t pid;     /* 0: does not run */
     bool expected; /* the nemesis killed it */
+    bool again;    /* it is not the client's first process */
 };
 
 struct chaos_crew {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protection.h"
 #include "schedule.h"
 
 /* What a run is made of. Those that the command line does not set are an experiment's, or the defaults. */
@@ -20,6 +21,7 @@ struct chaos_settings {
     int64_t hold_ms;  /* a client holds from 0 up to so long; a tenth of them ten times as long, renewing */
     int64_t think_ms; /* between a release and the next acquire, from 0 up to so long */
     bool append_only; /* nodes keep their keys over a restart (appendfsync always) */
+    struct chaos_protection protection;
 };
 
 struct chaos_experiment {

@@ -50,6 +50,26 @@ static void count_operation(struct chaos_verdict *verdict, const struct chaos_op
     }
 }
 
+static void count_protection(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct chaos_verdict *verdict = c->verdict;
+    for (size_t i = 0; i < history->refusal_count; i++) {
+        verdict->writes_refused += history->refusals[i].write;
+        verdict->reads_refused += !history->refusals[i].write;
+    }
+    for (size_t i = 0; i < history->tally_count; i++) {
+        const struct chaos_tally *tally = &history->tallies[i];
+        bool last = i + 1 == history->tally_count || tally[1].client != tally->client || tally[1].pid != tally->pid;
+        if (last) {
+            verdict->fenced_fast = chaos_plus(verdict->fenced_fast, tally->fenced_fast);
+            verdict->fenced_slow = chaos_plus(verdict->fenced_slow, tally->fenced_slow);
+            verdict->healed = chaos_plus(verdict->healed, tally->healed);
+            verdict->quarantines = chaos_plus(verdict->quarantines, tally->quarantines);
+            verdict->clock_jumps = chaos_plus(verdict->clock_jumps, tally->clock_jumps);
+        }
+    }
+}
+
 bool chaos_figures(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     struct chaos_verdict *verdict = c->verdict;
@@ -86,6 +106,7 @@ bool chaos_figures(struct chaos_case *c) {
     for (size_t i = 0; i < history->increment_count; i++) {
         verdict->increments += history->increments[i].done_us != CHAOS_NEVER_US;
     }
+    count_protection(c);
     verdict->acquire = percentiles(acquires, acquire_count);
     verdict->acquire_first_try = percentiles(first_tries, first_try_count);
     verdict->release = percentiles(releases, release_count);

@@ -30,6 +30,8 @@ void chaos_history_clear(struct chaos_history *history) {
     free(history->sweeps);
     free(history->bands);
     free(history->lives);
+    free(history->refusals);
+    free(history->tallies);
     free(history->counters);
     free_texts(history->resources, history->resource_count);
     free_texts(history->left, history->left_count);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "fault.h"
+#include "protection.h"
 
 enum { CHAOS_TOKEN_SIZE = 17 }; /* the first 16 characters, terminated */
 
@@ -28,7 +29,9 @@ struct chaos_operation {
     char result[16];      /* "OK", "CONTENDED", …; "" while it has not completed */
     char votes[CHAOS_NODES_MAX + 1];
     int64_t attempts;
-    char *message; /* owned; NULL for none */
+    char token[CHAOS_TOKEN_SIZE]; /* of an acquire that was OK; "" if the end of its client cut it */
+    int64_t fence;                /* its fencing token; 0 for none */
+    char *message;                /* owned; NULL for none */
 };
 
 struct chaos_claim {
@@ -56,6 +59,25 @@ struct chaos_increment {
     int64_t intent_us;
     int64_t done_us;  /* or CHAOS_NEVER_US: killed in between */
     int64_t until_us; /* what was claimed when it wrote */
+    bool refused;     /* the resource did not take the write */
+    /* With fencing: what it told the resource, and the numbers that the resource gave to read and write; 0 for none. */
+    int64_t fence, read_number, write_number;
+};
+
+/* The resource refused an access, for it had seen a higher token. */
+struct chaos_refusal {
+    int client;
+    int resource;
+    int64_t at_us;
+    int64_t fence, highest;
+    bool write; /* else a read */
+};
+
+/* What a client's process had counted by then: of redlock_statistics. */
+struct chaos_tally {
+    int client;
+    int64_t pid, at_us;
+    int64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps;
 };
 
 /* What the auditor saw of one resource on one node. */
@@ -102,6 +124,8 @@ struct chaos_history {
     char **resources; /* owned names */
     int64_t ttl_ms, node_timeout_ms, wait_ms;
     bool breaks_assumptions;
+    bool memoryless; /* nodes keep nothing over a restart */
+    struct chaos_protection protection;
 
     struct chaos_operation *operations; /* by invoked_us */
     size_t operation_count;
@@ -115,6 +139,10 @@ struct chaos_history {
     size_t band_count;
     struct chaos_life *lives; /* by spawned_us */
     size_t life_count;
+    struct chaos_refusal *refusals; /* by at_us */
+    size_t refusal_count;
+    struct chaos_tally *tallies; /* by client, pid, at_us: the last of each process counts */
+    size_t tally_count;
     int64_t *counters; /* resource_count at the end, NULL if not told */
     char **left;       /* what was left behind */
     size_t left_count;

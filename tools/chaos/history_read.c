@@ -55,6 +55,8 @@ void chaos_reading_clear(struct chaos_reading *reading) {
     free(leases);
     free(bands);
     free(sweeps);
+    free(reading->refusals.at);
+    free(reading->tallies.at);
     free(reading->increments.at);
     free(reading->lives.at);
 }

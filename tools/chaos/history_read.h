@@ -18,7 +18,7 @@ struct chaos_list {
 
 /*
  * What is told by two events (or more: a lease) is one of these for each event until all have been read, in whatever order. `second`: of
- * complete, done, end, heal, exit. Only what that event tells is set.
+ * complete, done or refused, end, heal, exit. Only what that event tells is set.
  */
 struct chaos_half {
     size_t line;
@@ -41,7 +41,7 @@ struct chaos_reading {
     struct chaos_history *history;
     bool started;
     struct chaos_list operations, increments, leases, bands, lives; /* halves */
-    struct chaos_list sweeps;
+    struct chaos_list sweeps, refusals, tallies;
 };
 
 /* One more, zeroed; NULL without memory, which is said in the error. */

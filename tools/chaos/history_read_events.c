@@ -42,6 +42,12 @@ static bool get_number(const struct event *event, const char *key, int64_t min, 
     return true;
 }
 
+/* 0 where it is missing: only runs with fencing tokens tell it, and histories of older versions do not. */
+static bool get_optional(const struct event *event, const char *key, int64_t min, int64_t max, int64_t *number) {
+    *number = 0;
+    return json_object_get(event->members, key) == NULL || get_number(event, key, min, max, number);
+}
+
 /* Numbers from 1 become indexes from 0. */
 static bool get_index(const struct event *event, const char *key, size_t count, int *index) {
     int64_t number = 0;
@@ -62,6 +68,12 @@ static bool get_flag(const struct event *event, const char *key, bool *flag) {
     const json_t *value = json_object_get(event->members, key);
     *flag = json_is_true(value);
     return json_is_boolean(value) || wrong_member(event, key, "true or false");
+}
+
+/* False where it is missing. */
+static bool get_option(const struct event *event, const char *key, bool *flag) {
+    *flag = false;
+    return json_object_get(event->members, key) == NULL || get_flag(event, key, flag);
 }
 
 /* Of min to max bytes; it lives as long as the event. NULL with a sentence. */
@@ -181,6 +193,22 @@ static struct chaos_half *add_half(const struct event *event, struct chaos_list 
     return half;
 }
 
+static bool read_protection(const struct event *event, struct chaos_protection *protection) {
+    const char *guard = "off";
+    if (json_object_get(event->members, "restart_guard") != NULL &&
+        (guard = get_text(event, "restart_guard", 1, TEXT_MAX)) == NULL) {
+        return false;
+    }
+    return (chaos_restart_guard_find(guard, &protection->restart_guard) ||
+            wrong_member(event, "restart_guard", "off, observed or strict")) &&
+           get_option(event, "fencing", &protection->fencing) &&
+           get_option(event, "clock_guard", &protection->clock_guard) &&
+           get_option(event, "first_boot", &protection->first_boot) &&
+           get_option(event, "no_heal", &protection->no_heal) &&
+           get_optional(event, "ttl_max_ms", 0, LENGTH_MAX_MS, &protection->ttl_max_ms) &&
+           get_optional(event, "lock_delay_ms", 0, LENGTH_MAX_MS, &protection->lock_delay_ms);
+}
+
 static bool take_start(const struct event *event) {
     struct chaos_history *history = event->reading->history;
     int64_t nodes, clients, seed;
@@ -197,7 +225,8 @@ static bool take_start(const struct event *event) {
         !get_number(event, "ttl_ms", 1, LENGTH_MAX_MS, &history->ttl_ms) ||
         !get_number(event, "node_timeout_ms", 0, LENGTH_MAX_MS, &history->node_timeout_ms) ||
         !get_number(event, "wait_ms", 0, LENGTH_MAX_MS, &history->wait_ms) ||
-        !get_flag(event, "breaks_assumptions", &history->breaks_assumptions)) {
+        !get_flag(event, "breaks_assumptions", &history->breaks_assumptions) ||
+        !get_option(event, "memoryless", &history->memoryless) || !read_protection(event, &history->protection)) {
         return false;
     }
     history->seed = (uint64_t)seed; /* JSON's integers have a sign: the upper half comes as negative */
@@ -272,9 +301,12 @@ static bool take_complete(const struct event *event) {
     if (!get_client(event, &operation->client) || !get_number(event, "op", 0, INT64_MAX, &operation->op) ||
         !get_number(event, "attempts", 0, INT32_MAX, &operation->attempts) ||
         get_text(event, "token", 0, CHAOS_TOKEN_SIZE - 1) == NULL ||
+        !get_optional(event, "fence", 0, INT64_MAX, &operation->fence) ||
         !copy_words(event, "message", &operation->message)) {
         return false;
     }
+    snprintf(operation->token, sizeof operation->token, "%s",
+             json_string_value(json_object_get(event->members, "token")));
     const char *result = get_text(event, "result", 1, sizeof operation->result - 1);
     const char *votes = get_text(event, "votes", 0, event->reading->history->node_count);
     if (result == NULL || votes == NULL) {
@@ -303,20 +335,55 @@ static bool take_end(const struct event *event) {
     return take_lease(event, true);
 }
 
-static bool take_increment(const struct event *event, bool done) {
-    struct chaos_half *half = add_half(event, &event->reading->increments, done);
-    return half != NULL && get_client(event, &half->increment.client) &&
-           get_resource(event, &half->increment.resource) && get_token(event, half->increment.token) &&
-           get_number(event, "read", 0, INT64_MAX - 1, &half->increment.read) &&
-           (!done || get_number(event, "until", 0, TIME_MAX_US, &half->increment.until_us));
+static struct chaos_half *take_increment(const struct event *event, bool second) {
+    struct chaos_half *half = add_half(event, &event->reading->increments, second);
+    bool worked = half != NULL && get_client(event, &half->increment.client) &&
+                  get_resource(event, &half->increment.resource) && get_token(event, half->increment.token) &&
+                  get_number(event, "read", 0, INT64_MAX - 1, &half->increment.read);
+    return worked ? half : NULL;
 }
 
 static bool take_intent(const struct event *event) {
-    return take_increment(event, false);
+    struct chaos_half *half = take_increment(event, false);
+    return half != NULL && get_optional(event, "fence", 0, INT64_MAX, &half->increment.fence) &&
+           get_optional(event, "number", 0, INT64_MAX, &half->increment.read_number);
 }
 
 static bool take_done(const struct event *event) {
-    return take_increment(event, true);
+    struct chaos_half *half = take_increment(event, true);
+    return half != NULL && get_number(event, "until", 0, TIME_MAX_US, &half->increment.until_us) &&
+           get_optional(event, "number", 0, INT64_MAX, &half->increment.write_number);
+}
+
+/* Of a write, it is the end of an increment as well. */
+static bool take_refused(const struct event *event) {
+    struct chaos_refusal *refusal = chaos_list_add(event->reading, &event->reading->refusals, sizeof *refusal);
+    if (refusal == NULL || !get_client(event, &refusal->client) || !get_resource(event, &refusal->resource) ||
+        !get_number(event, "fence", 0, INT64_MAX, &refusal->fence) ||
+        !get_number(event, "highest", 0, INT64_MAX, &refusal->highest) ||
+        !get_word(event, "what", "read", "write", &refusal->write)) {
+        return false;
+    }
+    refusal->at_us = event->t_us;
+    struct chaos_half *half = refusal->write ? take_increment(event, true) : NULL;
+    if (half != NULL) {
+        half->increment.refused = true;
+    }
+    return half != NULL || !refusal->write;
+}
+
+static bool take_tally(const struct event *event) {
+    struct chaos_tally *tally = chaos_list_add(event->reading, &event->reading->tallies, sizeof *tally);
+    if (tally == NULL) {
+        return false;
+    }
+    tally->at_us = event->t_us;
+    return get_client(event, &tally->client) && get_number(event, "pid", 1, INT32_MAX, &tally->pid) &&
+           get_number(event, "fenced_fast", 0, INT64_MAX, &tally->fenced_fast) &&
+           get_number(event, "fenced_slow", 0, INT64_MAX, &tally->fenced_slow) &&
+           get_number(event, "healed", 0, INT64_MAX, &tally->healed) &&
+           get_number(event, "quarantines", 0, INT64_MAX, &tally->quarantines) &&
+           get_number(event, "clock_jumps", 0, INT64_MAX, &tally->clock_jumps);
 }
 
 /* null, ["", 0], [token, pttl] */
@@ -396,7 +463,7 @@ static const struct {
     {"start", take_start}, {"spawn", take_spawn},   {"exit", take_exit},         {"fault", take_fault},
     {"heal", take_heal},   {"invoke", take_invoke}, {"complete", take_complete}, {"claim", take_claim},
     {"end", take_end},     {"intent", take_intent}, {"done", take_done},         {"keys", take_keys},
-    {"left", take_left},   {"finish", take_finish},
+    {"left", take_left},   {"finish", take_finish}, {"refused", take_refused},   {"tally", take_tally},
 };
 
 bool chaos_reading_is_start(const json_t *event) {

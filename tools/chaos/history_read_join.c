@@ -102,10 +102,12 @@ static bool join_operations(struct chaos_reading *reading) {
         }
         last->completed_us = half->t_us;
         last->attempts = half->operation.attempts;
+        last->fence = half->operation.fence;
         last->message = half->operation.message;
         half->operation.message = NULL; /* the history owns it now */
         memcpy(last->result, half->operation.result, sizeof last->result);
         memcpy(last->votes, half->operation.votes, sizeof last->votes);
+        memcpy(last->token, half->operation.token, sizeof last->token);
     }
     qsort(history->operations, history->operation_count, sizeof *history->operations, by_invoked);
     return true;
@@ -204,15 +206,20 @@ static bool join_increments(struct chaos_reading *reading) {
         struct chaos_increment *last =
             history->increment_count > 0 ? &history->increments[history->increment_count - 1] : NULL;
         if (last == NULL || last->client != half->client || strcmp(last->token, half->token) != 0 ||
-            last->resource != half->resource || last->read != half->read || last->done_us != CHAOS_NEVER_US) {
+            last->resource != half->resource || last->read != half->read || last->done_us != CHAOS_NEVER_US ||
+            last->refused) {
             return chaos_reading_wrong(
                 reading, halves[i].line,
-                "done: there is no `intent` of client %d, token %s, to write the successor of %lld "
+                "%s: there is no `intent` of client %d, token %s, to write the successor of %lld "
                 "right before it",
-                half->client + 1, half->token, (long long)half->read);
+                half->refused ? "refused" : "done", half->client + 1, half->token, (long long)half->read);
         }
-        last->done_us = halves[i].t_us;
-        last->until_us = half->until_us;
+        last->refused = half->refused;
+        if (!half->refused) {
+            last->done_us = halves[i].t_us;
+            last->until_us = half->until_us;
+            last->write_number = half->write_number;
+        }
     }
     qsort(history->increments, history->increment_count, sizeof *history->increments, by_intent);
     return true;
@@ -303,6 +310,30 @@ static bool join_lives(struct chaos_reading *reading) {
     return true;
 }
 
+static int by_refused(const void *left, const void *right) {
+    const struct chaos_refusal *a = left, *b = right;
+    int order = compare(a->at_us, b->at_us);
+    return order != 0 ? order : compare(a->client, b->client);
+}
+
+static int by_process(const void *left, const void *right) {
+    const struct chaos_tally *a = left, *b = right;
+    int order = compare(a->client, b->client);
+    order = order != 0 ? order : compare(a->pid, b->pid);
+    return order != 0 ? order : compare(a->at_us, b->at_us);
+}
+
+/* What is whole already: the history takes it over, in order. */
+static void *take_over(struct chaos_list *list, size_t size, int (*order)(const void *, const void *), size_t *count) {
+    void *whole = list->at;
+    *count = list->count;
+    *list = (struct chaos_list){0};
+    if (*count > 0) {
+        qsort(whole, *count, size, order);
+    }
+    return whole;
+}
+
 static int by_sweep(const void *left, const void *right) {
     const struct chaos_sweep *a = left, *b = right;
     int order = compare(a->from_us, b->from_us);
@@ -315,11 +346,8 @@ bool chaos_reading_join(struct chaos_reading *reading) {
         !join_lives(reading)) {
         return false;
     }
-    history->sweeps = reading->sweeps.at;
-    history->sweep_count = reading->sweeps.count;
-    reading->sweeps = (struct chaos_list){0};
-    if (history->sweep_count > 0) {
-        qsort(history->sweeps, history->sweep_count, sizeof *history->sweeps, by_sweep);
-    }
+    history->sweeps = take_over(&reading->sweeps, sizeof *history->sweeps, by_sweep, &history->sweep_count);
+    history->refusals = take_over(&reading->refusals, sizeof *history->refusals, by_refused, &history->refusal_count);
+    history->tallies = take_over(&reading->tallies, sizeof *history->tallies, by_process, &history->tally_count);
     return true;
 }

@@ -29,7 +29,16 @@ enum {
     OPTION_SERVER,
     OPTION_COMPOSE_FILE,
     OPTION_SLACK,
-    OPTION_RUN
+    OPTION_RUN,
+    OPTION_PROTECT,
+    OPTION_FENCING,
+    OPTION_RESTART_GUARD,
+    OPTION_CLOCK_GUARD,
+    OPTION_FIRST_BOOT,
+    OPTION_TTL_MAX,
+    OPTION_LOCK_DELAY,
+    OPTION_NO_HEAL,
+    OPTION_COMPARE
 };
 
 static const struct option run_options[] = {{"backend", required_argument, NULL, OPTION_BACKEND},
@@ -50,6 +59,15 @@ static const struct option run_options[] = {{"backend", required_argument, NULL,
                                             {"server", required_argument, NULL, OPTION_SERVER},
                                             {"compose-file", required_argument, NULL, OPTION_COMPOSE_FILE},
                                             {"slack", required_argument, NULL, OPTION_SLACK},
+                                            {"protect", no_argument, NULL, OPTION_PROTECT},
+                                            {"fencing", no_argument, NULL, OPTION_FENCING},
+                                            {"restart-guard", required_argument, NULL, OPTION_RESTART_GUARD},
+                                            {"clock-guard", no_argument, NULL, OPTION_CLOCK_GUARD},
+                                            {"first-boot", no_argument, NULL, OPTION_FIRST_BOOT},
+                                            {"ttl-max", required_argument, NULL, OPTION_TTL_MAX},
+                                            {"lock-delay", required_argument, NULL, OPTION_LOCK_DELAY},
+                                            {"no-heal", no_argument, NULL, OPTION_NO_HEAL},
+                                            {"compare", no_argument, NULL, OPTION_COMPARE},
                                             {NULL, 0, NULL, 0}};
 static const struct option fault_options[] = {{"run", required_argument, NULL, OPTION_RUN}, {NULL, 0, NULL, 0}};
 static const struct option judge_options[] = {{"slack", required_argument, NULL, OPTION_SLACK}, {NULL, 0, NULL, 0}};
@@ -132,12 +150,55 @@ static bool take_setting(struct chaos_settings *settings, int option, const char
     }
 }
 
+static bool read_guard(const char *text, enum chaos_restart_guard *guard) {
+    return chaos_restart_guard_find(text, guard) ||
+           complain("--restart-guard takes off, observed or strict, not '%s'", text);
+}
+
+/* False: it is none of these, or a sentence has been said; *known tells which. */
+static bool take_protection(struct chaos_options *options, int option, const char *value, bool *known) {
+    struct chaos_protection *protection = &options->settings.protection;
+    *known = true;
+    switch (option) {
+    case OPTION_PROTECT: {
+        struct chaos_protection full = chaos_protection_full();
+        full.ttl_max_ms = protection->ttl_max_ms;
+        full.lock_delay_ms = protection->lock_delay_ms;
+        full.no_heal = protection->no_heal;
+        *protection = full;
+        return true;
+    }
+    case OPTION_FENCING:
+        return protection->fencing = true;
+    case OPTION_RESTART_GUARD:
+        return read_guard(value, &protection->restart_guard);
+    case OPTION_CLOCK_GUARD:
+        return protection->clock_guard = true;
+    case OPTION_FIRST_BOOT:
+        return protection->first_boot = true;
+    case OPTION_TTL_MAX:
+        return read_time("ttl-max", value, 10, 1200000, &protection->ttl_max_ms);
+    case OPTION_LOCK_DELAY:
+        return read_time("lock-delay", value, 0, 600000, &protection->lock_delay_ms);
+    case OPTION_NO_HEAL:
+        return protection->no_heal = true;
+    case OPTION_COMPARE:
+        return options->compare = true;
+    default:
+        return *known = false;
+    }
+}
+
 static bool take_text(const char *name, const char *value, const char **text) {
     *text = value;
     return value[0] != '\0' || complain("--%s takes a name, not ''", name);
 }
 
 static bool take(struct chaos_options *options, int option, const char *value) {
+    bool known, taken = take_protection(options, option, value, &known);
+    if (known) {
+        return taken;
+    }
     switch (option) {
     case OPTION_BACKEND:
         options->backend = value;
@@ -209,6 +270,32 @@ static void append(char *line, size_t size, const char *text) {
     snprintf(line + length, size - length, "%s", text);
 }
 
+/* What the library would refuse is bad usage. Without --ttl-max, it is what this run uses. */
+static bool settle_protection(struct chaos_options *options) {
+    struct chaos_protection *protection = &options->settings.protection;
+    int64_t used_ms = options->settings.ttl_ms + protection->lock_delay_ms;
+    bool asked = protection->fencing || chaos_has_guard(protection) || protection->first_boot;
+    if (options->compare && asked) {
+        return complain("--compare runs without protection, with fencing tokens, and with all: say none beside it");
+    }
+    if (options->compare && options->schedule != NULL && strcmp(options->schedule, "-") == 0) {
+        return complain("--compare reads its schedule three times: name a file, not the standard input");
+    }
+    if (protection->first_boot && protection->restart_guard == CHAOS_RESTART_GUARD_OFF) {
+        return complain("--first-boot is of --restart-guard: say how nodes are guarded");
+    }
+    if (protection->ttl_max_ms != 0 && !chaos_has_guard(protection) && !options->compare) {
+        return complain("--ttl-max is of the guards: add --restart-guard or --clock-guard");
+    }
+    if (protection->ttl_max_ms != 0 && protection->ttl_max_ms < used_ms) {
+        return complain("--ttl-max is less than ttl and lock delay, %" PRId64 " ms", used_ms);
+    }
+    if (protection->ttl_max_ms == 0 && chaos_has_guard(protection)) {
+        protection->ttl_max_ms = used_ms;
+    }
+    return true;
+}
+
 static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     int next;
     if (!find_experiment(argc, argv, options)) {
@@ -243,7 +330,7 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
         char error[256];
         (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
     }
-    return true;
+    return settle_protection(options);
 }
 
 /* What no run would understand is bad usage; whether there are such nodes and clients, the run says. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "merge.h"
+#include "resource.h"
 
 #ifndef CHAOS_SHIM_INSTALLED
 #define CHAOS_SHIM_INSTALLED "libredlock_chaos_clock.so"
@@ -117,7 +118,7 @@ static bool make_empty(const struct chaos_place *place, char *error, size_t erro
 
 static bool make_counters(const struct chaos_place *place, char *error, size_t error_size) {
     int fd = open(place->counters_path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    bool worked = fd >= 0 && ftruncate(fd, (off_t)(place->resource_count * sizeof(int64_t))) == 0;
+    bool worked = fd >= 0 && ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) == 0;
     if (!worked) {
         snprintf(error, error_size, "cannot make %s: %s", place->counters_path, strerror(errno));
     }

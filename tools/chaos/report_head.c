@@ -9,10 +9,10 @@ enum mood { MOOD_CLEAN, MOOD_EXPECTED, MOOD_WRONG, MOOD_NOTHING };
 
 static enum mood mood_of(const struct chaos_view *view) {
     const struct chaos_verdict *verdict = view->verdict;
-    size_t hard = verdict->counts[CHAOS_VIOLATION_LATE] + verdict->counts[CHAOS_VIOLATION_CRASH] +
-                  verdict->counts[CHAOS_VIOLATION_LEFT] + verdict->counts[CHAOS_VIOLATION_INCOMPLETE];
+    size_t hard = chaos_hard_count(view->history, verdict);
     if (verdict->violation_count > 0) {
-        return view->history->breaks_assumptions && hard == 0 ? MOOD_EXPECTED : MOOD_WRONG;
+        bool expected = view->history->breaks_assumptions && !chaos_all_guarded(view->history) && hard == 0;
+        return expected ? MOOD_EXPECTED : MOOD_WRONG;
     }
     return verdict->acquired == 0 ? MOOD_NOTHING : MOOD_CLEAN;
 }
@@ -61,10 +61,11 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
               "deadline; nothing "
               "was left behind.",
               out);
-        fputs(view->history->breaks_assumptions
-                  ? " That is luck: these faults break what Redlock assumes, so another seed may "
-                    "well show violations."
-                  : "",
+        fputs(!view->history->breaks_assumptions ? ""
+              : chaos_all_guarded(view->history)
+                  ? " These faults break what Redlock assumes; the guards kept the nodes that they hit from voting."
+                  : " That is luck: these faults break what Redlock assumes, so another seed may "
+                    "well show violations.",
               out);
         break;
     case MOOD_NOTHING:
@@ -75,13 +76,18 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
               "what to "
               "expect here; they show what the assumption is worth.",
               out);
+        fputs(view->history->protection.fencing
+                  ? " Fencing tokens keep the resource whole all the same: no stale access was granted, no update lost."
+                  : "",
+              out);
         break;
     case MOOD_WRONG:
         if (only_incomplete(view->verdict)) {
             fputs(" What is known of it is not whole: it proves nothing.", out);
             break;
         }
-        fputs(view->history->breaks_assumptions
+        fputs(chaos_all_guarded(view->history) ? " The guards are on against all of these faults: this must not happen."
+              : view->history->breaks_assumptions
                   ? " Some of them have nothing to do with the faults that break what Redlock assumes."
                   : " None of these faults breaks what Redlock assumes: this must not happen.",
               out);
@@ -153,6 +159,26 @@ static void put_figures(FILE *out, const struct chaos_view *view) {
         out);
 }
 
+static void put_protection(FILE *out, const struct chaos_view *view) {
+    const struct chaos_protection *protection = &view->history->protection;
+    const struct chaos_verdict *verdict = view->verdict;
+    char a[CHAOS_NUMBER_SIZE], b[CHAOS_NUMBER_SIZE], c[CHAOS_NUMBER_SIZE];
+    if (protection->fencing) {
+        fprintf(out, "<p class=\"note\">Fencing tokens are on: the resource refused %s and %s and granted %s.</p>\n",
+                chaos_say_many(verdict->reads_refused, "stale read", a),
+                chaos_say_many(verdict->writes_refused, "stale write", b),
+                chaos_say_count((int64_t)verdict->counts[CHAOS_VIOLATION_STALE], c));
+    }
+    if (chaos_has_guard(protection)) {
+        fprintf(out,
+                "<p class=\"note\">Guards are on (restarts: %s; clocks: %s): clients kept nodes from voting %s; %s of "
+                "clocks were noticed.</p>\n",
+                chaos_restart_guard_name(protection->restart_guard),
+                protection->clock_guard ? "watched" : "not watched", chaos_say_many(verdict->quarantines, "time", a),
+                chaos_say_many(verdict->clock_jumps, "jump", b));
+    }
+}
+
 static void put_repeat(FILE *out, const struct chaos_history *history) {
     fprintf(out,
             "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
@@ -186,5 +212,6 @@ void chaos_page_head(FILE *out, const struct chaos_view *view) {
     fputs("</header>\n<main>\n", out);
     put_verdict(out, view);
     put_figures(out, view);
+    put_protection(out, view);
     put_repeat(out, history);
 }

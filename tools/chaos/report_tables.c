@@ -130,6 +130,26 @@ static void put_setting(FILE *out, const char *name, int64_t number, const char 
     fprintf(out, "<tr><th scope=\"row\">%s</th><td>%s%s</td></tr>\n", name, chaos_say_count(number, buffer), unit);
 }
 
+static void put_choice(FILE *out, const char *name, const char *choice) {
+    fprintf(out, "<tr><th scope=\"row\">%s</th><td>%s</td></tr>\n", name, choice);
+}
+
+static void put_protection(FILE *out, const struct chaos_protection *protection) {
+    put_choice(out, "fencing tokens", protection->fencing ? "on" : "off");
+    put_choice(out, "restart guard", chaos_restart_guard_name(protection->restart_guard));
+    put_choice(out, "clock guard", protection->clock_guard ? "on" : "off");
+    if (chaos_has_guard(protection)) {
+        put_choice(out, "first boot", protection->first_boot ? "yes, of the first processes" : "no");
+        put_setting(out, "ttl_max", protection->ttl_max_ms, " ms");
+    }
+    if (protection->lock_delay_ms > 0) {
+        put_setting(out, "lock delay", protection->lock_delay_ms, " ms");
+    }
+    if (protection->no_heal) {
+        put_choice(out, "healing", "off");
+    }
+}
+
 static void put_settings(FILE *out, const struct chaos_history *history) {
     static const char *const columns[] = {"Setting", "Value", NULL};
     put_table(out, "settings", "How it was set up", columns);
@@ -143,6 +163,7 @@ static void put_settings(FILE *out, const struct chaos_history *history) {
     put_setting(out, "ttl", history->ttl_ms, " ms");
     put_setting(out, "node timeout", history->node_timeout_ms, " ms");
     put_setting(out, "wait of an acquire", history->wait_ms, " ms");
+    put_protection(out, &history->protection);
     end_table(out);
 }
 

@@ -163,7 +163,8 @@ static void turn(struct chaos_run *run) {
     }
     if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) == 0) {
         run->state = CHAOS_DRAINING;
-        run->state_end_us = now_us + (run->options->settings.ttl_ms + 2000) * 1000;
+        run->state_end_us =
+            now_us + (run->options->settings.ttl_ms + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
     }
     if (run->state == CHAOS_DRAINING && drained(run, now_us >= run->state_end_us)) {
         run->state = CHAOS_DONE;

@@ -164,12 +164,32 @@ static bool happened(const struct chaos_history *history, size_t kind) {
 }
 
 /* By the schedule, or by hand in any experiment. */
-static bool breaks_assumptions(const struct chaos_history *history) {
+bool chaos_breaks_assumptions(const struct chaos_history *history) {
     bool breaks = history->breaks_assumptions;
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
         breaks |= kinds[kind].breaks && happened(history, kind);
     }
     return breaks;
+}
+
+bool chaos_all_guarded(const struct chaos_history *history) {
+    bool any = false;
+    for (size_t i = 0; i < history->band_count; i++) {
+        const struct chaos_fault *fault = &history->bands[i].fault;
+        bool breaks = (kinds[fault->kind].breaks && !chaos_fault_is_within_drift(fault)) ||
+                      (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
+        if (breaks && !chaos_is_guarded(history, fault)) {
+            return false;
+        }
+        any |= breaks;
+    }
+    return any;
+}
+
+size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    size_t soft = verdict->counts[CHAOS_VIOLATION_OVERLAP] + verdict->counts[CHAOS_VIOLATION_OUTLIVED];
+    soft += history->protection.fencing ? 0 : verdict->counts[CHAOS_VIOLATION_LOST_UPDATE];
+    return verdict->violation_count - soft;
 }
 
 static void say_broken(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
@@ -186,9 +206,40 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
     if (before[0] == ' ' && happened(history, CHAOS_FAULT_KILL)) {
         fputs(" (nodes were killed that keep nothing on disk)", out);
     }
-    fprintf(out, "%s: %s\n", before[0] == ',' ? ")" : "",
-            verdict->violation_count > 0 ? "violations are expected here, and show what it costs."
-                                         : "violations were expected here, but nobody was harmed this time.");
+    const char *expected = verdict->violation_count > 0
+                               ? "violations are expected here, and show what it costs."
+                               : "violations were expected here, but nobody was harmed this time.";
+    if (chaos_all_guarded(history)) {
+        expected = verdict->violation_count > 0 ? "the guards are on, so violations must not happen."
+                                                : "the guards are on, and no violation is expected.";
+    }
+    fprintf(out, "%s: %s\n", before[0] == ',' ? ")" : "", expected);
+}
+
+/* Which protection was on, and what it did. */
+static void say_protection(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    const struct chaos_protection *protection = &history->protection;
+    char text[NUMBER_SIZE];
+    if (chaos_has_guard(protection)) {
+        fprintf(out, "Guards: restarts %s%s, clocks %s, ttl_max %.1f s: ",
+                chaos_restart_guard_name(protection->restart_guard), protection->first_boot ? " (first boot)" : "",
+                protection->clock_guard ? "watched" : "not watched", (double)protection->ttl_max_ms / 1e3);
+        count_of(out, verdict->quarantines, "quarantine", "quarantines");
+        fputs(" of nodes, ", out);
+        count_of(out, verdict->clock_jumps, "jump of a clock noticed", "jumps of clocks noticed");
+        fprintf(out, ", counted by each client.\n");
+    }
+    if (protection->fencing) {
+        fprintf(out, "Fencing: %s tokens at once, ", number(verdict->fenced_fast, text));
+        fprintf(out, "%s written back; the resource refused ", number(verdict->fenced_slow, text));
+        count_of(out, verdict->reads_refused, "stale read and ", "stale reads and ");
+        count_of(out, verdict->writes_refused, "stale write", "stale writes");
+        fprintf(out, ", and granted %s.\n", number((int64_t)verdict->counts[CHAOS_VIOLATION_STALE], text));
+    }
+    if (chaos_has_guard(protection) || protection->fencing) {
+        count_of(out, verdict->healed, "key", "keys");
+        fputs(" set again on nodes that had lost them, or never had them.\n", out);
+    }
 }
 
 /* Those prove nothing. */
@@ -226,8 +277,9 @@ static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
 }
 
 static void say_all(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
-    bool breaks = breaks_assumptions(history);
+    bool breaks = chaos_breaks_assumptions(history);
     say_done(out, history, verdict);
+    say_protection(out, history, verdict);
     say_availability(out, verdict);
     say_latency(out, "Acquires that got the lock", &verdict->acquire);
     say_latency(out, "Of these, at the first try", &verdict->acquire_first_try);
