@@ -31,14 +31,18 @@ static struct redlock_clock read_clock(const struct redlock_clock_sample *sample
 
 /* How far off the clock may be from what we know of it, at a later time. */
 static int64_t error_at(const struct redlock_clock *clock, int64_t at_ns) {
-    return clock->error_ns + (at_ns - clock->at_ns + 99) / 100 * REDLOCK_CLOCK_RATE_PERCENT;
+    const int64_t since_ns = at_ns - clock->at_ns;
+    return clock->error_ns + (since_ns / 100 + (since_ns % 100 != 0)) * REDLOCK_CLOCK_RATE_PERCENT;
 }
 
-/* Both hold: the clock is where the two intervals meet. move_ns is from the one's middle to the other's. */
+/*
+ * Both hold: the clock is where the two intervals meet. Where they do not, but nearly, it is the near end of ours: the clock
+ * may not creep away by many moves, each below a step. move_ns is from the one's middle to the other's.
+ */
 static void narrow(struct redlock_clock *clock, int64_t error_ns, int64_t move_ns, int64_t move_error_ns,
                    int64_t at_ns) {
-    const int64_t low_ns = max_ns(-error_ns, move_ns - move_error_ns);
-    const int64_t high_ns = min_ns(error_ns, move_ns + move_error_ns);
+    const int64_t low_ns = min_ns(error_ns, max_ns(-error_ns, move_ns - move_error_ns));
+    const int64_t high_ns = max_ns(-error_ns, min_ns(error_ns, move_ns + move_error_ns));
     const int64_t width_ns = high_ns - low_ns;
     clock->offset_ns = redlock_clock_difference_ns(clock->offset_ns, -(low_ns + width_ns / 2));
     clock->error_ns = width_ns - width_ns / 2;
@@ -79,8 +83,6 @@ enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, cons
         *moved_ns = move_ns;
         return move_ns > 0 ? REDLOCK_CLOCK_FORWARD : REDLOCK_CLOCK_BACKWARD;
     }
-    if (distance_ns <= error_ns + reading_error_ns) {
-        narrow(clock, error_ns, move_ns, reading_error_ns, at_ns);
-    }
+    narrow(clock, error_ns, move_ns, reading_error_ns, at_ns);
     return REDLOCK_CLOCK_STEADY;
 }

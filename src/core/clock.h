@@ -25,7 +25,7 @@ enum redlock_clock_verdict { REDLOCK_CLOCK_STEADY, REDLOCK_CLOCK_FORWARD, REDLOC
  * The offset may have moved by REDLOCK_CLOCK_RATE_PERCENT of the time between two readings, and half of each round trip is
  * error. A clock that is off by more than that and REDLOCK_CLOCK_STEP_MIN_NS has stepped: *step_ns (step_ns may be NULL) is
  * set to how far, negative for BACKWARD, 0 for STEADY, and the new reading is all that is known. Without a step, it is
- * known to be where all readings agree; a reading beside that, but by less than a step, teaches nothing.
+ * known to be where all readings agree, or at the end of that which is next to a reading beside it.
  *
  * To compare with the last reading only would not do: a clock that runs 10 % fast moves by less than the errors from one
  * reading to the next, where they are many. As it is, what goes unnoticed over the time of a lease is no more than what its

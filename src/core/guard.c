@@ -61,6 +61,9 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
         return 0;
     }
     const int64_t whole_s = (known->uptime_s < UPTIME_S_MAX ? known->uptime_s : UPTIME_S_MAX) - 1;
+    if (whole_s * NS_PER_S <= off_ns) {
+        return 0; /* and no sum with a negative number: redlock_after_ns() is for times */
+    }
     const int64_t up_ns = redlock_after_ns(whole_s * NS_PER_S - off_ns, now_ns - known->greeted_ns);
     const int64_t at_most_ns = now_ns - known->run_after_ns;
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
@@ -135,7 +138,7 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
     }
     known->greeted = true;
     known->always_synced = greeting->always_synced;
-    known->uptime_s = greeting->uptime_s;
+    known->uptime_s = redlock_clock_is_told(&greeting->clock) ? greeting->uptime_s : -1;
     known->greeted_ns = known->seen_ns = now_ns;
 }
 

@@ -1,0 +1,298 @@
+/* Fencing tokens: which number is proposed, what the nodes' answers do to it, and that tokens rise whatever the order of events. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/backoff.h"
+#include "core/fence.h"
+
+#define WALL_US INT64_C(1795167037123456) /* November 2026 */
+
+static uint64_t proposed(uint64_t seen, uint16_t client, int64_t wall_us) {
+    struct redlock_fence fence = {.token = 77, .seen = seen, .client = client, .accepted = 5};
+    if (!redlock_fence_propose(&fence, wall_us)) {
+        assert_int_equal(fence.token, 77);
+        assert_int_equal(fence.accepted, 5);
+        return 0;
+    }
+    assert_int_equal(fence.accepted, 0);
+    assert_int_equal(fence.seen, seen);
+    assert_int_equal(fence.client, client);
+    assert_int_equal(fence.token % REDLOCK_FENCE_CLIENTS, client);
+    assert_true(fence.token > seen && fence.token <= REDLOCK_FENCE_MAX);
+    return fence.token;
+}
+
+static void a_proposal_is_the_wall_clock_and_the_client(void **state) {
+    (void)state;
+    assert_int_equal(proposed(0, 0, WALL_US), UINT64_C(1795167037123456000));
+    assert_int_equal(proposed(0, 999, WALL_US), UINT64_C(1795167037123456999));
+    assert_int_equal(proposed(UINT64_C(1795167037123456006), 7, WALL_US), UINT64_C(1795167037123456007));
+}
+
+static void or_the_next_above_what_was_seen(void **state) {
+    (void)state;
+    assert_int_equal(proposed(UINT64_C(1795167037123456007), 7, WALL_US), UINT64_C(1795167037123457007));
+    assert_int_equal(proposed(UINT64_C(1795167037123456008), 7, WALL_US), UINT64_C(1795167037123457007));
+    assert_int_equal(proposed(UINT64_C(1795167037999999999), 0, WALL_US), UINT64_C(1795167038000000000));
+    assert_int_equal(proposed(UINT64_C(1795167037999999000), 999, WALL_US), UINT64_C(1795167037999999999));
+    assert_int_equal(proposed(12345, 999, 0), 12999);
+    assert_int_equal(proposed(1, 0, 0), 1000);
+}
+
+static void clocks_that_tell_nothing_use_no_numbers_up(void **state) {
+    (void)state;
+    const int64_t last_us = INT64_C(7258118400000000);
+    static const int64_t absurd[] = {0, -1, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
+        assert_int_equal(proposed(0, 5, absurd[i]), 5);
+        assert_int_equal(proposed(0, 0, absurd[i]), 1000); /* 0 is "none" */
+        assert_int_equal(proposed(UINT64_C(1795167037123456007), 7, absurd[i]), UINT64_C(1795167037123457007));
+    }
+    assert_int_equal(proposed(0, 5, last_us), (uint64_t)last_us * 1000 + 5);
+    assert_int_equal(proposed(0, 5, last_us + 1), 5);
+}
+
+static void no_number_is_beyond_the_last(void **state) {
+    (void)state;
+    assert_int_equal(REDLOCK_FENCE_MAX % REDLOCK_FENCE_CLIENTS, 807);
+    const uint64_t last = REDLOCK_FENCE_MAX - 807;
+    assert_int_equal(proposed(REDLOCK_FENCE_MAX, 0, WALL_US), 0);
+    assert_int_equal(proposed(UINT64_MAX, 0, WALL_US), 0);
+    assert_int_equal(proposed(REDLOCK_FENCE_MAX - 1, 807, WALL_US), REDLOCK_FENCE_MAX);
+    assert_int_equal(proposed(REDLOCK_FENCE_MAX - 1, 806, WALL_US), 0);
+    assert_int_equal(proposed(REDLOCK_FENCE_MAX - 1, 808, WALL_US), 0);
+    assert_int_equal(proposed(last - 1, 0, WALL_US), last);
+    assert_int_equal(proposed(last - 1, 999, WALL_US), 0);
+    assert_int_equal(proposed(last - 2, 999, WALL_US), last - 1);
+    assert_int_equal(proposed(last, 807, WALL_US), REDLOCK_FENCE_MAX);
+    struct redlock_fence fence = {.token = REDLOCK_FENCE_MAX, .accepted = 1};
+    assert_false(redlock_fence_raise(&fence, WALL_US));
+    assert_int_equal(fence.token, REDLOCK_FENCE_MAX);
+    assert_int_equal(fence.accepted, 1);
+}
+
+static void a_raise_is_above_token_seen_and_clock(void **state) {
+    (void)state;
+    struct redlock_fence fence = {.client = 7};
+    assert_true(redlock_fence_propose(&fence, 1000));
+    assert_int_equal(fence.token, 1000007);
+    redlock_fence_note(&fence, 2, true, 0);
+    assert_true(redlock_fence_raise(&fence, 1000));
+    assert_int_equal(fence.token, 1001007);
+    assert_int_equal(fence.accepted, 0);
+    redlock_fence_note(&fence, 1, false, 5000123);
+    assert_true(redlock_fence_raise(&fence, 1000));
+    assert_int_equal(fence.token, 5001007);
+    assert_true(redlock_fence_raise(&fence, 9000));
+    assert_int_equal(fence.token, 9000007);
+    assert_true(redlock_fence_raise(&fence, -5));
+    assert_int_equal(fence.token, 9001007);
+}
+
+static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
+    (void)state;
+    struct redlock_fence fence = {.client = 1};
+    assert_true(redlock_fence_propose(&fence, 1));
+    assert_false(redlock_fence_is_won(&fence, 31, 1));
+    redlock_fence_note(&fence, 0, true, 999999);
+    assert_int_equal(fence.seen, 1001); /* its counter is the token now */
+    redlock_fence_note(&fence, 30, true, 0);
+    redlock_fence_note(&fence, 4, false, 0);
+    redlock_fence_note(&fence, 3, false, 5000);
+    redlock_fence_note(&fence, 2, false, 4000);
+    assert_int_equal(fence.accepted, REDLOCK_NODE(0) | REDLOCK_NODE(30));
+    assert_int_equal(fence.seen, 5000);
+    assert_true(redlock_fence_is_won(&fence, ~(redlock_nodes)0, 2));
+    assert_false(redlock_fence_is_won(&fence, ~(redlock_nodes)0, 3));
+    assert_false(redlock_fence_is_won(&fence, 31, 2));
+    assert_true(redlock_fence_is_won(&fence, REDLOCK_NODE(30), 1));
+    assert_true(redlock_fence_propose(&fence, 1)); /* the next attempt begins above what this one raised and saw */
+    assert_int_equal(fence.token, 5001);
+    assert_int_equal(fence.accepted, 0);
+}
+
+static void format_and_parse(const char *digits, uint64_t number) {
+    char text[REDLOCK_FENCE_DIGITS + 1] = {0};
+    uint64_t parsed = 1;
+    redlock_fence_format(number, text);
+    assert_string_equal(text, digits);
+    assert_true(redlock_fence_parse(text, REDLOCK_FENCE_DIGITS, &parsed));
+    assert_int_equal(parsed, number);
+}
+
+static void on_the_wire_they_have_twenty_digits(void **state) {
+    (void)state;
+    format_and_parse("00000000000000000000", 0);
+    format_and_parse("00000000000000000001", 1);
+    format_and_parse("01795167037123456789", UINT64_C(1795167037123456789));
+    format_and_parse("09223372036854775807", REDLOCK_FENCE_MAX);
+    uint32_t random = 1;
+    for (int i = 0; i < 1000; i++) {
+        char low[REDLOCK_FENCE_DIGITS];
+        char high[REDLOCK_FENCE_DIGITS];
+        const uint64_t a = (uint64_t)redlock_jitter_next(&random) << (redlock_jitter_next(&random) % 31);
+        const uint64_t b = a + 1 + redlock_jitter_next(&random) % 1000;
+        redlock_fence_format(a, low);
+        redlock_fence_format(b, high);
+        assert_true(memcmp(low, high, sizeof low) < 0); /* nodes compare strings */
+    }
+}
+
+static void nothing_else_is_a_number(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        "0",
+        "0179516703712345678",   /* 19 */
+        "001795167037123456789", /* 21 */
+        "09223372036854775808",  /* above the last */
+        "10000000000000000000",
+        "99999999999999999999",
+        "0179516703712345678x",
+        "0000000000000000000/",
+        "0000000000000000000:",
+        "-0000000000000000001",
+        "+0000000000000000001",
+        " 0000000000000000001",
+        "0000000000000000001 ",
+        "0x000000000000000001",
+        "0000000000.000000001",
+        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        uint64_t number = 42;
+        assert_false(redlock_fence_parse(wrong[i], strlen(wrong[i]), &number));
+        assert_int_equal(number, 42);
+    }
+}
+
+/*
+ * The proof of protocols.md 1 against chance: nodes that accept what is above their counter and nothing else, requests in any
+ * order, that anybody may abandon at any moment; no lock keeps anybody out. Tokens never repeat, and one of a request that
+ * began after another had its token is larger.
+ */
+#define CLIENTS 4
+#define EVENTS  400
+#define TOKENS  EVENTS
+
+struct asker {
+    struct redlock_fence fence;
+    redlock_nodes asked, granted;
+    uint64_t floor; /* the largest token when it began */
+    bool busy, writes_back;
+    int64_t skew_us;
+};
+
+struct play {
+    uint32_t random;
+    unsigned nodes;
+    uint64_t counters[REDLOCK_NODES_MAX];
+    struct asker askers[CLIENTS];
+    uint64_t tokens[TOKENS];
+    unsigned count, fast;
+    uint64_t largest;
+    int64_t wall_us;
+};
+
+static uint32_t draw(struct play *play, uint32_t below) {
+    return redlock_jitter_next(&play->random) % below;
+}
+
+static void begin(struct play *play, struct asker *asker) {
+    asker->busy = true;
+    asker->writes_back = false;
+    asker->asked = asker->granted = 0;
+    asker->floor = play->largest;
+    if (draw(play, 3) == 0) {
+        asker->fence.seen = 0; /* another process with the same digits */
+    }
+    assert_true(redlock_fence_propose(&asker->fence, play->wall_us + asker->skew_us));
+}
+
+static void win(struct play *play, struct asker *asker) {
+    const uint64_t token = asker->fence.token;
+    assert_true(token > asker->floor);
+    for (unsigned i = 0; i < play->count; i++) {
+        assert_true(play->tokens[i] != token);
+    }
+    play->tokens[play->count++] = token;
+    play->fast += !asker->writes_back;
+    play->largest = token > play->largest ? token : play->largest;
+    asker->busy = false;
+}
+
+static void ask(struct play *play, struct asker *asker) {
+    const unsigned node = draw(play, play->nodes);
+    if ((asker->asked & REDLOCK_NODE(node)) != 0) {
+        return;
+    }
+    asker->asked |= REDLOCK_NODE(node);
+    const bool accepted = asker->fence.token > play->counters[node];
+    const uint64_t counter = play->counters[node];
+    if (accepted) {
+        play->counters[node] = asker->fence.token;
+    }
+    if (draw(play, 10) == 0) {
+        return; /* the answer is lost */
+    }
+    asker->granted |= REDLOCK_NODE(node);
+    redlock_fence_note(&asker->fence, node, accepted, accepted ? 0 : counter);
+}
+
+static void advance(struct play *play, struct asker *asker) {
+    const unsigned quorum = redlock_quorum(play->nodes);
+    if (!asker->busy) {
+        begin(play, asker);
+    } else if (redlock_fence_is_won(&asker->fence, asker->granted, quorum)) {
+        win(play, asker);
+    } else if (redlock_nodes_count(asker->granted) >= quorum && draw(play, 4) == 0) {
+        assert_true(redlock_fence_raise(&asker->fence, play->wall_us + asker->skew_us));
+        asker->writes_back = true;
+        asker->asked = asker->granted = 0;
+    } else if (draw(play, 40) == 0 || asker->asked == redlock_nodes_all(play->nodes)) {
+        asker->busy = false; /* gives up, or stops for ever */
+    } else {
+        ask(play, asker);
+    }
+}
+
+static void tokens_rise_whatever_the_order(void **state) {
+    (void)state;
+    unsigned tokens = 0;
+    unsigned fast = 0;
+    for (uint32_t seed = 1; seed <= 20000; seed++) {
+        struct play play = {.random = seed, .wall_us = seed % 7 == 0 ? 0 : WALL_US};
+        play.nodes = 1 + draw(&play, seed % 10 == 0 ? REDLOCK_NODES_MAX : 6);
+        const uint32_t skew_us = draw(&play, 2) == 0 ? 3 : 100000;
+        for (unsigned i = 0; i < CLIENTS; i++) {
+            play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i); /* digits may be the same by chance */
+            play.askers[i].skew_us = draw(&play, skew_us);
+        }
+        for (int event = 0; event < EVENTS; event++) {
+            play.wall_us += draw(&play, 30) == 0 ? -(int64_t)draw(&play, 100) : (int64_t)draw(&play, 3);
+            advance(&play, &play.askers[draw(&play, CLIENTS)]);
+        }
+        tokens += play.count;
+        fast += play.fast;
+    }
+    assert_true(fast > 100000 && tokens - fast > 100000); /* both paths are walked */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_proposal_is_the_wall_clock_and_the_client),
+        cmocka_unit_test(or_the_next_above_what_was_seen),
+        cmocka_unit_test(clocks_that_tell_nothing_use_no_numbers_up),
+        cmocka_unit_test(no_number_is_beyond_the_last),
+        cmocka_unit_test(a_raise_is_above_token_seen_and_clock),
+        cmocka_unit_test(votes_are_noted_and_counted_among_those_that_granted),
+        cmocka_unit_test(on_the_wire_they_have_twenty_digits),
+        cmocka_unit_test(nothing_else_is_a_number),
+        cmocka_unit_test(tokens_rise_whatever_the_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
