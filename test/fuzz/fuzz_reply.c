@@ -9,13 +9,73 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_granted(enum redlock_operation operation, const struct redlock_reply *reply) {
-    if (operation == REDLOCK_OP_ACQUIRE) {
+#define ACQUIRE_FENCED (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED)
+#define ACQUIRE_TIMED  (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED)
+#define ACQUIRE_BOTH   (ACQUIRE_FENCED | ACQUIRE_TIMED)
+#define EXTEND_TIMED   (REDLOCK_OP_EXTEND | REDLOCK_WIRE_TIMED)
+
+static bool is_number(const struct redlock_reply_value *value, int64_t number) {
+    return value->type == REDLOCK_REPLY_INTEGER && value->integer == number;
+}
+
+static bool is_digits(const struct redlock_reply_value *value, size_t size_min, size_t size_max) {
+    bool digits = value->type == REDLOCK_REPLY_STRING && value->size >= size_min && value->size <= size_max;
+    for (size_t i = 0; digits && i < value->size; i++) {
+        digits = value->bytes[i] >= '0' && value->bytes[i] <= '9';
+    }
+    return digits;
+}
+
+static void check_array(const struct redlock_reply *reply, size_t count, int64_t number) {
+    assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == count);
+    assert(is_number(&reply->elements[0], number));
+    assert(count == 2 || (is_digits(&reply->elements[2], 1, 10) && is_digits(&reply->elements[3], 1, 6)));
+}
+
+static void check_granted(unsigned expected, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    switch (expected) {
+    case REDLOCK_OP_ACQUIRE:
+    case REDLOCK_OP_HEAL:
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
-    } else if (operation == REDLOCK_OP_INSPECT) {
+        break;
+    case REDLOCK_OP_INSPECT:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
-    } else {
-        assert(reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 1);
+        break;
+    case REDLOCK_OP_TIME:
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
+        assert(is_digits(&reply->elements[0], 1, 10) && is_digits(&reply->elements[1], 1, 6));
+        break;
+    case ACQUIRE_TIMED:
+    case EXTEND_TIMED:
+        check_array(reply, 4, 1);
+        break;
+    case ACQUIRE_FENCED:
+    case ACQUIRE_BOTH:
+        if (answer->accepted && expected == ACQUIRE_FENCED) {
+            assert(is_number(&reply->value, 1));
+        } else {
+            check_array(reply, expected == ACQUIRE_FENCED ? 2 : 4, answer->accepted ? 1 : 2);
+        }
+        break;
+    default:
+        assert(is_number(&reply->value, 1));
+    }
+}
+
+/* What it tells of a counter or a clock is in the reply, and only such messages tell of them. */
+static void check_told(unsigned expected, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    const bool timed = expected == REDLOCK_OP_TIME || (expected & REDLOCK_WIRE_TIMED) != 0;
+    const bool fencing = expected == REDLOCK_OP_FENCE || (expected & REDLOCK_WIRE_FENCED) != 0;
+    const bool known = answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED;
+    assert((answer->clock.server_us > 0) == (timed && known) && answer->clock.server_us >= 0);
+    assert(!answer->fenced || (fencing && known));
+    assert(!answer->accepted || (answer->fenced && answer->counter == 0 && answer->vote == REDLOCK_VOTE_GRANTED));
+    if (answer->counter != 0) {
+        assert(answer->fenced && answer->counter <= INT64_MAX);
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && is_digits(&reply->elements[1], 20, 20));
+    }
+    if (fencing && answer->vote == REDLOCK_VOTE_GRANTED) {
+        assert(answer->fenced && (answer->accepted || answer->counter != 0));
     }
 }
 
@@ -38,14 +98,15 @@ static void vote(const struct redlock_reply *reply) {
             touch(&reply->elements[i]);
         }
     }
-    for (int operation = REDLOCK_OP_NONE; operation <= REDLOCK_OP_INSPECT; operation++) {
+    for (unsigned expected = REDLOCK_OP_NONE; expected < 0x40; expected++) {
         struct redlock_answer answer;
-        redlock_wire_answer((enum redlock_operation)operation, reply, &answer);
+        redlock_wire_answer(expected, reply, &answer);
         assert(answer.vote >= REDLOCK_VOTE_GRANTED && answer.vote <= REDLOCK_VOTE_UNKNOWN);
         assert(strlen(redlock_text_string(answer.text)) < 512);
         if (answer.vote == REDLOCK_VOTE_GRANTED) {
-            check_granted((enum redlock_operation)operation, reply);
+            check_granted(expected, reply, &answer);
         }
+        check_told(expected, reply, &answer);
         redlock_text_drop(answer.text);
     }
 }
