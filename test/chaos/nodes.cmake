@@ -5,10 +5,10 @@ if(TARGET chaos_nodes AND TARGET redlock_chaos_clock)
   target_compile_definitions(clock_probe PRIVATE _GNU_SOURCE)
   target_link_libraries(clock_probe PRIVATE Threads::Threads)
 
-  chaos_test(test_clock LIBS chaos_nodes LABELS unit TIMEOUT 60)
+  chaos_test(test_node_clock LIBS chaos_nodes LABELS unit TIMEOUT 60)
   chaos_test(test_nodes LIBS chaos_nodes PkgConfig::HIREDIS TIMEOUT 240 SOURCES node_kit.c)
   chaos_test(test_admin LIBS chaos_nodes PkgConfig::HIREDIS TIMEOUT 240 SOURCES node_kit.c)
-  foreach(test test_clock test_nodes test_admin)
+  foreach(test test_node_clock test_nodes test_admin)
     add_dependencies(${test} redlock_chaos_clock clock_probe)
     target_compile_definitions(${test} PRIVATE CLOCK_SHIM="$<TARGET_FILE:redlock_chaos_clock>"
       CLOCK_PROBE="$<TARGET_FILE:clock_probe>")
