@@ -221,7 +221,8 @@ static bool is_string(const struct redlock_reply_value *value, const char *strin
  */
 static void on_fsync(struct redlock_handshake *handshake, const struct redlock_reply *reply) {
     bool always = false, exceptions = false;
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count > REDLOCK_REPLY_ELEMENTS_MAX) {
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count > REDLOCK_REPLY_ELEMENTS_MAX ||
+        reply->element_count % 2 != 0) {
         return;
     }
     for (size_t i = 0; i + 1 < reply->element_count; i += 2) {
