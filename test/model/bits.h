@@ -1,0 +1,45 @@
+/* Small numbers written into a row of 64-bit words and read back: the compact form of a state. */
+#ifndef MODEL_BITS_H
+#define MODEL_BITS_H
+
+#include <assert.h>
+#include <stdint.h>
+
+struct bits {
+    uint64_t *words;
+    unsigned at;
+};
+
+/* The words must be zero from the first bit on. */
+static inline void bits_put(struct bits *bits, uint64_t value, unsigned width) {
+    assert(width < 64 && value >> width == 0);
+    const unsigned word = bits->at / 64, shift = bits->at % 64;
+    bits->words[word] |= value << shift;
+    if (shift + width > 64) {
+        bits->words[word + 1] |= value >> (64 - shift);
+    }
+    bits->at += width;
+}
+
+static inline uint64_t bits_get(struct bits *bits, unsigned width) {
+    const unsigned word = bits->at / 64, shift = bits->at % 64;
+    uint64_t value = bits->words[word] >> shift;
+    if (shift + width > 64) {
+        value |= bits->words[word + 1] << (64 - shift);
+    }
+    bits->at += width;
+    return value & ((UINT64_C(1) << width) - 1);
+}
+
+/* Nodes are alike: a state is kept with its nodes in the order of what there is to say of each. */
+static inline void bits_sort(uint64_t *columns, unsigned n) {
+    for (unsigned i = 1; i < n; i++) {
+        for (unsigned j = i; j > 0 && columns[j - 1] > columns[j]; j--) {
+            const uint64_t column = columns[j];
+            columns[j] = columns[j - 1];
+            columns[j - 1] = column;
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* The model of the fencing protocol: docs/safety.md, src/core/fence. */
+#ifndef MODEL_FENCE_H
+#define MODEL_FENCE_H
+
+#include <stdbool.h>
+
+#include "search.h"
+
+/* What the protocol may be made to do wrong. */
+enum fence_bug {
+    FENCE_RIGHT,
+    FENCE_INCR,          /* each node counts by itself; the token is the highest of the answers */
+    FENCE_NO_WRITE_BACK, /* the slow path takes the highest + 1 and tells no node */
+    FENCE_ACCEPTS_EQUAL, /* a node accepts a proposal that equals its counter */
+    FENCE_ACKS_EQUAL,    /* a node acknowledges a write-back of what it has already */
+    FENCE_ACKS_UNLOCKED, /* a node acknowledges a write-back whoever holds the lock */
+    FENCE_ACKS_ANY       /* both of these */
+};
+
+struct fence_config {
+    unsigned nodes;
+    const char *attempts; /* a letter each: "AAB": two of client A, one after the other, and one of client B */
+    unsigned
+        proposals; /* clocks are anything: a proposal is one of so many numbers, or the next that the client may use */
+    unsigned rounds;   /* of write-backs in one attempt: one, and again when beaten */
+    unsigned losses;   /* so often a node loses its counter, and its key */
+    bool collide;      /* numbers have no digits of their client's own */
+    bool right_clocks; /* each proposal is above every number that anyone has used before */
+    enum fence_bug bug;
+};
+
+/* What the model has room for. */
+enum {
+    FENCE_NODES_MAX = 5,
+    FENCE_ATTEMPTS_MAX = 4,
+    FENCE_ROUNDS_MAX = 2,
+    FENCE_LOSSES_MAX = 3,
+    FENCE_PROPOSALS_MAX = 9
+};
+
+extern const struct model fence_model;
+
+#endif

@@ -1,0 +1,32 @@
+/* The model of the lock on nodes that restart without memory: rules R1 to R15, docs/safety.md, src/core/guard. */
+#ifndef MODEL_LOCK_H
+#define MODEL_LOCK_H
+
+#include "search.h"
+
+/* What the lock may be made to do wrong. */
+enum lock_bug {
+    LOCK_RIGHT,
+    LOCK_UNGUARDED,        /* a restarted node votes at once */
+    LOCK_SHORT,            /* its quarantine is one tick shorter than ttl_max */
+    LOCK_UPTIME,           /* its quarantine ends when its uptime says so, and its clock may be stepped once */
+    LOCK_HEAL_COUNTS,      /* an extension sets the key again where it is missing, and counts that */
+    LOCK_HEAL_QUARANTINED, /* a node in quarantine is healed */
+    LOCK_HEAL_UNPROVEN,    /* nodes are healed at any time of a lease, whether or not a quorum has matched */
+    LOCK_HEAL_LATE         /* nodes are healed until the new deadline, not the old one */
+};
+
+struct lock_config {
+    unsigned nodes;
+    unsigned ttl, ttl_max; /* ticks */
+    unsigned restarts;     /* in all */
+    unsigned patience; /* ticks from a round's start in which it is decided, and nodes are healed; 0: no such bound */
+    enum lock_bug bug;
+};
+
+/* What the model has room for. */
+enum { LOCK_NODES_MAX = 5, LOCK_TICKS_MAX = 6, LOCK_RESTARTS_MAX = 7 };
+
+extern const struct model lock_model;
+
+#endif

@@ -1,0 +1,214 @@
+/* The search: states as keys in one array in the order in which they were found, which is also its queue, and a hash
+ * table of their indexes. */
+#include "search.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NO_STATE UINT32_MAX
+
+struct search {
+    const struct model *model;
+    const void *config;
+    unsigned key_words;
+    uint64_t *keys;
+    uint32_t *parents;
+    uint64_t count, room, limit;
+    uint32_t *table; /* index + 1 of a state; 0 is empty */
+    uint64_t slots;  /* a power of two, at least twice the states */
+    uint32_t from;   /* the state whose steps are taken */
+    uint32_t violating;
+    const char *violation;
+    uint64_t transitions;
+    uint64_t goals[MODEL_GOALS_MAX];
+    /* While a trace is told: the key that the next step must lead to, and where it led. */
+    const uint64_t *wanted;
+    void *reached;
+    unsigned step_number;
+};
+
+static void *grow(void *memory, size_t bytes) {
+    void *grown = realloc(memory, bytes);
+    if (!grown) {
+        fprintf(stderr, "out of memory for %zu bytes\n", bytes);
+        exit(EXIT_FAILURE);
+    }
+    return grown;
+}
+
+static const uint64_t *key_of(const struct search *search, uint64_t index) {
+    return search->keys + index * search->key_words;
+}
+
+static size_t key_bytes(const struct search *search) {
+    return search->key_words * sizeof(uint64_t);
+}
+
+static uint64_t hash_of(const struct search *search, const uint64_t *key) {
+    uint64_t hash = 0;
+    for (unsigned i = 0; i < search->key_words; i++) {
+        hash = (hash ^ key[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    hash *= UINT64_C(0xbf58476d1ce4e5b9);
+    return hash ^ hash >> 32;
+}
+
+/* The slot of this key, or the empty one where it belongs. */
+static uint64_t slot_of(const struct search *search, const uint64_t *key) {
+    uint64_t slot = hash_of(search, key) & (search->slots - 1);
+    while (search->table[slot] && memcmp(key_of(search, search->table[slot] - 1), key, key_bytes(search)) != 0) {
+        slot = (slot + 1) & (search->slots - 1);
+    }
+    return slot;
+}
+
+static void make_room(struct search *search) {
+    if (search->count < search->room) {
+        return;
+    }
+    search->room = search->room ? search->room * 2 : 1024;
+    search->keys = grow(search->keys, search->room * key_bytes(search));
+    search->parents = grow(search->parents, search->room * sizeof(*search->parents));
+    search->slots = search->room * 2;
+    search->table = grow(search->table, search->slots * sizeof(*search->table));
+    memset(search->table, 0, search->slots * sizeof(*search->table));
+    for (uint64_t i = 0; i < search->count; i++) {
+        search->table[slot_of(search, key_of(search, i))] = (uint32_t)i + 1;
+    }
+}
+
+static void find(struct search *search, const void *state) {
+    uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
+    search->model->pack(search->config, state, key);
+    make_room(search);
+    const uint64_t slot = slot_of(search, key);
+    if (search->table[slot] || search->count == search->limit) {
+        return;
+    }
+    memcpy(search->keys + search->count * search->key_words, key, key_bytes(search));
+    search->parents[search->count] = search->from;
+    search->table[slot] = (uint32_t)++search->count;
+    const char *violation = search->model->violation(search->config, state);
+    if (violation && !search->violation) {
+        search->violation = violation;
+        search->violating = (uint32_t)search->count - 1;
+    }
+}
+
+void search_goal(struct search *search, unsigned goal) {
+    assert(goal < MODEL_GOALS_MAX);
+    search->goals[goal]++;
+}
+
+void search_step(struct search *search, const void *next, const char *format, ...) {
+    if (!search->wanted) {
+        search->transitions++;
+        find(search, next);
+        return;
+    }
+    uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
+    search->model->pack(search->config, next, key);
+    if (memcmp(key, search->wanted, key_bytes(search)) != 0 || search->reached) {
+        return;
+    }
+    search->reached = grow(NULL, search->model->state_bytes);
+    memcpy(search->reached, next, search->model->state_bytes);
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%4u. ", ++search->step_number);
+    vprintf(format, arguments);
+    putchar('\n');
+    va_end(arguments);
+}
+
+static unsigned depth_of(const struct search *search, uint32_t index) {
+    unsigned depth = 0;
+    for (; search->parents[index] != NO_STATE; index = search->parents[index]) {
+        depth++;
+    }
+    return depth;
+}
+
+/* Keys put alike nodes in order; the trace goes the way once more from the first state, so that a node keeps its name. */
+static void tell(struct search *search) {
+    const unsigned depth = depth_of(search, search->violating);
+    uint32_t *way = grow(NULL, (depth + 1) * sizeof(*way));
+    uint32_t index = search->violating;
+    for (unsigned i = depth; i > 0; i--) {
+        way[i] = index;
+        index = search->parents[index];
+    }
+    void *state = grow(NULL, search->model->state_bytes);
+    memset(state, 0, search->model->state_bytes);
+    search->model->initial(search->config, state);
+    for (unsigned i = 1; i <= depth; i++) {
+        search->wanted = key_of(search, way[i]);
+        search->model->steps(search->config, state, search);
+        assert(search->reached);
+        free(state);
+        state = search->reached;
+        search->reached = NULL;
+    }
+    printf("   => %s\n", search->violation);
+    free(state);
+    free(way);
+}
+
+static double now_seconds(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
+        perror("clock_gettime");
+        exit(EXIT_FAILURE);
+    }
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A state that was unpacked must have the key that it came from: nothing was cut off, and the order is one only. */
+static bool is_faithful(const struct search *search, const void *state) {
+    uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
+    search->model->pack(search->config, state, key);
+    return memcmp(key, key_of(search, search->from), key_bytes(search)) == 0;
+}
+
+void search_run(const struct model *model, const void *config, uint64_t states_max, struct search_result *result) {
+    struct search search = {
+        .model = model, .config = config, .key_words = model->key_words(config), .limit = states_max, .from = NO_STATE};
+    assert(search.key_words <= MODEL_KEY_WORDS_MAX && model->state_bytes <= MODEL_STATE_BYTES_MAX);
+    const double began = now_seconds();
+    if (search.limit >= NO_STATE) {
+        search.limit = NO_STATE - 1;
+    }
+    _Alignas(max_align_t) unsigned char state[MODEL_STATE_BYTES_MAX] = {0};
+    make_room(&search);
+    model->initial(config, state);
+    find(&search, state);
+    uint64_t next = 0;
+    while (next < search.count && !search.violation && search.count < search.limit) {
+        search.from = (uint32_t)next++;
+        memset(state, 0, model->state_bytes);
+        model->unpack(config, key_of(&search, search.from), state);
+        assert(is_faithful(&search, state));
+        model->steps(config, state, &search);
+    }
+    *result = (struct search_result){
+        .violation = search.violation,
+        .exhausted = next == search.count,
+        .states = search.count,
+        .transitions = search.transitions,
+        .depth = depth_of(&search, search.violation ? search.violating : (uint32_t)search.count - 1),
+        .seconds = now_seconds() - began,
+        .bytes = search.room * (key_bytes(&search) + sizeof(*search.parents)) + search.slots * sizeof(*search.table),
+    };
+    memcpy(result->goals, search.goals, sizeof(result->goals));
+    if (search.violation) {
+        tell(&search);
+    }
+    free(search.keys);
+    free(search.parents);
+    free(search.table);
+}
