@@ -21,7 +21,7 @@ endforeach()
 
 add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
 target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
-foreach(name node node_end)
+foreach(name node node_end node_guarded)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_peer)
   add_test(NAME unit_${name} COMMAND test_${name})

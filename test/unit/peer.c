@@ -28,10 +28,22 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     kept->owner = owner;
     kept->round = round;
     kept->vote = answer->vote;
+    kept->clock = answer->clock;
     (void)snprintf(kept->text, sizeof kept->text, "%s", redlock_text_string(answer->text));
     if (peer->in_answer != NULL) {
         peer->in_answer(peer);
     }
+}
+
+static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    assert_true(peer->guarded);
+    peer->greeted++;
+    peer->settled_when_greeted = peer->settled_ready;
+    peer->greeting = *greeting;
+    (void)snprintf(peer->greeted_run_id, sizeof peer->greeted_run_id, "%s", greeting->run_id);
+    peer->greeting.run_id = peer->greeted_run_id;
 }
 
 static void on_settled(void *context, unsigned index, bool ready) {
@@ -73,17 +85,18 @@ static void start_listening(struct peer *peer) {
     peer->port = ntohs(address.sin_port);
 }
 
-void peer_start(struct peer *peer) {
+static void start(struct peer *peer, bool guarded) {
     struct redlock_node_options options = {
-        .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me"};
+        .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
     struct redlock_node_listener listener = {
-        .ctx = peer, .answer = on_answer, .settled = on_settled, .same_server = on_same_server};
+        .ctx = peer, .answer = on_answer, .greeted = on_greeted, .settled = on_settled, .same_server = on_same_server};
     struct redlock_loop_hooks hooks = {
         .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;
     struct redlock_address address;
     char uri[64];
     memset(peer, 0, sizeof *peer);
+    peer->guarded = guarded;
     peer->connection = -1;
     start_listening(peer);
     peer->ev = ev_loop_new(0);
@@ -94,6 +107,14 @@ void peer_start(struct peer *peer) {
     assert_int_equal(redlock_address_parse(uri, &address, NULL, 0), REDLOCK_OK);
     peer->node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(peer->node);
+}
+
+void peer_start(struct peer *peer) {
+    start(peer, false);
+}
+
+void peer_start_guarded(struct peer *peer) {
+    start(peer, true);
 }
 
 void peer_close(struct peer *peer) {
@@ -167,21 +188,41 @@ void peer_say(struct peer *peer, const char *bytes) {
 }
 
 static bool heard_all_scripts(const struct peer *peer) {
-    unsigned loads = 0;
-    const char *at = peer->heard, *end = peer->heard + peer->heard_size;
-    while ((at = memmem(at, (size_t)(end - at), "LOAD\r\n", 6)) != NULL) {
-        loads++;
-        at += 6;
+    const struct redlock_script *last = redlock_script_get((enum redlock_script_id)(REDLOCK_SCRIPT_COUNT - 1));
+    size_t size = last->source_size + 2;
+    const char *tail = peer->heard + peer->heard_size - size;
+    return peer->heard_size > size && memcmp(tail, last->source, last->source_size) == 0;
+}
+
+void peer_introduced(struct peer *peer) {
+    static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n";
+    UNTIL(peer, heard_all_scripts(peer));
+    assert_non_null(memmem(peer->heard, peer->heard_size, name, sizeof name - 1));
+    peer->heard_size = 0;
+    peer_say(peer, "+OK\r\n");
+    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        peer_say(peer, "$1\r\na\r\n");
     }
-    return loads == REDLOCK_SCRIPT_COUNT && end[-1] == '\n' && end[-3] != 'D';
 }
 
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
     peer_accept(peer);
-    peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
-    (void)snprintf(info, sizeof info, "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\n", run_id);
-    (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n:%d\r\n", strlen(info), info, id);
+    peer_expect(peer, "*1\r\n$4\r\nINFO\r\n");
+    if (peer->guarded) {
+        peer_expect(peer, "*1\r\n$4\r\nTIME\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$13\r\n*appendfsync*\r\n");
+    }
+    peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
+    (void)snprintf(info, sizeof info,
+                   "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\naof_enabled:1\r\n",
+                   run_id);
+    (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(info), info);
+    peer_say(peer, bytes);
+    if (peer->guarded) {
+        peer_say(peer, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");
+        peer_say(peer, "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n");
+    }
+    (void)snprintf(bytes, sizeof bytes, ":%d\r\n", id);
     peer_say(peer, bytes);
     if (kills != 0) {
         char number[16];
@@ -191,18 +232,15 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
         peer_expect(peer, bytes);
         peer_say(peer, ":1\r\n");
     }
-    peer_expect(peer, "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n");
-    UNTIL(peer, heard_all_scripts(peer));
-    peer->heard_size = 0;
-    peer_say(peer, "+OK\r\n");
-    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
-        peer_say(peer, "$1\r\na\r\n");
-    }
+    peer_introduced(peer);
+}
+
+bool peer_send_as(struct peer *peer, const char *bytes, unsigned expected, uint32_t round) {
+    return redlock_node_send(peer->node, bytes, strlen(bytes), expected, peer, round, redlock_loop_now_ns(NULL));
 }
 
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {
-    return redlock_node_send(peer->node, bytes, strlen(bytes), REDLOCK_OP_ACQUIRE, peer, round,
-                             redlock_loop_now_ns(NULL));
+    return peer_send_as(peer, bytes, REDLOCK_OP_ACQUIRE, round);
 }
 
 void peer_until_answers(struct peer *peer, size_t count) {

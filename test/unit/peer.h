@@ -13,6 +13,7 @@ struct peer_answer {
     void *owner;
     uint32_t round;
     redlock_vote_kind vote;
+    struct redlock_clock_sample clock;
     char text[256];
 };
 
@@ -28,6 +29,11 @@ struct peer {
     struct peer_answer answers[PEER_ANSWERS_MAX];
     size_t answer_count;
     int settled_ready, settled_failed;
+    bool guarded;
+    int greeted;                      /* so often */
+    int settled_when_greeted;         /* settled_ready then */
+    struct redlock_greeting greeting; /* the last; its run_id is below */
+    char greeted_run_id[64];
     const char *rival; /* what same_server says */
     bool rival_yields;
     void (*in_answer)(struct peer *peer);
@@ -36,6 +42,7 @@ struct peer {
 
 /* A node that is to connect to us at 127.0.0.1. */
 void peer_start(struct peer *peer);
+void peer_start_guarded(struct peer *peer);
 void peer_stop(struct peer *peer);
 
 /* One turn of the loop, without waiting, and what came of it for the server. */
@@ -47,10 +54,15 @@ void peer_expect_end(struct peer *peer, bool reset);
 void peer_say(struct peer *peer, const char *bytes);
 /* The server ends the connection. */
 void peer_close(struct peer *peer);
+#define PEER_SERVER_US INT64_C(1763791726050413) /* what a guarded node is told by the server */
 /* Accepts, and answers the handshake as server `run_id`; `kills` is the id that must be killed, or 0. */
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
 
-/* An ACQUIRE's worth of bytes; the server hears `bytes`. Returns what redlock_node_send() did. */
+/* The second part of that: hears the name and the scripts, and answers. */
+void peer_introduced(struct peer *peer);
+
+/* A request's worth of bytes, of which `expected` is expected; the other is for an ACQUIRE. The server hears `bytes`. Returns what redlock_node_send() did. */
+bool peer_send_as(struct peer *peer, const char *bytes, unsigned expected, uint32_t round);
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round);
 void peer_until_answers(struct peer *peer, size_t count);
 void peer_until_state(struct peer *peer, redlock_node_state state);

@@ -1,0 +1,189 @@
+/* A node with a guard: what it says of itself, and what it is not asked before; and clocks that answers tell of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "peer.h"
+#include "wire.h"
+
+#define A_TIME "$10\r\n1763791726\r\n$5\r\n50413\r\n"
+
+static struct peer peer;
+
+static int setup(void **state) {
+    (void)state;
+    peer_start_guarded(&peer);
+    return 0;
+}
+
+static int setup_unguarded(void **state) {
+    (void)state;
+    peer_start(&peer);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    peer_stop(&peer);
+    return 0;
+}
+
+static void greet(const char *run_id, int id, int kills) {
+    int64_t before_ns = redlock_loop_now_ns(NULL);
+    int before = peer.greeted, settled_before = peer.settled_ready;
+    peer_greet(&peer, run_id, id, kills);
+    assert_int_equal(peer.greeted, before); /* not before the last reply */
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.greeted, before + 1);
+    assert_int_equal(peer.settled_when_greeted, settled_before);
+    assert_int_equal(peer.settled_ready, settled_before + 1);
+    assert_string_equal(peer.greeting.run_id, run_id);
+    assert_int_equal(peer.greeting.uptime_s, 12);
+    assert_true(peer.greeting.always_synced);
+    const struct redlock_clock_sample *clock = &peer.greeting.clock;
+    assert_true(clock->server_us == PEER_SERVER_US);
+    assert_true(before_ns <= clock->read_ns && clock->read_ns <= redlock_loop_now_ns(NULL));
+    assert_true(clock->sent_ns < clock->read_ns);
+}
+
+static void each_new_connection_greets_before_it_settles(void **state) {
+    (void)state;
+    greet("r1", 7, 0);
+    assert_int_equal(peer.settled_ready, 1);
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    greet("r2", 8, 0);
+    assert_int_equal(peer.settled_ready, 2);
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    greet("r2", 9, 8);
+    assert_int_equal(peer.settled_ready, 3);
+}
+
+/* Its clock was read on this connection, with these times about it, though the answer to the rest of the handshake takes longer. */
+static void a_slow_handshake_reads_the_clock_when_it_comes(void **state) {
+    (void)state;
+    int64_t begin_ns = redlock_loop_now_ns(NULL);
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    int64_t said_ns = redlock_loop_now_ns(NULL);
+    peer_say(&peer, "$8\r\nrun_id:a\r\n*2\r\n" A_TIME);
+    for (int i = 0; i < 3; i++) { /* what was said is there already */
+        peer_turn(&peer);
+    }
+    int64_t later_ns = redlock_loop_now_ns(NULL);
+    assert_int_equal(peer.greeted, 0);
+    peer_say(&peer, "-NOPERM no CONFIG\r\n-NOPERM no ID\r\n");
+    peer_introduced(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.greeted, 1);
+    assert_false(peer.greeting.always_synced);
+    assert_int_equal(peer.greeting.uptime_s, -1);
+    const struct redlock_clock_sample *clock = &peer.greeting.clock;
+    assert_true(begin_ns <= clock->read_ns && clock->sent_ns <= said_ns);
+    assert_true(said_ns <= clock->read_ns && clock->read_ns <= later_ns);
+}
+
+static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
+    (void)state;
+    greet("r1", 7, 0);
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaa");
+    peer_until_state(&peer, REDLOCK_NODE_STALLED);
+    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
+    peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.settled_ready, 2);
+    assert_int_equal(peer.greeted, 1);
+}
+
+/* Who it is must be known before it may vote; what is no vote of an acquire may wait for it. */
+static void it_takes_no_acquire_before_it_is_ready(void **state) {
+    (void)state;
+    assert_false(peer_send(&peer, "a", 1));
+    assert_false(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED, 2));
+    assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
+    assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    assert_false(peer_send(&peer, "d", 4));
+    peer_close(&peer);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
+    greet("r1", 7, 0);
+    assert_true(peer_send(&peer, "e", 5));
+    peer_expect(&peer, "e");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 5, REDLOCK_VOTE_GRANTED, "");
+}
+
+static void without_a_guard_nobody_greets(void **state) {
+    (void)state;
+    assert_true(peer_send(&peer, "a", 1));
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.greeted, 0);
+    assert_int_equal(peer.settled_ready, 1);
+}
+
+/* Between the request's queuing and its reading. */
+static void an_answer_that_tells_the_time_tells_the_times_about_it(void **state) {
+    (void)state;
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    int64_t queued_ns = redlock_loop_now_ns(NULL);
+    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED, &peer, 1, queued_ns));
+    assert_true(peer_send_as(&peer, "b", REDLOCK_OP_TIME, 2));
+    assert_true(peer_send(&peer, "c", 3));
+    peer_expect(&peer, "abc");
+    int64_t said_ns = redlock_loop_now_ns(NULL);
+    peer_say(&peer, "*4\r\n:1\r\n$-1\r\n" A_TIME "*2\r\n" A_TIME "+OK\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+    assert_true(peer.answers[0].clock.sent_ns == queued_ns);
+    for (size_t i = 0; i < 2; i++) {
+        const struct redlock_clock_sample *clock = &peer.answers[i].clock;
+        assert_true(clock->server_us == PEER_SERVER_US);
+        assert_true(queued_ns <= clock->sent_ns && clock->sent_ns <= said_ns);
+        assert_true(said_ns <= clock->read_ns && clock->read_ns <= redlock_loop_now_ns(NULL));
+    }
+    assert_true(peer.answers[2].clock.server_us == 0);
+}
+
+/* R20: a +OK in the place of a script's reply is one reply too many, and grants nothing. */
+static void a_reply_of_another_form_ends_the_connection(void **state) {
+    (void)state;
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(peer_send_as(&peer, "a", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED, 1));
+    assert_true(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED, 2));
+    peer_expect(&peer, "ab");
+    peer_say(&peer, "+OK\r\n:1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "what nobody had asked");
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(each_new_connection_greets_before_it_settles, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_handshake_reads_the_clock_when_it_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_return_of_a_stalled_node_is_no_greeting, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_takes_no_acquire_before_it_is_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_guard_nobody_greets, setup_unguarded, teardown),
+        cmocka_unit_test_setup_teardown(an_answer_that_tells_the_time_tells_the_times_about_it, setup_unguarded,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_reply_of_another_form_ends_the_connection, setup_unguarded, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
