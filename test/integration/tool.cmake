@@ -11,9 +11,9 @@ set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
 add_executable(tool_terminal tool_terminal.c)
 target_link_libraries(tool_terminal PRIVATE redlock_flags)
 
-foreach(name usage locks run loss faults terminal)
+foreach(name usage locks run loss faults fence guard fencing terminal)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
-  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool"
+  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>")
 endforeach()
 add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)

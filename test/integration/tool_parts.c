@@ -66,6 +66,24 @@ static void durations_are_written(void **state) {
     }
 }
 
+static void durations_are_written_exactly(void **state) {
+    (void)state;
+    static const int64_t times_ms[] = {0,     1,       999,     1000,     1001,      30000,    60000,
+                                       90000, 3600000, 5400000, 86400000, 172800000, INT64_MAX};
+    for (size_t i = 0; i < sizeof times_ms / sizeof *times_ms; i++) {
+        char buffer[32];
+        int64_t ms = -7;
+        assert_int_equal(tool_duration_parse(tool_duration_exact(times_ms[i], buffer, sizeof buffer), &ms),
+                         TOOL_DURATION_OK);
+        assert_int_equal(ms, times_ms[i]);
+    }
+    char buffer[32];
+    assert_string_equal(tool_duration_exact(90000, buffer, sizeof buffer), "90s");
+    assert_string_equal(tool_duration_exact(120000, buffer, sizeof buffer), "2m");
+    assert_string_equal(tool_duration_exact(1500, buffer, sizeof buffer), "1500ms");
+    assert_string_equal(tool_duration_exact(172800000, buffer, sizeof buffer), "2d");
+}
+
 /* What a writer wrote; to be freed. */
 static char *written(void (*write)(FILE *out, const char *text), const char *text) {
     char *buffer = NULL;
@@ -150,8 +168,11 @@ static void json_has_its_commas(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),          cmocka_unit_test(durations_are_written),
-        cmocka_unit_test(text_is_safe_for_a_terminal), cmocka_unit_test(text_is_escaped_in_json),
+        cmocka_unit_test(durations_are_read),
+        cmocka_unit_test(durations_are_written),
+        cmocka_unit_test(durations_are_written_exactly),
+        cmocka_unit_test(text_is_safe_for_a_terminal),
+        cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

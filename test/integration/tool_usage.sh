@@ -102,6 +102,54 @@ for number in -1 256 1000 x '' 1x; do
 done
 bad 'acquire that ends with 0 holds the lock' -n $some acquire -E 0 r
 
+# Guards, the longest ttl, lock delay, fencing counters: from the command line or the environment, and fitting together.
+some_guard=(-n "$some" --ttl-max 30s)
+bad "--restart-guard 'sometimes': it is off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
+bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restart-guard strict acquire r
+bad '--restart-guard needs --ttl-max' -n $some acquire --restart-guard=observed r
+bad '--clock-guard needs --ttl-max' -n $some --clock-guard status
+bad '--clock-guard takes no value' -n $some --clock-guard=on status
+bad 'between 1ms and 24d' -n $some --ttl-max 0 status
+bad '--first-boot .* a restart guard' "${some_guard[@]}" --first-boot acquire r
+bad '-t 1m is above --ttl-max 30s: .* a node that forgot its locks votes again' "${some_guard[@]}" acquire -t 60s r
+bad '-t 30001ms is above --ttl-max 30s' "${some_guard[@]}" extend -t 30001ms r token
+bad '-t 25s with --lock-delay 10s is above --ttl-max 30s' "${some_guard[@]}" run -t 25s --lock-delay 10s r -- true
+bad 'the default ttl of 30s is above --ttl-max 20s: give a shorter one with -t' -n $some run --ttl-max 20s r -- true
+bad '-t 20d and --lock-delay 20d are together more than 24d' -n $some acquire -t 20d --lock-delay 20d r
+bad 'fence-expiry 2h: it must be between 3h' -n $some acquire --fence-expiry 2h r
+bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix= r
+bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix "$(printf 'x%.0s' {1..65})" r
+bad 'release has no option --fence' -n $some release --fence r token
+bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
+bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
+bad '--fence belongs behind the command' -n $some --fence acquire r
+bad '--fence takes no value' -n $some acquire --fence=1 r
+# bad_environment PATTERN VARIABLE=VALUE… : the same of an acquire that has these in its environment.
+bad_environment() {
+    local pattern=$1
+    shift
+    expect 64 env "$@" "$t" -n $some acquire r
+    says_nothing "$out"
+    says "$err" "^redlock: .*$pattern"
+    is "the number of lines for $*" "$(wc -l <"$err")" 1
+}
+bad_environment "REDLOCK_RESTART_GUARD 'on': it is off, observed or strict" REDLOCK_RESTART_GUARD=on
+bad_environment 'REDLOCK_RESTART_GUARD needs --ttl-max' REDLOCK_RESTART_GUARD=strict
+bad_environment "REDLOCK_CLOCK_GUARD '1': it is on or off" REDLOCK_CLOCK_GUARD=1
+bad_environment 'REDLOCK_CLOCK_GUARD needs --ttl-max' REDLOCK_CLOCK_GUARD=on REDLOCK_TTL_MAX=
+bad_environment 'REDLOCK_TTL_MAX 30: a time needs a unit' REDLOCK_TTL_MAX=30
+bad_environment 'REDLOCK_TTL_MAX .*between 1ms and 24d' REDLOCK_TTL_MAX=30d
+bad_environment 'the default ttl of 10s is above REDLOCK_TTL_MAX=5s' REDLOCK_TTL_MAX=5s
+bad_environment 'REDLOCK_FENCE_EXPIRY .*between 3h' REDLOCK_FENCE_EXPIRY=1h
+bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
+# What the command line says of it is not looked for in the environment; what a release does not need is no hindrance.
+unreachable=(--connect-timeout 1ms -n "$some")
+expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense "$t" "${unreachable[@]}" \
+    acquire --restart-guard=off --no-clock-guard --ttl-max 10s r
+expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLOCK_FENCE_SUFFIX= REDLOCK_FENCE_EXPIRY= \
+    "$t" "${unreachable[@]}" acquire r
+expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
+
 # What the library refuses is bad input as well, and a password is never repeated.
 bad 'node|TLS' -n rediss://127.0.0.1:1 status
 for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis://u:hunter2@' 'http://u:hunter2@host'; do

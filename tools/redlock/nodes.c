@@ -33,7 +33,7 @@ static void append_why_not(char *buffer, size_t size, const redlock_node_info *i
     char duration[32];
     append(buffer, size, "%s: ", info->name);
     if (info->state == REDLOCK_NODE_READY) {
-        append(buffer, size, "no vote for %s, %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
+        append(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
                info->quarantine);
     } else {
         append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",

@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Fencing tokens of the tool: how acquire and run tell them, that they rise, and the counters on the nodes behind them.
+# shellcheck disable=SC2016 # variables of the commands that are run
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 5
+number='[1-9][0-9]{18}'
+
+# rises BEFORE AFTER : both are tokens, of 19 digits, so that they compare as text and as numbers of 64 bits.
+rises() {
+    checks=$((checks + 1))
+    if [[ ! $1 =~ ^$number$ || ! $2 =~ ^$number$ ]] || (($1 >= $2)); then
+        fail "'$2' is no fencing token above '$1'"
+    fi
+}
+
+# acquire: one line, the token and the fencing token, in a form that a shell can take apart.
+expect 0 tool acquire -t 1m --fence deploy
+says "$out" "^[0-9a-f]{32} $number\$"
+is 'the number of lines' "$(wc -l <"$out")" 1
+says_nothing "$err"
+lock=$(cat "$out")
+token=${lock% *} first=${lock#* }
+is 'the value' "$(redis 0 get deploy)" "$token"
+expect 75 tool acquire --fence deploy
+says_nothing "$out"
+expect 0 tool extend -t 2m deploy "$token"
+expect 0 tool release deploy "$token"
+
+# In JSON it is a string: a double has no room for it.
+expect 0 tool --json acquire --fence deploy
+json '(.fence | type) == "string" and (.fence | test("^[1-9][0-9]{18}$"))'
+second=$(jq -r .fence "$out")
+rises "$first" "$second"
+expect 0 tool -q release deploy "$(jq -r .token "$out")"
+expect 0 tool --json acquire -t 1m deploy
+json 'has("fence") | not'
+expect 0 tool -q release deploy "$(jq -r .token "$out")"
+
+# run: from one to the next it rises, whoever held the lock without one in between.
+expect 0 tool run --fence deploy -- sh -c 'echo "$REDLOCK_FENCE"'
+third=$(cat "$out")
+rises "$second" "$third"
+expect 0 tool run deploy -- true
+expect 0 tool run --fence deploy -- sh -c 'echo "$REDLOCK_FENCE $((REDLOCK_FENCE % 10 >= 0))"'
+says "$out" "^$number 1\$"
+rises "$third" "$(cut -d ' ' -f 1 "$out")"
+# Where there is none, that of a redlock around this one is not handed on.
+expect 0 tool run --fence outer -- "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- \
+    sh -c 'echo "$REDLOCK_RESOURCE ${REDLOCK_FENCE-none}"'
+says "$out" '^inner none$'
+expect 0 env REDLOCK_FENCE=7 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- sh -c 'echo "${REDLOCK_FENCE-none}"'
+says "$out" '^none$'
+
+# Many at once: in the order in which they hold the lock, each is above the one before.
+for i in 1 2 3 4 5 6 7 8; do
+    tool run --fence -w forever crowd -- sh -c 'echo "$REDLOCK_FENCE" >>"$0"' "$work/crowd" &
+    crowd[i]=$!
+done
+for i in 1 2 3 4 5 6 7 8; do
+    wait "${crowd[$i]}"
+    is "the status of run $i" $? 0
+done
+is 'the number of tokens' "$(wc -l <"$work/crowd")" 8
+checks=$((checks + 1))
+sort -c -u "$work/crowd" || fail "the tokens did not rise: $(tr '\n' ' ' <"$work/crowd")"
+
+# fence RESOURCE OPTION… : sets got to the fencing token of a lease that ends here.
+fence() {
+    expect 0 tool run --fence "$@" -- sh -c 'echo "$REDLOCK_FENCE"'
+    got=$(cat "$out")
+}
+
+# The counter: a key of its own, of 20 digits, for ever; other suffixes and an expiry where asked for.
+fence counted
+is 'the counter at a quorum' "$(for i in 0 1 2 3 4; do redis $i get counted:fence; done | sort | uniq -c | sort -rn | awk '{ print $1 >= 3, $2; exit }')" "1 0$got"
+is 'the life of a counter' "$(redis 0 pttl counted:fence)" -1
+fence named --fence-suffix '#'
+eventually test "$(redis 0 exists named#)$(redis 0 exists named:fence)" = 10
+expect 0 env REDLOCK_FENCE_SUFFIX=/count REDLOCK_FENCE_EXPIRY=5h "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence named -- true
+eventually test "$(redis 0 exists named/count)" = 1
+life=$(redis 0 pttl named/count)
+checks=$((checks + 1))
+((life > 14400000 && life <= 18000000)) || fail "a counter that shall live for 5h lives for $life ms"
+expect 0 env REDLOCK_FENCE_SUFFIX=/count "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence --fence-suffix '!' --fence-expiry 3h named -- true
+eventually test "$(redis 0 exists named!)" = 1
+
+# Two nodes lose their counters; then all are far ahead of every clock, and a number is written back: it rises all the same.
+fence lossy
+before=$got
+redis 0 del lossy:fence >/dev/null
+redis 4 del lossy:fence >/dev/null
+fence lossy
+rises "$before" "$got"
+for i in 0 1 2 3 4; do
+    redis $i set lossy:fence 09000000000000000000 >/dev/null
+done
+fence lossy
+rises 9000000000000000000 "$got"
+before=$got
+fence lossy
+rises "$before" "$got"
+
+# What holds something else than a counter is left alone, and said.
+for i in 0 1 2 3 4; do
+    redis $i set odd:fence "somebody's" >/dev/null
+done
+expect 69 tool acquire --fence odd
+says_nothing "$out"
+says "$err" 'fencing counter holds something else'
+is "somebody's" "$(redis 0 get odd:fence)" "somebody's"
+eventually no_keys_left odd
+expect 0 tool acquire odd
+finish

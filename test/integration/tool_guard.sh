@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# The guards of the tool: who may not vote, how that is told, and what goes on meanwhile; lock delay and healing.
+# shellcheck disable=SC2317 # functions that are called by name
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+# New servers that save nothing: nobody can know whether they have forgotten locks.
+start_nodes 3
+strict=(--restart-guard=strict --ttl-max 1h)
+
+expect 0 tool acquire -t 30m held
+token=$(cat "$out")
+expect 69 tool "${strict[@]}" acquire new
+says_nothing "$out"
+says "$err" "^redlock: .*'new'.*no quorum"
+for i in 0 1 2; do
+    says "$err" "127.0.0.1:${ports[$i]}[: ]"
+done
+says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w TIME to wait; or --first-boot, but only if none of the nodes has ever granted a lock\.$'
+is 'the number of lines' "$(wc -l <"$err")" 1
+is 'keys of a refused lock' "$(keys_left new)" 0
+expect 69 tool "${strict[@]}" --json acquire new
+json '.error == "NO_QUORUM" and ([.votes[] | select(.vote == "ABSTAINED" and (.error | length) > 0)] | length == 3)'
+expect 69 tool run "${strict[@]}" new -- touch "$work/ran"
+is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
+expect 69 tool "${strict[@]}" acquire -w 2s new
+says "$err" "^redlock: warning: no quorum for 'new' yet: 0 of 3 nodes may vote \(127.0.0.1:${ports[0]}: no vote for (59m [0-9]+s|1h 0m): .*; 2 are needed; still trying$"
+says "$err" ' Given up after [0-9]+ attempts? in '
+
+# status tells it, if it is given the guard.
+expect 69 tool "${strict[@]}" status
+says "$out" "^127.0.0.1:${ports[1]} +READY .* no vote for (59m [0-9]+s|1h 0m): [a-z]"
+says "$out" '^3 of 3 nodes ready, 3 of them without a vote; a quorum is 2: locks cannot be taken for (59m [0-9]+s|1h 0m)$'
+expect 69 tool "${strict[@]}" --json status held
+json '.error == "NO_QUORUM" and .ready == 3 and .voting == 0 and .resources[0].verdict == "held"'
+json '[.nodes[] | select(.state == "READY" and .quarantine_ms > 3000000 and (.quarantine | length) > 0)] | length == 3'
+expect 0 tool --json status
+json '.voting == 3 and ([.nodes[] | select(.quarantine_ms == 0 and .quarantine == "")] | length == 3)'
+
+# What is held goes on; only taking a lock needs the votes.
+expect 0 tool "${strict[@]}" extend -t 30m held "$token"
+expect 0 tool "${strict[@]}" release held "$token"
+
+# Who knows that the nodes are new says so. A restart that nobody observes is none for `observed`.
+expect 0 tool "${strict[@]}" --first-boot run new -- true
+expect 0 tool "${strict[@]}" --first-boot status
+expect 0 tool --restart-guard=observed --ttl-max 1h run new -- true
+expect 0 tool --clock-guard --ttl-max 1h run new -- true
+expect 0 tool --clock-guard --ttl-max 1h status
+
+# The environment's word, and the command line's above it.
+export REDLOCK_RESTART_GUARD=strict REDLOCK_TTL_MAX=1h
+expect 69 tool acquire new
+says "$err" ' --first-boot'
+expect 0 tool --restart-guard off run new -- true
+expect 64 tool acquire -t 2h new
+says "$err" '^redlock: -t 2h is above REDLOCK_TTL_MAX=1h: '
+expect 64 tool --restart-guard off acquire -t 2h new
+unset REDLOCK_RESTART_GUARD REDLOCK_TTL_MAX
+
+# Who has been up for longer than any lock lives has forgotten none. The wait outlasts a quarantine.
+expect 0 tool --restart-guard=strict --ttl-max 2s run -t 1s -w 1m new -- true
+long_up() {
+    tool --restart-guard=strict --ttl-max 1s run -t 500ms new -- true
+}
+eventually long_up
+
+# One that syncs what it granted before it says so forgets nothing: it votes at once. Once a second is not enough.
+ports=() pids_before=("${pids[@]}") pids=() nodes=
+start_node --appendonly yes --appendfsync always
+start_node --appendonly yes --appendfsync always
+start_node --appendonly yes --appendfsync everysec
+expect 0 tool "${strict[@]}" acquire -t 1m synced
+token=$(cat "$out")
+expect 0 tool "${strict[@]}" status
+says "$out" "^127.0.0.1:${ports[2]} +READY .* no vote for "
+says "$out" '^3 of 3 nodes ready, 1 of them without a vote; a quorum is 2: locks can be taken$'
+expect 0 tool "${strict[@]}" --json status
+json '.voting == 2 and [.nodes[].quarantine_ms > 0] == [false, false, true]'
+expect 0 tool release synced "$token"
+kill_node 0
+expect 69 tool "${strict[@]}" acquire synced
+says "$err" "127.0.0.1:${ports[0]}[:,].*refused"
+says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w'
+
+# Lock delay: the keys outlive the lease, for rivals; a release ends it all.
+pids_before+=("${pids[@]}") ports=() pids=() nodes=
+start_nodes 3
+expect 0 tool --json acquire -t 1s --lock-delay 1h delayed
+json '.validity_ms > 0 and .validity_ms < 1000'
+token=$(jq -r .token "$out")
+checks=$((checks + 1))
+(($(redis 0 pttl delayed) > 3000000)) || fail 'the key does not outlive the lease by the delay'
+expect 75 tool acquire -w 1500ms delayed
+expect 0 tool run --lock-delay 1h -t 2s other -- true
+eventually no_keys_left other
+expect 0 tool release delayed "$token"
+eventually no_keys_left delayed
+expect 0 tool acquire -t 30m delayed
+token=$(cat "$out")
+expect 0 tool extend -t 31m --lock-delay 1h delayed "$token"
+eventually test "$(redis 1 pttl delayed)" -gt 5000000
+expect 0 tool release delayed "$token"
+
+# Healing: what a minority lost comes back with an extension, unless it shall not.
+expect 0 tool acquire -t 30m healed
+token=$(cat "$out")
+eventually test "$(keys_left healed)" = 3
+redis 1 del healed >/dev/null
+expect 0 tool extend -t 30m --no-heal healed "$token"
+is 'keys without healing' "$(keys_left healed)" 2
+expect 0 tool extend -t 30m healed "$token"
+all_held() {
+    [[ $(keys_left healed) == 3 ]]
+}
+eventually all_held
+is 'the key that came back' "$(redis 1 get healed)" "$token"
+expect 0 tool release healed "$token"
+eventually no_keys_left healed
+pids+=("${pids_before[@]}")
+finish
