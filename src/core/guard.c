@@ -50,9 +50,9 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t *median_
     return true;
 }
 
-/* How long the node's present run has surely lasted, by what it said of it and by a clock that others confirm. */
+/* How long the node's present run has surely lasted, by what it said of it (with its clock) and by a clock that others confirm. */
 static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
-    if (known->uptime_s < 1 || !known->clock.known) {
+    if (known->uptime_s < 1) {
         return 0;
     }
     const int64_t apart_ns = redlock_clock_difference_ns(known->clock.offset_ns, median_ns);
@@ -94,10 +94,9 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     return ahead;
 }
 
-/* An id that does not fit is none that a server gives itself: it is not told. */
+/* Nothing told is never the same. */
 static bool is_same_run(const struct redlock_guard_node *known, const char *run_id) {
-    const size_t size = strlen(run_id);
-    return known->greeted && size > 0 && size < sizeof known->run_id && strcmp(known->run_id, run_id) == 0;
+    return run_id[0] != '\0' && strcmp(known->run_id, run_id) == 0;
 }
 
 /* Whether another run may have forgotten votes that count. What the server was before it was met cannot be asked. */
@@ -133,8 +132,11 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
         const size_t size = strlen(greeting->run_id);
         known->run_follows = known->greeted;
         known->run_after_ns = known->seen_ns;
-        memset(known->run_id, 0, sizeof known->run_id);
-        memcpy(known->run_id, greeting->run_id, size < sizeof known->run_id ? size : 0);
+        if (size < sizeof known->run_id) {
+            memcpy(known->run_id, greeting->run_id, size + 1);
+        } else {
+            known->run_id[0] = '\0'; /* no server gives itself such an id */
+        }
     }
     known->greeted = true;
     known->always_synced = greeting->always_synced;

@@ -135,6 +135,15 @@ static void an_id_that_does_not_fit_is_none(void **state) {
     assert_int_equal(greet(0, run_id, T0, (struct said){0}), 1);
     memset(run_id, 'x', sizeof run_id - 1);
     assert_int_equal(greet(0, run_id, T0, (struct said){0}), 1);
+    assert_int_equal(greet(0, "q", T0, (struct said){0}), 1);
+    assert_int_equal(greet(0, run_id, T0, (struct said){0}), 1);
+    assert_int_equal(greet(0, "q", T0, (struct said){0}), 1); /* another was there meanwhile */
+    assert_int_equal(greet(0, "", T0, (struct said){0}), 1);
+    static const char *const shorter[] = {"abc", "ab", "a"}; /* nothing of a longer one is left */
+    for (size_t i = 0; i < sizeof shorter / sizeof shorter[0]; i++) {
+        assert_int_equal(greet(0, shorter[i], T0, (struct said){0}), 1);
+        assert_int_equal(greet(0, shorter[i], T0, (struct said){0}), 0);
+    }
 }
 
 static void the_same_run_is_as_it_was(void **state) {
@@ -220,11 +229,20 @@ static void it_is_looked_at_again_with_each_greeting(void **state) {
     assert_int_equal(redlock_guard_barred(&guard, T0), 7);
     assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
     assert_int_equal(redlock_guard_barred(&guard, T0), 2 | 4);
-    const int64_t later_ns = T0 + 11302 * MS; /* the third has been up for its 19 s and these by now */
+    /* The third has been up for its 19 s and these, less the error of its clock. */
+    const int64_t later_ns = T0 + 11302 * MS + guard.nodes[2].clock.error_ns;
     assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
     assert_int_equal(redlock_guard_barred(&guard, later_ns), 2 | 4);
-    greet(4, "e", later_ns + MS, (struct said){.up_s = 1000});
-    assert_int_equal(redlock_guard_barred(&guard, later_ns + MS), 2);
+    greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
+    assert_int_equal(redlock_guard_barred(&guard, later_ns + 1), 2);
+}
+
+/* What it says has nothing to do with how long we have been up. */
+static void a_client_that_has_just_booted_believes_it_too(void **state) {
+    (void)state;
+    start(STRICT, false, 3);
+    greet(1, "b", 5 * S, (struct said){0});
+    assert_int_equal(greet(0, "a", 5 * S, (struct said){.up_s = 1000}), 0);
 }
 
 static void one_clock_is_no_majority(void **state) {
@@ -241,17 +259,37 @@ static void one_clock_is_no_majority(void **state) {
 /* Born while its clock was behind, and set right since: uptime says 1000 s, but we saw the run before 20 s ago. */
 static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) {
     (void)state;
-    for (int seen_s = 60; seen_s <= 100; seen_s += 40) {
-        start(OBSERVED, true, 3);
+    const struct redlock_clock_sample silent = {.sent_ns = T0 + 110 * S, .read_ns = T0 + 110 * S};
+    for (int by_greeting = 0; by_greeting <= 1; by_greeting++) {
+        for (int seen_s = 60; seen_s <= 100; seen_s += 40) {
+            start(OBSERVED, true, 3);
+            for (unsigned i = 0; i < 3; i++) {
+                greet(i, "a", T0, (struct said){0});
+            }
+            if (by_greeting) {
+                greet(0, "a", T0 + seen_s * S, (struct said){0});
+            } else {
+                sample(0, T0 + seen_s * S, 0);
+            }
+            redlock_guard_sample(&guard, 0, &silent, T0 + 110 * S, NULL); /* no sign of life */
+            const redlock_nodes barred = seen_s == 100;
+            assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), barred);
+            assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), barred);
+            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
+            assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), barred);
+        }
+    }
+}
+
+/* Its clock is known from the run before; this uptime was told by whatever clock it has now. */
+static void an_uptime_without_a_clock_says_nothing(void **state) {
+    (void)state;
+    for (int no_clock = 0; no_clock <= 1; no_clock++) {
+        start(OBSERVED, false, 3);
         for (unsigned i = 0; i < 3; i++) {
             greet(i, "a", T0, (struct said){0});
         }
-        sample(0, T0 + seen_s * S, 0);
-        assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), seen_s == 100);
-        assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), seen_s == 100);
-        assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}),
-                         0); /* likewise at its next greeting */
-        assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), seen_s == 100);
+        assert_int_equal(greet(0, "b", T0 + 100 * S, (struct said){.no_clock = no_clock != 0, .up_s = 1000}), no_clock);
     }
 }
 
@@ -266,8 +304,6 @@ static void an_uptime_ends_with_the_clock_that_told_it(void **state) {
     assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
     greet(2, "c", T0 + 2 * S, (struct said){0});
     expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
-    greet(0, "d", T0 + 3 * S, (struct said){.no_clock = true, .up_s = 1000}); /* and so with no clock at all */
-    expect_barred(0, T0 + 3 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
 static void a_step_forward_bars_with_the_clock_guard(void **state) {
@@ -353,6 +389,20 @@ static void a_clock_ahead_of_the_median_bars_in_whichever_order(void **state) {
     }
 }
 
+static void ahead_is_more_than_a_second_above_the_lower_median(void **state) {
+    (void)state;
+    for (unsigned count = 2; count <= 4; count++) {
+        for (int64_t more_ns = 0; more_ns <= 1000; more_ns += 1000) {
+            start(OFF, true, 3 + count / 4);
+            for (unsigned i = 0; i < count - 1; i++) {
+                assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i == 2 ? S : 0}), 0);
+            }
+            assert_int_equal(greet(count - 1, "a", T0, (struct said){.ahead_ns = S + more_ns}),
+                             more_ns == 0 ? 0 : REDLOCK_NODE(count - 1));
+        }
+    }
+}
+
 static void the_first_reading_may_come_with_a_vote(void **state) {
     (void)state;
     start(OFF, true, 3);
@@ -400,13 +450,16 @@ int main(void) {
         cmocka_unit_test(a_synced_restart_does_not_lift_what_there_is),
         cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
         cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
+        cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
         cmocka_unit_test(one_clock_is_no_majority),
         cmocka_unit_test(no_run_is_older_than_the_last_sight_of_the_one_before),
+        cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
         cmocka_unit_test(an_uptime_ends_with_the_clock_that_told_it),
         cmocka_unit_test(a_step_forward_bars_with_the_clock_guard),
         cmocka_unit_test(a_step_is_seen_at_a_greeting_and_over_a_restart),
         cmocka_unit_test(what_ends_last_is_why),
         cmocka_unit_test(a_clock_ahead_of_the_median_bars_in_whichever_order),
+        cmocka_unit_test(ahead_is_more_than_a_second_above_the_lower_median),
         cmocka_unit_test(the_first_reading_may_come_with_a_vote),
         cmocka_unit_test(many_nodes_and_far_times),
     };
