@@ -25,6 +25,7 @@ struct redlock_fence_keys {
 struct redlock_message {
     enum redlock_operation operation;
     bool by_source;  /* EVAL with the script's source, after a node answered NOSCRIPT to its SHA (R11) */
+    bool patient;    /* nobody waits: no timeout answers it, only the node's reply or the end of the connection */
     const char *key; /* prefix included */
     size_t key_size;
     const char *token; /* all but INSPECT and TIME */

@@ -22,7 +22,7 @@ struct redlock_inflight_entry {
     int64_t queued_ns;
     uint32_t round;
     uint16_t size;    /* in the outbox */
-    uint8_t expected; /* what kind of reply: redlock_wire_expected() */
+    uint8_t expected; /* what kind of reply: redlock_wire_expected(), and REDLOCK_NODE_PATIENT */
     uint8_t kind;
 };
 
@@ -31,9 +31,10 @@ struct redlock_inflight {
     struct redlock_inflight_entry *entries;
     size_t room; /* a power of two */
     size_t head, count;
-    size_t peak;    /* the largest count since the room was last looked at */
-    uint32_t pops;  /* since then */
-    size_t expired; /* the first so many were answered with a timeout; their replies are dropped */
+    size_t peak;   /* the largest count since the room was last looked at */
+    uint32_t pops; /* since then */
+    size_t
+        expired; /* the first so many have timed out: they were answered, and their replies are dropped, but for patient ones */
 };
 
 static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
@@ -57,7 +58,7 @@ static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
     return true;
 }
 
-/* Takes the oldest. Returns true if somebody still waits for it. */
+/* Takes the oldest. Returns true if it has not timed out. */
 static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
     assert(inflight->count > 0);
     *entry = *redlock_inflight_at(inflight, 0);

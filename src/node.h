@@ -36,10 +36,12 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
 void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
- * Queues a request of `size` bytes for this turn's write; its reply is `expected` to be what redlock_wire_expected() says. Its answer comes within the node timeout, except that a
- * request that could not be written at all yet (first connection under way) is withdrawn at its timeout as FAILED.
+ * Queues a request of `size` bytes for this turn's write; its reply is `expected` to be what redlock_wire_expected() says. Its
+ * answer comes within the node timeout, as FAILED where it could not be written at all yet (first connection under way): then it
+ * is withdrawn. A PATIENT one that was written is answered by its reply, however late, or by the end of the connection.
  * Returns false if the node takes none now: see redlock_node_refusal(). A guarded node takes no ACQUIRE before it is READY.
  */
+#define REDLOCK_NODE_PATIENT 0x80u /* in `expected` */
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned expected, void *owner,
                        uint32_t round, int64_t now_ns);
 

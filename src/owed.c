@@ -19,6 +19,7 @@ static void ask(redlock_manager *manager, struct redlock_owed *owed, redlock_nod
                 int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
+                                      .patient = true,
                                       .key = owed->key,
                                       .key_size = owed->key_size,
                                       .token = owed->token,

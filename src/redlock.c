@@ -70,7 +70,7 @@ static void env_wake_at(void *context, int64_t when_ns) {
 static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size,
                              const struct redlock_message *message) {
     redlock_nodes taken = 0;
-    const unsigned expected = redlock_wire_expected(message);
+    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_PATIENT : 0);
     for (unsigned i = 0; nodes >> i != 0; i++) {
         if ((nodes & REDLOCK_NODE(i)) != 0 &&
             redlock_node_send(root->nodes[i], bytes, size, expected, message->owner, message->round, message->now_ns)) {

@@ -65,6 +65,10 @@ static void queue_own(struct redlock_node *node, const char *bytes, size_t size,
     (void)queue(node, bytes, size, &(struct redlock_inflight_entry){.queued_ns = now_ns, .kind = REDLOCK_INFLIGHT_OWN});
 }
 
+static bool is_patient(const struct redlock_inflight_entry *entry) {
+    return (entry->expected & REDLOCK_NODE_PATIENT) != 0;
+}
+
 static void answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
                    struct redlock_text *text, int64_t now_ns) {
     struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
@@ -114,7 +118,7 @@ static void out_of_step(struct redlock_node *node) {
     redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
 }
 
-/* Hands the answer on where somebody waits for it. Returns false for a reply that the request cannot have. */
+/* Hands the answer on where it is wanted. Returns false for a reply that the request cannot have. */
 static bool judge_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool wanted,
                         const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
@@ -122,7 +126,7 @@ static bool judge_reply(struct redlock_node *node, const struct redlock_inflight
         return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
                reply->value.type == REDLOCK_REPLY_ERROR;
     }
-    redlock_wire_answer(entry->expected, reply, &told);
+    redlock_wire_answer(entry->expected & ~REDLOCK_NODE_PATIENT, reply, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;
@@ -158,7 +162,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         out_of_step(node);
         return;
     }
-    bool wanted = redlock_inflight_pop(&node->inflight, &entry);
+    bool wanted = redlock_inflight_pop(&node->inflight, &entry) || is_patient(&entry);
     node->timeouts = 0;
     node->round_trip_us = (now_ns - entry.queued_ns) / 1000;
     if (node->phase == REDLOCK_PHASE_STALLED) {
@@ -250,8 +254,8 @@ int64_t redlock_traffic_next_ns(const struct redlock_node *node) {
 }
 
 /*
- * A request that was written stays in the queue: its reply is still expected, in order, and is then dropped (R9). One
- * that was not is withdrawn, so that FAILED is the truth (R4). Callbacks may queue more behind them meanwhile.
+ * A request that was written stays in the queue: its reply is still expected, in order, and is then dropped (R9), unless
+ * the request is patient: then it was not answered yet. One that was not is withdrawn, so that FAILED is the truth (R4). Callbacks may queue more behind them meanwhile.
  */
 static void expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_inflight *inflight = &node->inflight;
@@ -265,7 +269,9 @@ static void expire(struct redlock_node *node, int64_t now_ns) {
         if (entry.position < node->outbox.written) {
             inflight->expired++;
             node->timeouts++;
-            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
+            if (!is_patient(&entry)) {
+                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
+            }
         } else {
             position = withdrawn == 0 ? entry.position : position;
             withdrawn++;
@@ -309,7 +315,7 @@ void redlock_traffic_end(struct redlock_node *node) {
     int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
     struct redlock_text *after = NULL, *before = NULL;
     while (node->inflight.count > 0) {
-        if (!redlock_inflight_pop(&node->inflight, &entry)) {
+        if (!redlock_inflight_pop(&node->inflight, &entry) && !is_patient(&entry)) {
             continue;
         }
         if (entry.position < node->outbox.written) {

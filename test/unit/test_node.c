@@ -87,6 +87,49 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
     assert_false(peer.heard_end || peer.heard_reset);
 }
 
+static bool send_patient(uint32_t round) {
+    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_PATIENT, &peer, round,
+                             redlock_loop_now_ns(NULL));
+}
+
+/* Its reply counts however late it comes, before and after the stall; the silence counts for the stall all the same (R17). */
+static void a_patient_request_is_answered_by_its_late_reply(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(send_patient(1));
+    assert_true(peer_send(&peer, "a", 2));
+    assert_true(send_patient(3));
+    peer_expect(&peer, "rar");
+    peer_until_state(&peer, REDLOCK_NODE_STALLED);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer within 100 ms");
+    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
+    peer_say(&peer, ":1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_say(&peer, "+OK\r\n:0\r\n+PONG\r\n");
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.answer_count, 3); /* the reply to "a" was dropped */
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
+}
+
+static void a_patient_request_is_unknown_when_the_connection_ends(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(send_patient(1));
+    assert_true(peer_send(&peer, "a", 2));
+    peer_expect(&peer, "ra");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
+    assert_true(send_patient(3));
+    peer_close(&peer);
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_UNKNOWN,
+                       "connection closed by the node after the request was written");
+    assert_int_equal(peer.answers[2].round, 3);
+    assert_int_equal(peer.answer_count, 3);
+}
+
 /* R17: what it still owes comes first, or the next request would time out behind that, too. */
 static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     (void)state;
@@ -246,6 +289,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(answers_come_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_may_send, setup, teardown),
         cmocka_unit_test_setup_teardown(a_timeout_is_unknown_and_its_reply_is_dropped, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_patient_request_is_answered_by_its_late_reply, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_patient_request_is_unknown_when_the_connection_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_the_pong_returns_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_node_is_behind_while_it_owes_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_and_are_withdrawn, setup, teardown),
