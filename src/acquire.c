@@ -9,7 +9,8 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .ttl_ms = 10000,
                                          .wait_timeout_ms = 0,
                                          .retry_delay_min_ms = 50,
-                                         .retry_delay_max_ms = 200};
+                                         .retry_delay_max_ms = 200,
+                                         .heal = true};
 }
 
 /* What is wrong with them, or NULL. */
@@ -26,6 +27,9 @@ static const char *check_options(const redlock_acquire_options *options) {
     }
     if (options->auto_extend_max_ms < 0) {
         return "auto_extend_max_ms must be 0 (no cap) or more";
+    }
+    if (options->lock_delay_ms < 0 || options->lock_delay_ms > REDLOCK_TTL_MS_MAX - options->ttl_ms) {
+        return "lock_delay_ms must be 0 or more, and no more than 2147483647 together with ttl_ms";
     }
     return NULL;
 }
@@ -44,8 +48,25 @@ static int refuse(const redlock_manager *manager, const char *what) {
     return REDLOCK_ERR_INVALID;
 }
 
-static struct redlock_plan plan_of(const redlock_acquire_options *options) {
+/* Locks that live longer than the quarantine of a node would outlive it: protocols.md 2. */
+static int check_ttl_max(const redlock_manager *manager, int64_t ttl_ms, int64_t lock_delay_ms) {
+    const int64_t max_ms = redlock_guards_ttl_max_ms(manager);
+    if (ttl_ms <= max_ms - lock_delay_ms) {
+        return REDLOCK_OK;
+    }
+    manager->env.log(
+        manager->env.ctx, REDLOCK_LOG_ERROR,
+        "invalid argument: ttl_ms %lld and lock_delay_ms %lld together are above the guards' ttl_max_ms, %lld",
+        (long long)ttl_ms, (long long)lock_delay_ms, (long long)max_ms);
+    return REDLOCK_ERR_INVALID;
+}
+
+static struct redlock_plan plan_of(const redlock_manager *manager, const redlock_acquire_options *options) {
     return (struct redlock_plan){.ttl_ms = options->ttl_ms,
+                                 .lock_delay_ms = options->lock_delay_ms,
+                                 .heal = options->heal,
+                                 .fencing = options->fencing,
+                                 .fence_client = manager->fence_client,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = options->retry_delay_min_ms,
                                  .retry_delay_max_ms = options->retry_delay_max_ms,
@@ -64,6 +85,9 @@ static int lease_create(redlock_manager *manager, const char *resource, const re
     if (wrong) {
         return refuse(manager, wrong);
     }
+    if (check_ttl_max(manager, options->ttl_ms, options->lock_delay_ms) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
+    }
     const int code = redlock_manager_check_open(manager);
     if (code != REDLOCK_OK) {
         return code;
@@ -81,6 +105,14 @@ static int lease_create(redlock_manager *manager, const char *resource, const re
     (void)manager->env.random(manager->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, manager->node_count, seed);
     return REDLOCK_OK;
+}
+
+/* Before the nodes have said who they are, a guard lets none of them vote: at most a node timeout is given to them. */
+static void wait_for_nodes(struct redlock_lease *lease, const struct redlock_plan *plan) {
+    redlock_manager *manager = lease->manager;
+    lease->core.plan = *plan;
+    redlock_schedule_set(&manager->schedule, &lease->owner.due,
+                         redlock_manager_now_ns(manager) + manager->node_timeout_ns);
 }
 
 int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
@@ -103,11 +135,12 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     lease->data = data;
     manager->statistics.acquires++;
     manager->statistics.requests_pending++;
-    const struct redlock_plan plan = plan_of(&options);
-    /* R1: start is read before the first byte of the round is sent. */
-    redlock_lease_feed(
-        lease,
-        &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
+    const struct redlock_plan plan = plan_of(manager, &options);
+    if (manager->guards && !redlock_manager_all_settled(manager)) {
+        wait_for_nodes(lease, &plan);
+    } else {
+        redlock_lease_begin(lease, &plan);
+    }
     if (request) {
         *request = (redlock_request *)lease;
     }
@@ -124,7 +157,7 @@ static void take_back(struct redlock_lease *lease, int code) {
 }
 
 static void give_up(struct redlock_lease *lease, int code) {
-    if (lease->core.state == REDLOCK_LEASE_ACQUIRING || lease->core.state == REDLOCK_LEASE_WAITING) {
+    if (lease->core.state < REDLOCK_LEASE_ADOPTED) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
                                                           .now_ns = redlock_manager_now_ns(lease->manager),
                                                           .code = code});
@@ -157,8 +190,8 @@ int redlock_adopt(redlock_manager *manager, const char *resource, const char *to
     memcpy(lease->token, token, token_size);
     lease->token[token_size] = '\0';
     lease->token_size = (uint8_t)token_size;
-    lease->ttl_sent_max_ms = options.ttl_ms;
-    const struct redlock_plan plan = plan_of(&options);
+    lease->ttl_sent_max_ms = options.ttl_ms + options.lock_delay_ms;
+    const struct redlock_plan plan = plan_of(manager, &options);
     redlock_lease_feed(
         lease,
         &(struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
@@ -176,6 +209,10 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     }
     if (lease->extend_pending) {
         return REDLOCK_ERR_BUSY;
+    }
+    if (ttl_ms > REDLOCK_TTL_MS_MAX - lease->core.plan.lock_delay_ms ||
+        check_ttl_max(lease->manager, ttl_ms, lease->core.plan.lock_delay_ms) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
     }
     const int64_t now_ns = redlock_manager_now_ns(lease->manager);
     code = redlock_lease_extend_check(&lease->core, now_ns);
@@ -245,4 +282,8 @@ int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
 
 const char *redlock_lease_token(const redlock_lease *lease) {
     return lease->token;
+}
+
+uint64_t redlock_lease_fence(const redlock_lease *lease) {
+    return lease->fence;
 }

@@ -8,8 +8,6 @@
 #include "core/planted.h"
 #include "result.h"
 
-#define LOSS_SIZE 1024 /* 31 nodes may have something to say; what does not fit is cut */
-
 static const char *lease_key(const struct redlock_lease *lease) {
     return (const char *)(lease->details + lease->manager->node_count);
 }
@@ -40,7 +38,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     if (lease->owing && !manager->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
         redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
-                         lease->owing, lease->ttl_sent_max_ms);
+                         lease->owing & lease->unsure, lease->ttl_sent_max_ms);
     }
     for (unsigned i = 0; i < manager->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -49,7 +47,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     free(lease);
 }
 
-static void free_if_over(struct redlock_lease *lease) {
+void redlock_lease_free_if_over(struct redlock_lease *lease) {
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
     if (over && lease->handle_ended && !lease->tell && !lease->telling && lease->owner.in_flight == 0) {
         assert(!lease->queued_to_tell);
@@ -98,6 +96,10 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
         detail->text = NULL;
         detail->latency_us = -1;
         detail->kind = asked & REDLOCK_NODE(i) ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
+        if (lease->manager->guards && detail->kind == REDLOCK_VOTE_ABSTAINED &&
+            lease->core.operation == REDLOCK_OP_ACQUIRE) {
+            detail->text = redlock_guards_text(lease->manager, i);
+        }
     }
 }
 
@@ -112,12 +114,16 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
 }
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
+    const redlock_manager *manager = lease->manager;
     return (struct redlock_message){.operation = lease->core.operation,
                                     .key = lease_key(lease),
                                     .key_size = lease->key_size,
                                     .token = lease->token,
                                     .token_size = lease->token_size,
-                                    .ttl_ms = lease->core.round_ttl_ms,
+                                    .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
+                                    .timed = manager->watching_clocks,
+                                    .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
+                                    .fence_keys = &manager->fence_keys,
                                     .now_ns = lease->core.start_ns,
                                     .round = lease->core.round};
 }
@@ -139,18 +145,21 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         lease->owing = actions->send_nodes;
         break;
     case REDLOCK_OP_FENCE:
-        break;
+        break; /* part of an attempt that was counted */
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
     case REDLOCK_OP_NONE:
         assert(false && "not a lease's");
     }
-    if (actions->send != REDLOCK_OP_RELEASE && lease->core.round_ttl_ms > lease->ttl_sent_max_ms) {
-        lease->ttl_sent_max_ms = lease->core.round_ttl_ms;
-    }
     struct redlock_message message = message_of(lease);
+    if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
+        lease->ttl_sent_max_ms = message.ttl_ms;
+    }
     const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
+    if (actions->send != REDLOCK_OP_RELEASE) {
+        lease->unsure |= taken;
+    }
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
         lease->core.start_ns = redlock_manager_now_ns(manager);
         lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
@@ -159,24 +168,20 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     return actions->send_nodes & ~taken;
 }
 
-static void count_acquired(redlock_manager *manager, int code) {
-    redlock_statistics *statistics = &manager->statistics;
-    statistics->requests_pending--;
-    switch (code) {
-    case REDLOCK_OK:
-        statistics->acquired++;
-        break;
-    case REDLOCK_ERR_CONTENDED:
-        statistics->contended++;
-        break;
-    case REDLOCK_ERR_NO_QUORUM:
-        statistics->no_quorum++;
-        break;
-    case REDLOCK_ERR_TOO_SLOW:
-        statistics->too_slow++;
-        break;
-    default:
-        statistics->cancelled++;
+/* Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. */
+static void heal(struct redlock_lease *lease, redlock_nodes nodes) {
+    struct redlock_message message = message_of(lease);
+    message.operation = REDLOCK_OP_HEAL;
+    message.round = REDLOCK_ROUND_HEAL;
+    message.now_ns = redlock_manager_now_ns(lease->manager);
+    lease->unsure |= redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
+}
+
+static void note_fence(struct redlock_lease *lease) {
+    if (lease->acquired_code == REDLOCK_OK && lease->core.plan.fencing) {
+        lease->fence = lease->core.fence.token;
+        lease->manager->statistics.fenced_slow += lease->core.fence_written;
+        lease->manager->statistics.fenced_fast += !lease->core.fence_written;
     }
 }
 
@@ -184,6 +189,7 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
     redlock_manager *manager = lease->manager;
     if (actions->acquired) {
         lease->acquired_code = (int8_t)actions->acquired_code;
+        note_fence(lease);
         queue_to_tell(lease, REDLOCK_TELL_ACQUIRED);
     }
     if (actions->extended) {
@@ -194,6 +200,7 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
     }
     if (actions->lost) {
         lease->loss = actions->lost_by_votes                  ? REDLOCK_LOSS_VOTES
+                      : actions->lost_by_clock                ? REDLOCK_LOSS_CLOCK
                       : redlock_lease_is_capped(&lease->core) ? REDLOCK_LOSS_CAP
                                                               : REDLOCK_LOSS_DEADLINE;
         manager->statistics.lost++;
@@ -234,14 +241,13 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
-    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before) {
+    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE) {
         return; /* most votes decide nothing, and then nothing is to do and nothing is due at another time */
     }
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, lease->core.votes.unknown | redlock_round_pending(&lease->core.votes),
-                         lease->ttl_sent_max_ms);
+                         actions.cleanup, actions.cleanup & lease->unsure, lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -250,6 +256,9 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
             random_code = redlock_lease_draw_token(lease);
         }
         refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
+    }
+    if (actions.heal) {
+        heal(lease, actions.heal);
     }
     note_results(lease, &actions);
     redlock_journal_step(lease, before, &actions, event->now_ns);
@@ -271,10 +280,14 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     publish(lease);
 }
 
+static int64_t wall_us(const struct redlock_lease *lease) {
+    const struct redlock_env *env = &lease->manager->env;
+    return lease->core.plan.fencing ? env->wall_us(env->ctx) : 0;
+}
+
 /* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
 static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
-    const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE ||
-                        (lease->core.operation == REDLOCK_OP_EXTEND && lease->core.state == REDLOCK_LEASE_EXTENDING);
+    const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     if (!wanted || !redlock_manager_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
@@ -284,43 +297,110 @@ static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     return redlock_manager_send(lease->manager, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
-static void note_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, struct redlock_text *text,
+                      int64_t read_ns) {
     struct redlock_detail *detail = &lease->details[node];
     redlock_text_drop(detail->text);
-    detail->text = redlock_text_keep(answer->text);
-    detail->kind = (uint8_t)answer->vote;
-    const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
+    detail->text = redlock_text_keep(text);
+    detail->kind = (uint8_t)vote;
+    const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
-    if (lease->core.operation == REDLOCK_OP_RELEASE &&
-        (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
+    if (lease->core.operation == REDLOCK_OP_RELEASE && (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED)) {
         lease->owing &= ~REDLOCK_NODE(node);
+    }
+    redlock_journal_vote(lease, node);
+}
+
+static bool is_barred(const struct redlock_lease *lease, unsigned node, redlock_vote_kind vote) {
+    const redlock_manager *manager = lease->manager;
+    return manager->guards && vote == REDLOCK_VOTE_GRANTED && lease->core.operation == REDLOCK_OP_ACQUIRE &&
+           (redlock_guards_barred(manager, redlock_manager_now_ns(manager)) & REDLOCK_NODE(node)) != 0;
+}
+
+/* A vote of the current round. */
+static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+    redlock_manager *manager = lease->manager;
+    redlock_vote_kind vote = answer->vote;
+    struct redlock_text *barred = NULL;
+    if (is_barred(lease, node, vote)) {
+        /* It was asked, and has come under a guard since: what it set is to be released, and not to be counted. */
+        vote = REDLOCK_VOTE_UNKNOWN;
+        barred = redlock_guards_text(manager, node);
+    }
+    manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
+    note_vote(lease, node, vote, barred ? barred : answer->text, answer->read_ns);
+    redlock_text_drop(barred);
+    if (answer->fenced || !redlock_lease_count_only(&lease->core, node, vote)) {
+        /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                          .now_ns = redlock_manager_now_ns(manager),
+                                                          .wall_us = wall_us(lease),
+                                                          .nodes = REDLOCK_NODE(node),
+                                                          .vote = vote,
+                                                          .accepted = answer->accepted,
+                                                          .counter = answer->counter,
+                                                          .round = lease->core.round});
     }
 }
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (round != lease->core.round || lease->forgotten) {
+    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
+        lease->unsure &= ~REDLOCK_NODE(node);
+    }
+    if (answer->clock.server_us != 0) {
+        redlock_guards_read_clock(lease->manager, node, &answer->clock); /* which may end this round */
+    }
+    if (round == REDLOCK_ROUND_HEAL) {
+        lease->manager->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
+    } else if (round != lease->core.round || lease->forgotten) {
         /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
         lease->manager->statistics.votes_late++;
     } else if (!answer->no_script || !sent_by_source(lease, node)) {
-        lease->manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
-        note_vote(lease, node, answer);
-        redlock_journal_vote(lease, node);
-        if (!redlock_lease_count_only(&lease->core, node, answer->vote)) {
-            /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
-            redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                              .now_ns = redlock_manager_now_ns(lease->manager),
-                                                              .nodes = REDLOCK_NODE(node),
-                                                              .vote = answer->vote,
-                                                              .round = round});
-        }
+        take_vote(lease, node, answer);
     }
-    free_if_over(lease);
+    redlock_lease_free_if_over(lease);
+}
+
+void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan) {
+    redlock_manager *manager = lease->manager;
+    /* R1: start is read before the first byte of the round is sent. */
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    redlock_lease_feed(lease,
+                       &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
+                                               .now_ns = now_ns,
+                                               .wall_us = plan->fencing ? manager->env.wall_us(manager->env.ctx) : 0,
+                                               .barred = redlock_guards_barred(manager, now_ns),
+                                               .plan = plan});
+}
+
+void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
+    struct redlock_detail *detail = &lease->details[node];
+    if (lease->forgotten || detail->kind != REDLOCK_VOTE_GRANTED) {
+        why = NULL;
+    }
+    if (why) {
+        redlock_text_drop(detail->text);
+        detail->text = redlock_text_keep(why);
+        detail->kind = REDLOCK_VOTE_UNKNOWN;
+    }
+    if (!lease->forgotten) {
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
+                                                          .now_ns = redlock_manager_now_ns(lease->manager),
+                                                          .nodes = REDLOCK_NODE(node)});
+    }
 }
 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = now_ns});
-    free_if_over(lease);
+    if (lease->core.state == REDLOCK_LEASE_IDLE) {
+        redlock_lease_begin(lease, &lease->core.plan);
+    } else {
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
+                                                          .now_ns = now_ns,
+                                                          .wall_us = wall_us(lease),
+                                                          .barred = redlock_guards_barred(lease->manager, now_ns)});
+    }
+    redlock_lease_free_if_over(lease);
 }
 
 void redlock_lease_abort(struct redlock_lease *lease) {
@@ -341,120 +421,5 @@ void redlock_lease_retire(struct redlock_lease *lease) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
         queue_to_tell(lease, REDLOCK_TELL_EXTENDED);
     }
-    free_if_over(lease);
-}
-
-/* The votes of the last round. Of a lease that was lost before, only those of an extension say anything about the loss. */
-static void fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
-    const redlock_manager *manager = lease->manager;
-    const bool silent = result->loss != REDLOCK_LOSS_NONE && lease->core.operation == REDLOCK_OP_ACQUIRE;
-    result->resource = redlock_lease_resource(lease);
-    result->ttl_ms = lease->core.plan.ttl_ms;
-    result->cap_ms = lease->core.plan.auto_extend_max_ms;
-    result->count = manager->node_count;
-    for (unsigned i = 0; i < manager->node_count; i++) {
-        const struct redlock_detail *detail = &lease->details[i];
-        result->votes[i] =
-            (struct redlock_result_vote){.node = manager->node_names[i],
-                                         .error = silent ? "" : redlock_text_string(detail->text),
-                                         .holder = "",
-                                         .latency_us = silent ? -1 : detail->latency_us,
-                                         .holder_ttl_ms = -1,
-                                         .kind = silent ? REDLOCK_VOTE_ABSTAINED : (redlock_vote_kind)detail->kind};
-    }
-}
-
-static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
-                         void *data) {
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    struct redlock_result result = {.code = code,
-                                    .of = of,
-                                    .loss =
-                                        code == REDLOCK_ERR_LOST ? (enum redlock_loss)lease->loss : REDLOCK_LOSS_NONE,
-                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1,
-                                    .votes = votes};
-    if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
-        result.lease = (struct redlock_lease *)(uintptr_t)lease;
-    }
-    fill_result(lease, &result);
-    if (of == REDLOCK_RESULT_EXTEND) {
-        result.ttl_ms = lease->extend_ttl_ms;
-    }
-    /* What cb asks of this lease may begin a round that drops the texts which cb still reads. */
-    struct redlock_text *texts[REDLOCK_NODES_MAX];
-    for (unsigned i = 0; i < result.count; i++) {
-        texts[i] = redlock_text_keep(lease->details[i].text);
-    }
-    cb(&result, data);
-    for (unsigned i = 0; i < result.count; i++) {
-        redlock_text_drop(texts[i]);
-    }
-}
-
-void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
-    fill_result(lease, &result);
-    redlock_message_loss(&result, buffer, size);
-}
-
-static void tell_acquired(struct redlock_lease *lease) {
-    const redlock_callback cb = lease->cb;
-    count_acquired(lease->manager, lease->acquired_code);
-    lease->cb = NULL;
-    if (lease->acquired_code != REDLOCK_OK) {
-        lease->handle_ended = true;
-    }
-    run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
-}
-
-static void tell_extended(struct redlock_lease *lease) {
-    const redlock_callback cb = lease->extend_cb;
-    lease->extend_pending = false;
-    lease->extend_cb = NULL;
-    lease->manager->statistics.requests_pending--;
-    if (cb) {
-        run_callback(lease, REDLOCK_RESULT_EXTEND, lease->extended_code, cb, lease->extend_data);
-    }
-}
-
-static void tell_lost(struct redlock_lease *lease) {
-    char reason[LOSS_SIZE];
-    if (lease->lost_cb && !lease->handle_ended) {
-        redlock_lease_loss_text(lease, reason, sizeof reason);
-        lease->lost_cb(lease, reason, lease->lost_data);
-    }
-}
-
-static void tell_released(struct redlock_lease *lease) {
-    const redlock_callback cb = lease->cb;
-    lease->cb = NULL;
-    if (lease->release_pending) {
-        lease->release_pending = false;
-        lease->manager->statistics.requests_pending--;
-    }
-    if (cb) {
-        run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
-    }
-}
-
-void redlock_lease_tell(struct redlock_lease *lease) {
-    /* What a callback adds is queued again, for the next turn: a caller that asks anew and fails at once must not loop here. */
-    const unsigned tell = lease->tell;
-    lease->tell = 0;
-    lease->telling = true;
-    if (tell & REDLOCK_TELL_ACQUIRED) {
-        tell_acquired(lease);
-    }
-    if (tell & REDLOCK_TELL_EXTENDED) {
-        tell_extended(lease);
-    }
-    if (tell & REDLOCK_TELL_LOST) {
-        tell_lost(lease);
-    }
-    if (tell & REDLOCK_TELL_RELEASED) {
-        tell_released(lease);
-    }
-    lease->telling = false;
-    free_if_over(lease);
+    redlock_lease_free_if_over(lease);
 }

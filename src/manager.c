@@ -7,6 +7,23 @@
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
+/* Low digits that tell our fencing tokens from other clients'. */
+static uint16_t draw_fence_client(const struct redlock_env *env) {
+    uint16_t drawn = 0;
+    (void)env->random(env->ctx, &drawn, sizeof drawn); /* without random bytes nothing can be acquired anyway */
+    return drawn % REDLOCK_FENCE_CLIENTS;
+}
+
+static bool open_guards(redlock_manager *manager, const struct redlock_manager_config *config) {
+    const struct redlock_guard_plan plan = {.restart = config->restart_guard,
+                                            .clock = config->clock_guard,
+                                            .first_boot = config->first_boot,
+                                            .ttl_max_ms = config->ttl_max_ms,
+                                            .node_count = config->node_count};
+    const bool on = plan.restart != REDLOCK_RESTART_GUARD_OFF || plan.clock;
+    return !on || redlock_guards_open(manager, &plan);
+}
+
 redlock_manager *redlock_manager_new(const struct redlock_env *env, const struct redlock_manager_config *config) {
     assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
     redlock_manager *manager = calloc(1, sizeof *manager);
@@ -14,13 +31,20 @@ redlock_manager *redlock_manager_new(const struct redlock_env *env, const struct
         return NULL;
     }
     const char *prefix = config->key_prefix ? config->key_prefix : "";
+    manager->env = *env;
     manager->key_prefix = strdup(prefix);
-    if (!manager->key_prefix) {
+    manager->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
+    if (!manager->key_prefix || !manager->fence_suffix || !open_guards(manager, config)) {
+        free(manager->key_prefix);
+        free(manager->fence_suffix);
         free(manager);
         return NULL;
     }
     manager->key_prefix_size = strlen(prefix);
-    manager->env = *env;
+    manager->fence_keys = (struct redlock_fence_keys){.suffix = manager->fence_suffix,
+                                                      .suffix_size = strlen(manager->fence_suffix),
+                                                      .expiry_ms = config->fence_expiry_ms};
+    manager->fence_client = draw_fence_client(env);
     manager->node_count = config->node_count;
     manager->node_names = config->node_names;
     manager->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
@@ -40,7 +64,9 @@ void redlock_manager_delete(redlock_manager *manager) {
     while (manager->queries.first) {
         redlock_query_free(manager, (struct redlock_query *)manager->queries.first);
     }
+    redlock_guards_free(manager);
     redlock_schedule_clear(&manager->schedule);
+    free(manager->fence_suffix);
     free(manager->key_prefix);
     free(manager);
 }
@@ -198,6 +224,9 @@ void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint3
     case REDLOCK_OWNER_INSPECT:
         redlock_query_answer(manager, (struct redlock_query *)owner, round, node, answer);
         break;
+    case REDLOCK_OWNER_GUARDS:
+        redlock_guards_answer(manager, node, answer);
+        break;
     case REDLOCK_OWNER_CONNECT:
         assert(false && "connect sends nothing");
         break;
@@ -212,6 +241,9 @@ static void due(redlock_manager *manager, struct redlock_owner *owner, int64_t n
         break;
     case REDLOCK_OWNER_OWED:
         redlock_owed_due(manager, (struct redlock_owed *)owner, now_ns);
+        break;
+    case REDLOCK_OWNER_GUARDS:
+        redlock_guards_due(manager, now_ns);
         break;
     case REDLOCK_OWNER_INSPECT:
     case REDLOCK_OWNER_CONNECT:
@@ -259,6 +291,7 @@ void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool 
     } else {
         manager->ready &= ~REDLOCK_NODE(node);
     }
+    redlock_guards_settled(manager);
     redlock_query_node_settled(manager);
     redlock_manager_settle(manager);
 }
@@ -266,6 +299,7 @@ void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool 
 void redlock_manager_drain(redlock_manager *manager, redlock_manager_drained done, void *ctx) {
     assert(!manager->closing);
     manager->closing = true;
+    redlock_guards_close(manager);
     manager->drained = done;
     manager->drained_ctx = ctx;
     /* One node timeout for the releases that this sends, one for those that NOSCRIPT makes us send again. */

@@ -4,6 +4,8 @@
 
 #include "env.h"
 
+#define REDLOCK_FENCE_SUFFIX ":fence"
+
 struct redlock_manager_config {
     unsigned node_count;
     const char *key_prefix;        /* copied; NULL for none */

@@ -106,10 +106,10 @@ static const char *complaint(const struct redlock_result_vote *vote) {
     case REDLOCK_VOTE_UNKNOWN:
         return vote->error[0] ? vote->error : "no answer";
     case REDLOCK_VOTE_DENIED:
+    case REDLOCK_VOTE_ABSTAINED:
         return vote->error[0] ? vote->error : NULL;
     case REDLOCK_VOTE_PENDING:
     case REDLOCK_VOTE_GRANTED:
-    case REDLOCK_VOTE_ABSTAINED:
         break;
     }
     return NULL;
@@ -159,6 +159,7 @@ static const char *advice(const redlock_result *result) {
         {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
         {"replica", "Correct the list of nodes: each must be a primary of its own."},
         {"same server", "Correct the list of nodes: each must be a server of its own."},
+        {"no vote for", "Wait until enough nodes may vote again (redlock status shows when), or keep restarts apart."},
         {"OOM", "The nodes' memory is full: see maxmemory."},
     };
     for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
@@ -183,6 +184,10 @@ static void add_loss(struct sentence *sentence, const redlock_result *result) {
         break;
     case REDLOCK_LOSS_VOTES:
         add(sentence, "most nodes do not have its key under its token any more");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_CLOCK:
+        add(sentence, "clocks of nodes jumped, and with them its keys may have gone: too few votes are left");
         add_votes(sentence, result);
         break;
     case REDLOCK_LOSS_NONE:

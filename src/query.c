@@ -170,10 +170,6 @@ static void finish_connect(redlock_manager *manager, struct redlock_query *query
            redlock_round_outcome(&query->round) == REDLOCK_ROUND_WON ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
 }
 
-static bool all_settled(const redlock_manager *manager) {
-    return manager->settled == redlock_nodes_all(manager->node_count);
-}
-
 int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redlock_callback cb, void *data) {
     if (!manager || !cb || timeout_ms < 0 || timeout_ms > 60000) {
         return REDLOCK_ERR_INVALID;
@@ -188,7 +184,7 @@ int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redloc
     }
     query->cb = cb;
     query->data = data;
-    if (all_settled(manager)) {
+    if (redlock_manager_all_settled(manager)) {
         finish_connect(manager, query);
     } else {
         redlock_schedule_set(&manager->schedule, &query->owner.due, redlock_after_ms(query->start_ns, timeout_ms));
@@ -203,7 +199,7 @@ void redlock_query_due(redlock_manager *manager, struct redlock_query *query) {
 }
 
 void redlock_query_node_settled(redlock_manager *manager) {
-    if (!all_settled(manager)) {
+    if (!redlock_manager_all_settled(manager)) {
         return;
     }
     for (struct redlock_owner *owner = manager->queries.first; owner; owner = owner->next) {

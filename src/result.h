@@ -15,7 +15,13 @@ enum redlock_result_of {
 };
 
 /* How a lease was lost, where it was. */
-enum redlock_loss { REDLOCK_LOSS_NONE, REDLOCK_LOSS_DEADLINE, REDLOCK_LOSS_CAP, REDLOCK_LOSS_VOTES };
+enum redlock_loss {
+    REDLOCK_LOSS_NONE,
+    REDLOCK_LOSS_DEADLINE,
+    REDLOCK_LOSS_CAP,
+    REDLOCK_LOSS_VOTES,
+    REDLOCK_LOSS_CLOCK
+};
 
 struct redlock_result_vote {
     const char *node;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "core/debt.h"
+#include "core/guard.h"
 #include "core/lease.h"
 #include "core/validity.h"
 #include "manager.h"
@@ -13,9 +14,16 @@
 #define REDLOCK_TOKEN_DIGITS 32 /* of our own tokens: 128 random bits in hexadecimal (R10) */
 #define REDLOCK_LEASES_MAX   (1u << 20)
 #define REDLOCK_OWED_MAX     (1u << 16)
+#define REDLOCK_ROUND_HEAL   0 /* answers of this round are no votes; rounds are counted from 1 */
 
 /* Everything that sends messages begins with this: an answer's owner points to it. */
-enum redlock_owner_kind { REDLOCK_OWNER_LEASE, REDLOCK_OWNER_OWED, REDLOCK_OWNER_INSPECT, REDLOCK_OWNER_CONNECT };
+enum redlock_owner_kind {
+    REDLOCK_OWNER_LEASE,
+    REDLOCK_OWNER_OWED,
+    REDLOCK_OWNER_INSPECT,
+    REDLOCK_OWNER_CONNECT,
+    REDLOCK_OWNER_GUARDS
+};
 
 struct redlock_owner {
     struct redlock_due due;
@@ -49,7 +57,8 @@ struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
     redlock_manager *manager;
-    redlock_nodes owing; /* nodes whose release is not confirmed */
+    redlock_nodes owing;  /* nodes whose release is not confirmed */
+    redlock_nodes unsure; /* nodes that were asked to set the key and have not answered since: it may come late (R9) */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */
@@ -59,7 +68,7 @@ struct redlock_lease {
     bool token_drawn : 1;  /* for the attempt that comes */
     bool handle_ended : 1; /* the caller may not use the lease any more */
     bool forgotten : 1;    /* answers and time change nothing any more */
-    uint8_t loss : 2;      /* enum redlock_loss */
+    uint8_t loss : 3;      /* enum redlock_loss */
     bool counted_held : 1;
     bool extend_pending : 1;       /* a caller's extend has not been told */
     bool release_pending : 1;      /* a caller's release has not been told */
@@ -72,6 +81,7 @@ struct redlock_lease {
     int64_t extend_ttl_ms; /* that the caller asked for */
     redlock_lost_callback lost_cb;
     void *lost_data;
+    uint64_t fence;          /* for any thread, from the acquire's callback on */
     int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_detail details[]; /* node_count of them, then the key, terminated */
@@ -98,6 +108,11 @@ struct redlock_manager {
     size_t key_prefix_size;
     int64_t node_timeout_ns;
     redlock_log_level log_level;
+    struct redlock_guards *guards; /* NULL where no guard is on */
+    bool watching_clocks;          /* the clock guard is */
+    uint16_t fence_client;         /* low digits of our fencing tokens */
+    struct redlock_fence_keys fence_keys;
+    char *fence_suffix;
     struct redlock_schedule schedule;
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
     struct redlock_lease *told_first, *told_last;
@@ -131,6 +146,10 @@ void redlock_manager_rearm(redlock_manager *manager);
 int redlock_manager_check_resource(const redlock_manager *manager, const char *resource, size_t *key_size);
 void redlock_manager_write_key(const redlock_manager *manager, const char *resource, size_t key_size, char *key);
 
+static inline bool redlock_manager_all_settled(const redlock_manager *manager) {
+    return manager->settled == redlock_nodes_all(manager->node_count);
+}
+
 /* --- lease.c --- */
 /* Room for a lease of this resource, in the manager's list; NULL without memory. */
 struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size);
@@ -140,12 +159,18 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
+/* Feeds the first event of an acquire. */
+void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan);
+/* What the node granted up to now is void: why may be NULL without memory. */
+void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why);
+void redlock_lease_free_if_over(struct redlock_lease *lease);
 /* The handle was forgotten: no answer and no time changes anything any more; freed once nothing is under way. */
 void redlock_lease_retire(struct redlock_lease *lease);
-/* Runs what waits to be told of one lease, and frees it if that was the last. */
-void redlock_lease_tell(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
 
+/* --- tell.c --- */
+/* Runs what waits to be told of one lease, and frees it if that was the last. */
+void redlock_lease_tell(struct redlock_lease *lease);
 /* How it was lost: one sentence for the owner and the log. */
 void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
 
@@ -171,6 +196,23 @@ void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, un
 void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns);
 void redlock_owed_node_ready(redlock_manager *manager, unsigned node);
 void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed);
+
+/* --- guards.c: all of it may be called without guards, and then does nothing --- */
+/* False without memory. */
+bool redlock_guards_open(redlock_manager *manager, const struct redlock_guard_plan *plan);
+void redlock_guards_free(redlock_manager *manager);
+/* Readings of the clocks end with a close. */
+void redlock_guards_close(redlock_manager *manager);
+redlock_nodes redlock_guards_barred(const redlock_manager *manager, int64_t now_ns);
+/* Why a node may not vote now: a new reference, NULL where it may (or without memory). */
+struct redlock_text *redlock_guards_text(redlock_manager *manager, unsigned node);
+void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const struct redlock_clock_sample *sample);
+void redlock_guards_answer(redlock_manager *manager, unsigned node, const struct redlock_answer *answer);
+void redlock_guards_due(redlock_manager *manager, int64_t now_ns);
+/* A node has settled: acquires that came too early for a guard begin once all have. */
+void redlock_guards_settled(redlock_manager *manager);
+/* The longest ttl that a guard allows, lock delay included; REDLOCK_TTL_MS_MAX without. */
+int64_t redlock_guards_ttl_max_ms(const redlock_manager *manager);
 
 /* --- query.c: inspect and connect --- */
 struct redlock_query;

@@ -293,8 +293,8 @@ typedef struct redlock_acquire_options {
     bool heal;
     /**
      * Keeps the resource unavailable for so long after a lease that was lost, forgotten, or whose holder died: the keys outlive
-     * the lease by this. For resources that cannot check a fencing token. A release ends it at once. 0 to
-     * #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
+     * the lease by this (Chubby's and Consul's lock-delay). For resources that cannot check a fencing token. A lease that is released in
+     * time frees the resource at once; releasing a lost one does not. 0 to #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
      */
     int64_t lock_delay_ms;
 } redlock_acquire_options;

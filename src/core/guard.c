@@ -83,7 +83,7 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
             known->run_until_ns = 0;
         }
         if (guard->plan.clock && known->clock.known && !known->clock_compared) {
-            const int64_t ahead_ns = redlock_clock_difference_ns(known->clock.offset_ns, median_ns);
+            const int64_t ahead_ns = redlock_clock_difference_ns(known->first_offset_ns, median_ns);
             known->clock_compared = true;
             if (ahead_ns > CLOCK_APART_NS) {
                 bar_for_clock(guard, i, REDLOCK_GUARD_CLOCK_AHEAD, ahead_ns, now_ns);
@@ -92,6 +92,16 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
         }
     }
     return ahead;
+}
+
+static enum redlock_clock_verdict read_clock(struct redlock_guard_node *known,
+                                             const struct redlock_clock_sample *sample, int64_t *step_ns) {
+    const bool is_first = !known->clock.known;
+    const enum redlock_clock_verdict verdict = redlock_clock_judge(&known->clock, sample, step_ns);
+    if (is_first) {
+        known->first_offset_ns = known->clock.offset_ns;
+    }
+    return verdict;
 }
 
 /* Nothing told is never the same. */
@@ -154,7 +164,7 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
     assert(node < guard->plan.node_count);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t step_ns;
-    const enum redlock_clock_verdict verdict = redlock_clock_judge(&known->clock, &greeting->clock, &step_ns);
+    const enum redlock_clock_verdict verdict = read_clock(known, &greeting->clock, &step_ns);
     *jumped = guard->plan.clock && verdict == REDLOCK_CLOCK_FORWARD;
     if (*jumped) {
         bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, step_ns, now_ns);
@@ -177,7 +187,7 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
     int64_t moved_ns = 0;
     enum redlock_clock_verdict verdict = REDLOCK_CLOCK_STEADY;
     if (guard->plan.clock && redlock_clock_is_told(sample)) {
-        verdict = redlock_clock_judge(&known->clock, sample, &moved_ns);
+        verdict = read_clock(known, sample, &moved_ns);
         known->seen_ns = now_ns;
         if (verdict == REDLOCK_CLOCK_FORWARD) {
             bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, moved_ns, now_ns);

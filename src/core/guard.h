@@ -18,8 +18,8 @@
  * the same run_id                            as it was
  * clock ahead of what it was                 yes, with the clock guard; again from the latest jump
  * clock behind what it was                   as it was (keys live longer: liveness only)
- * clock ahead of the median by more than a   yes, with the clock guard; each node is compared once, when its
- * second                                     clock and those of at least quorum nodes are known
+ * its first reading ahead of the median by   yes, with the clock guard; each node is compared once, when at least
+ * more than a second                         quorum clocks are known, its own among them
  *
  * Because of a run (not of a clock):
  * - A quarantine does not begin (one that there is stays) if the node said appendonly yes and appendfsync always at this
@@ -65,7 +65,8 @@ struct redlock_guard_node {
     bool run_follows;                     /* we saw the run before this one, */
     int64_t run_after_ns;                 /* the last time then */
     struct redlock_clock clock;           /* kept over restarts, with any guard */
-    bool clock_compared;                  /* with the median */
+    int64_t first_offset_ns;              /* as its clock was when it was first read */
+    bool clock_compared;                  /* that, with the median */
     int64_t run_until_ns, clock_until_ns; /* in quarantine until both are over; 0: none */
     enum redlock_guard_reason run_reason, clock_reason;
     int64_t step_ns;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/fence.h"
 #include "core/quorum.h"
 
 /*
@@ -16,17 +17,24 @@
  *            begin, ttl <= drift  → ENDED      acquired TOO_SLOW; nothing is sent
  *            adopt                → ADOPTED
  * ACQUIRING  WON in time          → HELD       acquired OK
+ *            WON in time, but a fencing token is wanted and no quorum took the proposal
+ *                                 → FENCING    send FENCE where the lock may be ours
  *            LOST and the reason is known, WON too late, or the deadline; time left to wait
  *                                 → WAITING    cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
+ * FENCING    WON in time          → HELD       acquired OK
+ *            LOST to a higher counter
+ *                                 → FENCING    send FENCE again, with a number above it
+ *            all else             as ACQUIRING
  * WAITING    time to retry        → ACQUIRING  send ACQUIRE to all, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend               → EXTENDING  send EXTEND to all
  *            release              → RELEASING  send RELEASE to all
  * HELD       extend, renewal      → EXTENDING  send EXTEND to all; the deadline stands until the round is won (R12)
+ *            time to heal         → HELD       heal the nodes that have not granted, if any
  *            deadline             → LOST       cleanup, lost
  *            late vote; by now most nodes said missing or foreign to the last EXTEND
  *                                 → LOST       cleanup, lost by votes
@@ -43,12 +51,16 @@
  *                                 → ENDED      released LOST: proven, R15
  *            all votes are in, and neither
  *                                 → ENDED      released NO_QUORUM
+ *            void (in any of ACQUIRING, FENCING, HELD, EXTENDING): the votes of these nodes are counted no more; too few are left
+ *                                 → LOST       cleanup, lost by a clock (before HELD: a lost attempt)
  * LOST       extend               → LOST       extended LOST
  *            release              → ENDED      released LOST
  * ENDED
  *
  * An adopted lease that was never held has no deadline to keep: where its first EXTEND fails it is ADOPTED again
  * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where most nodes deny it, it is LOST without `lost`.
+ * With a lock delay the keys outlive the lease by it, and the cleanup of LOST is left out: they end by their ttl.
+ * Nodes that a guard bars are not asked in ACQUIRE: they abstain. Where they leave no quorum, the attempt is lost with nothing sent.
  * An extend whose ttl leaves no validity at all sends nothing and changes nothing: extended TOO_SLOW.
  *
  * The deadline goes first: at and after it no vote counts and nothing is extended (R3, R12), however late the clock was
@@ -61,6 +73,7 @@
 enum redlock_lease_state {
     REDLOCK_LEASE_IDLE,
     REDLOCK_LEASE_ACQUIRING,
+    REDLOCK_LEASE_FENCING,
     REDLOCK_LEASE_WAITING,
     REDLOCK_LEASE_ADOPTED,
     REDLOCK_LEASE_HELD,
@@ -86,15 +99,20 @@ struct redlock_plan {
     int64_t ttl_ms;
     int64_t wait_timeout_ms;
     int64_t retry_delay_min_ms, retry_delay_max_ms;
+    int64_t lock_delay_ms;      /* the keys live longer than the lease by this */
     int64_t auto_extend_max_ms; /* no renewal is sent from then on; the last one before may reach beyond; 0 for never */
     bool auto_extend;
+    bool heal;
+    bool fencing;
+    uint16_t fence_client; /* low digits of its numbers */
 };
 
 enum redlock_event_type {
     REDLOCK_EVENT_BEGIN,   /* plan */
     REDLOCK_EVENT_ADOPT,   /* plan */
-    REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round */
+    REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes (any number): FAILED votes of the current round, nothing was sent */
+    REDLOCK_EVENT_VOID,    /* nodes (any number): their votes up to now are void, for their clock has jumped */
     REDLOCK_EVENT_TIMER,   /* the clock was read; something may be due */
     REDLOCK_EVENT_CANCEL,  /* code: REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED: why the acquire is given up */
     REDLOCK_EVENT_EXTEND,  /* ttl_ms; a caller's, see redlock_lease_extend_check() */
@@ -109,6 +127,10 @@ struct redlock_event {
     uint32_t round;
     int64_t ttl_ms;
     int code;
+    bool accepted;        /* the node raised its counter to the lease's fencing token */
+    uint64_t counter;     /* or told that it has this one; 0 for neither */
+    redlock_nodes barred; /* BEGIN, TIMER: these may not vote on an acquire */
+    int64_t wall_us;      /* BEGIN, TIMER, VOTE of a lease with fencing: the wall clock */
     const struct redlock_plan *plan;
 };
 
@@ -119,8 +141,10 @@ struct redlock_actions {
     enum redlock_operation send; /* to send_nodes, as round number `round`; ACQUIRE takes a fresh token */
     redlock_nodes send_nodes;
     uint32_t round;
+    redlock_nodes heal; /* set the key again there, under the current token, outside of any round */
     bool lost;          /* tell the owner, once */
     bool lost_by_votes; /* because most nodes say that the key is not ours, not because of the deadline */
+    bool lost_by_clock; /* because clocks of nodes jumped, and too few votes are left */
     bool acquired, extended, released;
     int acquired_code, extended_code, released_code;
 };
@@ -141,10 +165,16 @@ struct redlock_lease_core {
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round completes a caller's request, not only a renewal */
     bool was_held;
-    int last_code;        /* why the last attempt was lost */
-    int64_t begun_ns;     /* HELD since (the cap counts from here) */
-    int64_t round_ttl_ms; /* that the current round sent */
-    int64_t next_try_ns;  /* next attempt or renewal */
+    bool support_grows;     /* the current round made the lease: nodes that grant it late support it, too */
+    bool fence_written;     /* the fencing token took a second round trip */
+    redlock_nodes support;  /* nodes whose votes the lease stands on */
+    int last_code;          /* why the last attempt was lost */
+    int64_t begun_ns;       /* HELD since (the cap counts from here) */
+    int64_t round_ttl_ms;   /* that the current round sent */
+    int64_t next_try_ns;    /* next attempt or renewal */
+    int64_t heal_ns;        /* time to heal, */
+    int64_t heal_before_ns; /* but not at or after this */
+    struct redlock_fence fence;
 };
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed);
@@ -172,8 +202,8 @@ static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, un
 
 /* Whether the votes of the current round are still waited for. */
 static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
-    return lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_EXTENDING ||
-           lease->state == REDLOCK_LEASE_RELEASING;
+    return lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING ||
+           lease->state == REDLOCK_LEASE_EXTENDING || lease->state == REDLOCK_LEASE_RELEASING;
 }
 
 /* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
@@ -181,6 +211,14 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 
 /* Of a lease that is or was held: no automatic renewal comes any more, because of auto_extend_max_ms. */
 bool redlock_lease_is_capped(const struct redlock_lease_core *lease);
+
+/* The nodes that support a lease that is held; asked about by tests and the journal. */
+redlock_nodes redlock_lease_support(const struct redlock_lease_core *lease);
+
+/* How long a key lives that the current round sets: the lock delay longer than the lease. */
+static inline int64_t redlock_lease_key_ttl_ms(const struct redlock_lease_core *lease) {
+    return lease->round_ttl_ms + lease->plan.lock_delay_ms;
+}
 
 /* The deadline as the owner may rely on it; 0 where nothing is held. */
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease);

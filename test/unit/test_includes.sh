@@ -49,7 +49,7 @@ ev_users=" src/loop.c src/blocking.c "
 declare -A layer_of
 read_layers() {
     local top=$1 layer list file
-    layer_of=([env.h]=env [text.h]=env [text.c]=env [options.h]=env [options.c]=env [state.h]=manager [client.h]=blocking [node_state.h]=node [core/planted.h]=core)
+    layer_of=([env.h]=env [text.h]=env [text.c]=env [options.h]=env [options.c]=env [state.h]=manager [client.h]=blocking [node_state.h]=node [core/planted.h]=core [core/lease_parts.h]=core)
     for layer in core manager wire node loop root blocking; do
         list=$(tr '\n' ' ' <"$top/src/CMakeLists.txt" | sed -n "s/.*set(REDLOCK_${layer^^}_SOURCES \([^)]*\)).*/\1/p")
         [[ -n $list ]] || { echo "src/CMakeLists.txt lists no sources of the layer $layer"; return 1; }

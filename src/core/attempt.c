@@ -1,0 +1,152 @@
+/* An attempt to acquire: asked, won or lost, and given its fencing token (the states up to HELD of core/lease.h). */
+#include "core/backoff.h"
+#include "core/lease_parts.h"
+#include "core/planted.h"
+#include "core/validity.h"
+
+void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    lease->state = REDLOCK_LEASE_ENDED;
+    actions->acquired = true;
+    actions->acquired_code = code;
+}
+
+static void lose(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+    const struct redlock_plan *plan = &lease->plan;
+    redlock_lease_clean_up(lease, actions);
+    lease->last_code = code;
+    if (plan->wait_timeout_ms == 0 || now_ns >= lease->wait_until_ns) {
+        redlock_attempt_end(lease, code, actions);
+        return;
+    }
+    int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms);
+    lease->state = REDLOCK_LEASE_WAITING;
+    lease->next_try_ns = redlock_after_ns(now_ns, delay_ns);
+}
+
+void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
+                           struct redlock_actions *actions) {
+    const int64_t deadline_ns = redlock_deadline_ns(event->now_ns, lease->plan.ttl_ms);
+    const redlock_nodes asked = redlock_nodes_all(lease->node_count) & ~event->barred;
+    if (deadline_ns <= event->now_ns) {
+        redlock_attempt_end(lease, REDLOCK_ERR_TOO_SLOW, actions);
+        return;
+    }
+    if (lease->plan.fencing && !redlock_fence_propose(&lease->fence, event->wall_us)) {
+        redlock_attempt_end(lease, REDLOCK_ERR_LIMIT, actions);
+        return;
+    }
+    lease->attempts++;
+    lease->round_ttl_ms = lease->plan.ttl_ms;
+    lease->deadline_ns = deadline_ns;
+    if (redlock_nodes_count(asked) < redlock_quorum(lease->node_count)) {
+        redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, 0, event->now_ns, actions);
+        lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
+        return;
+    }
+    redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
+    lease->state = REDLOCK_LEASE_ACQUIRING;
+    lease->touched = asked;
+}
+
+/* R13: the reason would still depend on nodes that are silent. Each answers or times out, so the wait is short. */
+static bool is_reason_open(const struct redlock_round *votes) {
+    return redlock_round_answered(votes) && !redlock_round_answered_by_now(votes);
+}
+
+static int reason_by_now(const struct redlock_round *votes) {
+    return redlock_round_answered_by_now(votes) ? REDLOCK_ERR_CONTENDED : REDLOCK_ERR_NO_QUORUM;
+}
+
+static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    redlock_extension_hold(lease, now_ns);
+    actions->acquired = true;
+    actions->acquired_code = REDLOCK_OK;
+}
+
+/*
+ * protocols.md 1, slow path: a number above all that was seen is written back where the lock may be ours, and is the fencing token
+ * once a quorum has raised its counters to it.
+ */
+static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
+                       struct redlock_actions *actions) {
+    const struct redlock_round *votes = &lease->votes;
+    const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied : votes->abstained;
+    if (!redlock_fence_raise(&lease->fence, event->wall_us)) {
+        lose(lease, REDLOCK_ERR_LIMIT, event->now_ns, actions);
+        return;
+    }
+    lease->state = REDLOCK_LEASE_FENCING;
+    lease->fence_written = true;
+    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->touched & ~not_ours, event->now_ns, actions);
+}
+
+/* Whether the token stands, as the broken variants of protocols.md 1 would have it. */
+static bool is_fenced_as_planted(struct redlock_lease_core *lease, int64_t wall_us) {
+    if (REDLOCK_PLANTED(FENCE_INCR)) {
+        lease->fence.token = lease->fence.seen;
+        return true;
+    }
+    return REDLOCK_PLANTED(FENCE_NO_WRITE_BACK) && redlock_fence_raise(&lease->fence, wall_us);
+}
+
+static bool is_fenced(struct redlock_lease_core *lease, int64_t wall_us) {
+    return !lease->plan.fencing || lease->operation == REDLOCK_OP_FENCE ||
+           redlock_fence_is_won(&lease->fence, lease->votes.granted, lease->votes.quorum) ||
+           is_fenced_as_planted(lease, wall_us);
+}
+
+/* A quorum granted the lock, or confirmed the fencing token. */
+static void on_won(struct redlock_lease_core *lease, const struct redlock_event *event,
+                   struct redlock_actions *actions) {
+    if (event->now_ns >= lease->deadline_ns) {
+        lose(lease, REDLOCK_ERR_TOO_SLOW, event->now_ns, actions);
+        return;
+    }
+    if (lease->operation == REDLOCK_OP_ACQUIRE) {
+        lease->support = lease->votes.granted;
+    }
+    if (is_fenced(lease, event->wall_us)) {
+        win(lease, event->now_ns, actions);
+    } else {
+        write_back(lease, event, actions);
+    }
+}
+
+/* A node has a counter that is not below the number: it was not written back there because others were quicker. */
+static bool is_beaten(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_FENCE && lease->fence.seen >= lease->fence.token;
+}
+
+void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlock_event *event,
+                            struct redlock_actions *actions) {
+    const struct redlock_round *votes = &lease->votes;
+    const enum redlock_outcome outcome = redlock_round_outcome(votes);
+    const bool wait_over = event->now_ns >= lease->wait_until_ns, in_time = event->now_ns < lease->deadline_ns;
+    if (outcome == REDLOCK_ROUND_WON) {
+        on_won(lease, event, actions);
+    } else if (outcome == REDLOCK_ROUND_LOST && in_time && !wait_over && is_beaten(lease)) {
+        write_back(lease, event, actions);
+    } else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes)) {
+        lose(lease, reason_by_now(votes), event->now_ns, actions);
+    } else if (wait_over && lease->last_code != REDLOCK_OK) {
+        lose(lease, lease->last_code, event->now_ns, actions); /* cut short: the attempt before tells more */
+    } else if (wait_over || !in_time) {
+        lose(lease, reason_by_now(votes), event->now_ns, actions);
+    }
+}
+
+/* protocols.md 4: what a node granted before its clock jumped may have expired there. */
+void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
+                          struct redlock_actions *actions) {
+    if (lease->operation == REDLOCK_OP_ACQUIRE) {
+        const redlock_nodes granted = lease->votes.granted & event->nodes;
+        lease->votes.granted &= ~granted;
+        lease->votes.unknown |= granted;
+        redlock_attempt_decide(lease, event, actions);
+        return;
+    }
+    lease->support &= ~event->nodes;
+    if (redlock_nodes_count(lease->support) < lease->votes.quorum) {
+        lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
+    }
+}

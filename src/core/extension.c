@@ -1,0 +1,231 @@
+/* A lease that is held: extended, healed, and lost (the states from HELD on of core/lease.h). */
+#include "core/backoff.h"
+#include "core/lease_parts.h"
+#include "core/planted.h"
+#include "core/validity.h"
+
+/* A failed renewal is tried again after a quarter of what is left, but not sooner than this. */
+#define RENEWAL_RETRY_MIN_MS 10
+
+void redlock_extension_tell(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    if (!lease->extend_by_caller) {
+        return;
+    }
+    lease->extend_by_caller = false;
+    actions->extended = true;
+    actions->extended_code = code;
+}
+
+static int64_t renewals_end_ns(const struct redlock_lease_core *lease) {
+    int64_t max_ms = lease->plan.auto_extend_max_ms;
+    return max_ms > 0 ? redlock_after_ms(lease->begun_ns, max_ms) : REDLOCK_NEVER_NS;
+}
+
+static void schedule_renewal(struct redlock_lease_core *lease, int64_t when_ns) {
+    bool allowed = lease->plan.auto_extend && when_ns < renewals_end_ns(lease);
+    lease->next_try_ns = allowed ? when_ns : REDLOCK_NEVER_NS;
+}
+
+/* A third of the ttl, or up to a tenth of that sooner: leases that were taken together are not renewed together. */
+static int64_t renewal_delay_ns(struct redlock_lease_core *lease) {
+    const int64_t third_ns = lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3;
+    return redlock_between_ns(&lease->jitter, third_ns - third_ns / 10, third_ns);
+}
+
+/*
+ * protocols.md 3: only "if matched ≥ q and now is before the *old* deadline". A tenth of the ttl is left for late votes, and spares
+ * the nodes the healing of locks that are held for moments.
+ */
+static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
+    const int64_t tenth_ns = lease->round_ttl_ms * REDLOCK_NS_PER_MS / 10, half_ns = (before_ns - now_ns) / 2;
+    lease->heal_ns = lease->plan.heal ? now_ns + (tenth_ns < half_ns ? tenth_ns : half_ns) : REDLOCK_NEVER_NS;
+    lease->heal_before_ns = before_ns;
+}
+
+/* The start of what the deadline is counted from: a fencing token that took a round of its own came later. */
+static int64_t term_start_ns(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_FENCE ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms)
+                                                : lease->start_ns;
+}
+
+void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
+    const bool adopted = lease->operation == REDLOCK_OP_EXTEND && !lease->was_held;
+    const int64_t old_deadline_ns = lease->deadline_ns;
+    if (!lease->was_held) {
+        lease->begun_ns = now_ns;
+    }
+    /* R12: no extension shortens a key, so the later deadline stands, whichever request made it. */
+    const int64_t round_ns = redlock_deadline_ns(term_start_ns(lease), lease->round_ttl_ms);
+    if (!lease->was_held || round_ns > lease->deadline_ns) {
+        lease->deadline_ns = round_ns;
+    }
+    if (lease->operation != REDLOCK_OP_FENCE) {
+        lease->support = lease->votes.granted;
+        lease->support_grows = true;
+    }
+    lease->was_held = true;
+    lease->state = REDLOCK_LEASE_HELD;
+    if (lease->plan.auto_extend) {
+        schedule_renewal(lease, term_start_ns(lease) + renewal_delay_ns(lease));
+    } else {
+        lease->next_try_ns = REDLOCK_NEVER_NS;
+    }
+    if (adopted) {
+        lease->heal_ns = REDLOCK_NEVER_NS; /* whether it was held without a gap until now, nobody here knows */
+    } else {
+        schedule_heal(lease, now_ns, old_deadline_ns);
+    }
+}
+
+redlock_nodes redlock_lease_support(const struct redlock_lease_core *lease) {
+    return lease->support_grows ? lease->support | lease->votes.granted : lease->support;
+}
+
+void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
+                            struct redlock_actions *actions) {
+    if (lease->plan.lock_delay_ms == 0) {
+        redlock_lease_clean_up(lease, actions);
+    }
+    lease->state = REDLOCK_LEASE_LOST;
+    actions->lost = lease->was_held;
+    actions->lost_by_votes = lease->was_held && how == REDLOCK_LOST_BY_VOTES;
+    actions->lost_by_clock = lease->was_held && how == REDLOCK_LOST_BY_CLOCK;
+    redlock_extension_tell(lease, REDLOCK_ERR_LOST, actions);
+}
+
+static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    int64_t candidate_ns = redlock_deadline_ns(now_ns, lease->plan.ttl_ms);
+    lease->support = redlock_lease_support(lease);
+    lease->support_grows = false;
+    lease->heal_ns = REDLOCK_NEVER_NS;
+    redlock_lease_start_round(lease, REDLOCK_OP_EXTEND, redlock_nodes_all(lease->node_count), now_ns, actions);
+    lease->state = REDLOCK_LEASE_EXTENDING;
+    lease->round_ttl_ms = lease->plan.ttl_ms;
+    if (!lease->was_held) {
+        lease->deadline_ns = candidate_ns;
+    }
+}
+
+static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+    redlock_extension_tell(lease, code, actions);
+    lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
+    int64_t delay_ms = redlock_validity_ms(lease->deadline_ns, now_ns) / 4;
+    if (delay_ms < RENEWAL_RETRY_MIN_MS) {
+        delay_ms = RENEWAL_RETRY_MIN_MS;
+    }
+    schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
+}
+
+bool redlock_extension_is_denied(const struct redlock_round *votes) {
+    return redlock_nodes_count(votes->all & ~(votes->denied | votes->abstained)) < votes->quorum;
+}
+
+void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns,
+                                     struct redlock_actions *actions) {
+    bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
+    if (lease->was_held) {
+        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+    } else {
+        fail(lease, won ? REDLOCK_ERR_TOO_SLOW : REDLOCK_ERR_NO_QUORUM, now_ns, actions);
+    }
+}
+
+/* What the lease's deadline does not stop is in time: it is the later of the old one and, once won, the round's own. */
+void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    if (now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END)) {
+        redlock_extension_pass_deadline(lease, now_ns, actions);
+        return;
+    }
+    switch (redlock_round_outcome(&lease->votes)) {
+    case REDLOCK_ROUND_WON:
+        redlock_extension_tell(lease, REDLOCK_OK, actions);
+        redlock_extension_hold(lease, now_ns);
+        break;
+    case REDLOCK_ROUND_LOST:
+        if (redlock_extension_is_denied(&lease->votes)) {
+            redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
+        } else {
+            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
+        }
+        break;
+    case REDLOCK_ROUND_PENDING:
+        break;
+    }
+}
+
+int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {
+    bool ended = now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END);
+    switch (lease->state) {
+    case REDLOCK_LEASE_ADOPTED:
+        return REDLOCK_OK;
+    case REDLOCK_LEASE_HELD:
+        return ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
+    case REDLOCK_LEASE_EXTENDING:
+        return lease->extend_by_caller ? REDLOCK_ERR_BUSY : ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
+    default:
+        return REDLOCK_ERR_LOST;
+    }
+}
+
+void redlock_extension_ask(struct redlock_lease_core *lease, const struct redlock_event *event,
+                           struct redlock_actions *actions) {
+    int check = redlock_lease_extend_check(lease, event->now_ns);
+    if (check == REDLOCK_ERR_BUSY) {
+        return;
+    }
+    bool too_short = redlock_deadline_ns(0, event->ttl_ms) <= 0;
+    if (check == REDLOCK_OK && !too_short) {
+        lease->extend_by_caller = true;
+        lease->plan.ttl_ms = event->ttl_ms;
+        start(lease, event->now_ns, actions);
+        return;
+    }
+    if (check == REDLOCK_ERR_LOST && (lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING)) {
+        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+    }
+    actions->extended = true;
+    actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
+}
+
+/* "Counting heals is unsafe" (protocols.md 3): their answers are votes of no round. */
+static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    lease->heal_ns = REDLOCK_NEVER_NS;
+    if (now_ns >= lease->heal_before_ns) {
+        return;
+    }
+    actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_support(lease);
+    lease->touched |= actions->heal;
+}
+
+void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    if (now_ns >= lease->next_try_ns) {
+        if (now_ns < renewals_end_ns(lease)) {
+            start(lease, now_ns, actions);
+            return;
+        }
+        lease->next_try_ns = REDLOCK_NEVER_NS;
+    }
+    if (now_ns >= lease->heal_ns) {
+        heal(lease, now_ns, actions);
+    }
+}
+
+/*
+ * protocols.md 4: a forward step voids "the node's votes for leases that were granted before it (recount; fewer than q is LOST)".
+ * A node that matched in the round under way may have done so before the step, too.
+ */
+void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
+                            struct redlock_actions *actions) {
+    if (REDLOCK_PLANTED(JUMP_IGNORED)) {
+        return;
+    }
+    const redlock_nodes granted = lease->votes.granted & nodes;
+    lease->support = redlock_lease_support(lease) & ~nodes;
+    lease->votes.granted &= ~granted;
+    lease->votes.unknown |= granted;
+    if (lease->was_held && redlock_nodes_count(lease->support) < lease->votes.quorum) {
+        redlock_extension_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
+    } else if (lease->state == REDLOCK_LEASE_EXTENDING) {
+        redlock_extension_decide(lease, now_ns, actions);
+    }
+}
