@@ -1,0 +1,263 @@
+/* The clock guard, with servers whose wall clocks are moved: what a jump does to leases that are held and to the votes that follow. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "world.h"
+
+#define TTL_MS     60000
+#define TTL_MAX_MS 120000
+#define JUMP_MS    30000 /* less than the ttl: the key itself stays */
+
+static char folder[] = "/tmp/redlock-clocks-XXXXXX";
+static struct chaos_clock *clocks[3];
+
+/* Starts the server, for the first time or again, with a wall clock that is the test's. */
+static void start_with_clock(size_t index) {
+    char path[sizeof folder + 16];
+    snprintf(path, sizeof path, "%s/%zu", folder, index);
+    if (!clocks[index]) {
+        clocks[index] = chaos_clock_open(path);
+    }
+    if (!clocks[index] || setenv(CHAOS_CLOCK_ENV, path, 1) != 0 || setenv("LD_PRELOAD", CLOCK_SHIM, 1) != 0) {
+        support_fatal("no clock in %s", path);
+    }
+    if (index == world_servers.count) {
+        servers_add(&world_servers, NULL);
+    } else {
+        server_restart(&world_servers.at[index]);
+    }
+    (void)unsetenv("LD_PRELOAD");
+    (void)unsetenv(CHAOS_CLOCK_ENV);
+}
+
+static int three_with_clocks(void **state) {
+    (void)state;
+    if (!mkdtemp(folder)) {
+        return -1;
+    }
+    support_remove_tree_at_death(folder);
+    for (size_t i = 0; i < 3; i++) {
+        start_with_clock(i);
+    }
+    return 0;
+}
+
+static int end_with_clocks(void **state) {
+    for (size_t i = 0; i < 3; i++) {
+        chaos_clock_close(clocks[i]);
+    }
+    return world_end(state);
+}
+
+/* All run, and their clocks are right. */
+static int set_up(void **state) {
+    for (size_t i = 0; i < 3; i++) {
+        if (world_servers.at[i].pid == 0) {
+            start_with_clock(i);
+        }
+        chaos_clock_jump(clocks[i], -chaos_clock_read_ns(clocks[i], 0) / 1000000);
+    }
+    return world_setup(state);
+}
+
+#define clock_test(function) cmocka_unit_test_setup_teardown(function, set_up, world_teardown)
+
+static redlock_manager *watching(void) {
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.node_timeout_ms = PATIENT_MS;
+    options.connect_timeout_ms = PATIENT_MS;
+    options.clock_guard = true;
+    options.ttl_max_ms = TTL_MAX_MS;
+    return world_manager_with(&options);
+}
+
+static redlock_node_info node_info(redlock_manager *manager, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    return info;
+}
+
+static redlock_lease *acquire_watched(redlock_manager *manager, const char *resource, struct loss *loss) {
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
+        fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
+    return outcome->lease;
+}
+
+struct jump_wanted {
+    redlock_manager *manager;
+    uint64_t jumps;
+};
+
+static bool has_jumped(void *data) {
+    const struct jump_wanted *wanted = data;
+    return world_statistics(wanted->manager).clock_jumps >= wanted->jumps;
+}
+
+static void wait_for_jumps(redlock_manager *manager, uint64_t jumps) {
+    struct jump_wanted wanted = {.manager = manager, .jumps = jumps};
+    assert_true(drive_until(world_loop, has_jumped, &wanted, DRIVE_TIMEOUT_MS));
+}
+
+/* Two rounds of three nodes: each was decided by two of them. */
+static bool has_all_votes(void *data) {
+    return world_statistics(data).votes_late == 2;
+}
+
+static bool is_lost(void *data) {
+    return ((struct loss *)data)->runs > 0;
+}
+
+static bool says_jumped_back(void *data) {
+    (void)data;
+    return strstr(world_log.text, "jumped back") != NULL;
+}
+
+static void steady_clocks_are_let_be(void **state) {
+    (void)state;
+    redlock_manager *manager = watching();
+    struct loss *loss = world_loss();
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = acquire_watched(manager, "door", loss);
+    drive_for(world_loop, 2500); /* over some readings */
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_int_equal(loss->runs, 0);
+    assert_int_equal(world_statistics(manager).clock_jumps, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(node_info(manager, i).quarantine_ms, 0);
+    }
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void a_lease_on_a_bare_quorum_is_lost_at_once(void **state) {
+    (void)state;
+    redlock_manager *manager = watching();
+    struct loss *loss = world_loss();
+    struct outcome *outcome = world_outcome();
+    const char *name = world_servers.at[1].name;
+    server_kill(&world_servers.at[2]);
+    redlock_lease *lease = acquire_watched(manager, "door", loss);
+    assert_true(world_wait_with_key("door", 2, DRIVE_TIMEOUT_MS));
+    chaos_clock_jump(clocks[1], JUMP_MS);
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS)); /* long before its deadline */
+    assert_int_equal(loss->validity_ms, 0);
+    if (!strstr(loss->reason, name) || !strstr(loss->reason, "clock jumped forward by ")) {
+        fail_msg("names neither node nor jump: %s", loss->reason);
+    }
+    redlock_node_info info = node_info(manager, 1);
+    assert_true(info.quarantine_ms > 0);
+    assert_non_null(strstr(info.quarantine, "clock jumped forward by "));
+    assert_int_equal(world_statistics(manager).clock_jumps, 1);
+    assert_int_equal(world_statistics(manager).quarantines, 1);
+    assert_int_equal(world_statistics(manager).lost, 1);
+    assert_non_null(strstr(world_log.text, "it says "));
+    assert_non_null(strstr(world_log.text, "of our CLOCK_BOOTTIME"));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(loss->runs, 1);
+}
+
+static void a_lease_with_votes_to_spare_is_kept(void **state) {
+    (void)state;
+    redlock_manager *manager = watching();
+    struct loss *loss = world_loss();
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = acquire_watched(manager, "door", loss);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, has_all_votes, manager, DRIVE_TIMEOUT_MS));
+    chaos_clock_jump(clocks[1], JUMP_MS);
+    wait_for_jumps(manager, 1);
+    assert_int_equal(loss->runs, 0);
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void a_node_whose_clock_has_jumped_casts_no_vote(void **state) {
+    (void)state;
+    redlock_manager *manager = watching();
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    chaos_clock_jump(clocks[0], JUMP_MS);
+    server_kill(&world_servers.at[1]);
+    /* Seen by a reading before this, or in the vote's own answer. */
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(world_statistics(manager).clock_jumps, 1);
+    start_with_clock(1);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+    assert_non_null(strstr(outcome_vote_error(outcome, 0), "clock jumped forward by "));
+    assert_non_null(strstr(outcome_vote_error(outcome, 0), "no vote for "));
+    redlock_lease *lease = outcome->lease;
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void a_step_back_costs_no_vote(void **state) {
+    (void)state;
+    redlock_manager *manager = watching();
+    struct loss *loss = world_loss();
+    struct outcome *outcome = world_outcome();
+    server_kill(&world_servers.at[2]);
+    redlock_lease *lease = acquire_watched(manager, "door", loss);
+    chaos_clock_jump(clocks[1], -JUMP_MS);
+    assert_true(drive_until(world_loop, says_jumped_back, NULL, DRIVE_TIMEOUT_MS));
+    assert_int_equal(loss->runs, 0);
+    assert_int_equal(node_info(manager, 1).quarantine_ms, 0);
+    assert_int_equal(world_statistics(manager).clock_jumps, 0);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void one_that_is_ahead_of_the_others_is_not_trusted(void **state) {
+    (void)state;
+    chaos_clock_jump(clocks[2], JUMP_MS);
+    redlock_manager *manager = watching();
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    assert_non_null(strstr(node_info(manager, 2).quarantine, "ahead of the other nodes'"));
+    assert_int_equal(node_info(manager, 0).quarantine_ms, 0);
+    assert_int_equal(node_info(manager, 1).quarantine_ms, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_ABSTAINED);
+    redlock_lease *lease = outcome->lease;
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* The control: what the guard is there for. */
+static void without_the_guard_the_lease_outlives_its_key(void **state) {
+    (void)state;
+    redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(first, "door", TTL_MS);
+    for (size_t i = 0; i < 3; i++) {
+        chaos_clock_jump(clocks[i], 2 * TTL_MS);
+    }
+    redlock_lease *other = world_acquire(second, "door", TTL_MS);
+    assert_true(redlock_lease_validity_ms(lease) > 0 && redlock_lease_validity_ms(other) > 0);
+    assert_int_equal(drive_release(world_loop, other, outcome), REDLOCK_OK);
+    assert_int_not_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        clock_test(steady_clocks_are_let_be),
+        clock_test(a_lease_on_a_bare_quorum_is_lost_at_once),
+        clock_test(a_lease_with_votes_to_spare_is_kept),
+        clock_test(a_node_whose_clock_has_jumped_casts_no_vote),
+        clock_test(a_step_back_costs_no_vote),
+        clock_test(one_that_is_ahead_of_the_others_is_not_trusted),
+        clock_test(without_the_guard_the_lease_outlives_its_key),
+    };
+    return cmocka_run_group_tests(tests, three_with_clocks, end_with_clocks);
+}

@@ -1,0 +1,412 @@
+/* Fencing tokens: they rise from lease to lease, whoever holds, whatever a minority of nodes forgets; and what is told where they cannot be had. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <redlock/blocking.h>
+
+#include "world.h"
+
+#define TTL_MS    60000
+#define HOUR_MS   INT64_C(3600000)
+#define EXPIRY_MS (3 * HOUR_MS)
+#define DIGITS    20
+
+static redlock_acquire_options fencing_options(void) {
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    options.fencing = true;
+    return options;
+}
+
+static redlock_lease *acquire_fenced(redlock_manager *manager, const char *resource) {
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = fencing_options();
+    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
+        fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
+    return outcome->lease;
+}
+
+/* The token of one lease more. */
+static uint64_t next_token(redlock_manager *manager, const char *resource) {
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = acquire_fenced(manager, resource);
+    uint64_t token = redlock_lease_fence(lease);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    return token;
+}
+
+static uint64_t wall_token(int64_t ahead_ms) {
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    return ((uint64_t)now.tv_sec * 1000000 + (uint64_t)(now.tv_nsec / 1000) + (uint64_t)ahead_ms * 1000) * 1000;
+}
+
+/* 0 for none. */
+static uint64_t counter_at(struct server *server, const char *key) {
+    const char *text = server_ask(server, "GET", key);
+    if (strcmp(text, "(nil)") == 0) {
+        return 0;
+    }
+    assert_int_equal(strlen(text), DIGITS);
+    assert_int_equal(strspn(text, "0123456789"), DIGITS);
+    return strtoull(text, NULL, 10);
+}
+
+static void set_counter(struct server *server, const char *key, uint64_t number) {
+    char text[DIGITS + 1];
+    snprintf(text, sizeof text, "%0*" PRIu64, DIGITS, number);
+    assert_string_equal(server_ask(server, "SET", key, text), "OK");
+}
+
+struct counter_wanted {
+    const char *key;
+    uint64_t number;
+    size_t count;
+};
+
+static bool has_counters(void *data) {
+    const struct counter_wanted *wanted = data;
+    size_t count = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        count += counter_at(&world_servers.at[i], wanted->key) == wanted->number;
+    }
+    return count >= wanted->count;
+}
+
+static void wait_for_counters(const char *key, uint64_t number, size_t count) {
+    struct counter_wanted wanted = {.key = key, .number = number, .count = count};
+    assert_true(drive_until(world_loop, has_counters, &wanted, DRIVE_TIMEOUT_MS));
+}
+
+static void tokens_rise_from_lease_to_lease(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    uint64_t last = wall_token(-60000);
+    for (int i = 0; i < 50; i++) {
+        uint64_t token = next_token(manager, "rising");
+        assert_true(token > last);
+        last = token;
+    }
+    assert_true(last < wall_token(60000)); /* of the wall clock, as docs/fencing.md says */
+    assert_true(last <= INT64_MAX);
+    wait_for_counters("rising:fence", last, 5);
+    redlock_statistics statistics = world_statistics(manager);
+    assert_int_equal(statistics.fenced_fast, 50); /* nobody else is there */
+    assert_int_equal(statistics.fenced_slow, 0);
+}
+
+static void the_counter_outlives_the_lock(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    uint64_t token = next_token(manager, "left");
+    wait_for_counters("left:fence", token, 5);
+    assert_true(world_wait_without_key("left", DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(server_pttl_ms(&world_servers.at[i], "left:fence"), -1);
+    }
+    assert_true(next_token(manager, "other") > 0);
+    wait_for_counters("left:fence", token, 5); /* each resource has a counter of its own */
+}
+
+static void a_lease_without_has_none(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *adopted, *lease = world_acquire(manager, "plain", TTL_MS);
+    assert_int_equal(redlock_lease_fence(lease), 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* and no counter */
+
+    lease = acquire_fenced(manager, "handed");
+    assert_true(redlock_lease_fence(lease) > 0);
+    assert_int_equal(redlock_adopt(manager, "handed", redlock_lease_token(lease), NULL, &adopted), REDLOCK_OK);
+    assert_int_equal(redlock_lease_fence(adopted), 0);
+    assert_int_equal(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
+    assert_int_equal(redlock_lease_fence(adopted), 0);
+    redlock_lease_forget(adopted);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void it_stays_the_same_through_extensions(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = acquire_fenced(manager, "stretch");
+    uint64_t token = redlock_lease_fence(lease);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(drive_extend(world_loop, lease, 2 * TTL_MS, outcome), REDLOCK_OK);
+        assert_int_equal(redlock_lease_fence(lease), token);
+    }
+    wait_for_counters("stretch:fence", token, 5);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void tokens_rise_across_managers(void **state) {
+    (void)state;
+    redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
+    uint64_t last = 0;
+    for (int i = 0; i < 40; i++) {
+        uint64_t token = next_token(managers[i % 3 == 0], "shared");
+        assert_true(token > last);
+        last = token;
+    }
+}
+
+static bool has_tried_twice(void *data) {
+    return world_statistics(data).attempts >= 2;
+}
+
+/* One that is refused learns the holder's number, and gets a larger one. */
+static void one_who_waited_gets_a_larger_one(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *waiter = world_manager_all(PATIENT_MS);
+    struct outcome *waited = world_outcome(), *released = world_outcome();
+    redlock_acquire_options options = fencing_options();
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    for (size_t i = 0; i < 5; i++) {
+        set_counter(&world_servers.at[i], "queue:fence", wall_token(HOUR_MS)); /* so that clocks alone do not do it */
+    }
+    redlock_lease *lease = acquire_fenced(holder, "queue");
+    uint64_t token = redlock_lease_fence(lease);
+    assert_true(token > wall_token(HOUR_MS / 2));
+    assert_int_equal(redlock_acquire(waiter, "queue", &options, NULL, outcome_collect, waited), REDLOCK_OK);
+    assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS)); /* so once it was refused */
+    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_true(outcome_wait(world_loop, waited));
+    assert_int_equal(waited->code, REDLOCK_OK);
+    assert_true(redlock_lease_fence(waited->lease) > token);
+    assert_int_equal(drive_release(world_loop, waited->lease, released), REDLOCK_OK);
+}
+
+static void tokens_rise_after_a_minority_forgot(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    uint64_t far = wall_token(HOUR_MS); /* above all clocks: only the counters that are left make it rise */
+    for (size_t i = 0; i < 5; i++) {
+        set_counter(&world_servers.at[i], "flushed:fence", far);
+    }
+    uint64_t last = next_token(manager, "flushed");
+    assert_true(last > far);
+    for (size_t round = 0; round < 5; round++) {
+        wait_for_counters("flushed:fence", last, 5);
+        for (size_t i = 0; i < 2; i++) {
+            assert_string_equal(server_ask(&world_servers.at[(round + i) % 5], "FLUSHALL"), "OK");
+        }
+        uint64_t token = next_token(manager, "flushed");
+        assert_true(token > last);
+        last = token;
+    }
+}
+
+/* q nodes accept no number of the clock: one round trip more writes a larger one back. */
+static void counters_ahead_of_the_clock_take_a_round_more(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    for (size_t ahead = 1; ahead <= 5; ahead++) {
+        char resource[32], key[40];
+        uint64_t far = wall_token(HOUR_MS);
+        snprintf(resource, sizeof resource, "ahead-%zu", ahead);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        for (size_t i = 0; i < ahead; i++) {
+            set_counter(&world_servers.at[i], key, far);
+        }
+        uint64_t slow = world_statistics(manager).fenced_slow;
+        redlock_lease *lease = acquire_fenced(manager, resource);
+        uint64_t token = redlock_lease_fence(lease);
+        if (ahead >= 3) { /* every quorum has met it */
+            assert_true(token > far);
+            assert_int_equal(world_statistics(manager).fenced_slow, slow + 1);
+        }
+        struct counter_wanted wanted = {.key = key, .number = token, .count = 3};
+        assert_true(drive_until(world_loop, has_counters, &wanted, DRIVE_TIMEOUT_MS));
+        for (size_t i = 0; i < ahead; i++) {
+            assert_true(counter_at(&world_servers.at[i], key) >= far); /* none falls */
+        }
+        assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+        assert_true(next_token(manager, resource) > token);
+    }
+}
+
+static void it_needs_no_more_than_a_quorum(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    server_pause(&world_servers.at[0]);
+    server_kill(&world_servers.at[1]);
+    uint64_t first = next_token(manager, "minority");
+    for (size_t i = 2; i < 5; i++) {
+        set_counter(&world_servers.at[i], "minority:fence", wall_token(HOUR_MS));
+    }
+    uint64_t second = next_token(manager, "minority"); /* the slow path too */
+    assert_true(second > first);
+    assert_true(second > wall_token(HOUR_MS / 2));
+}
+
+static void the_suffix_and_the_expiry_of_counters(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = 5;
+    options.node_timeout_ms = PATIENT_MS;
+    options.key_prefix = "app:";
+    options.fence_suffix = "/count";
+    options.fence_expiry_ms = EXPIRY_MS;
+    redlock_manager *manager = world_manager_with(&options);
+    uint64_t token = next_token(manager, "door");
+    wait_for_counters("app:door/count", token, 5);
+    for (size_t i = 0; i < 5; i++) {
+        assert_in_range(server_pttl_ms(&world_servers.at[i], "app:door/count"), EXPIRY_MS - DRIVE_TIMEOUT_MS,
+                        EXPIRY_MS);
+        assert_int_equal(server_key_count(&world_servers.at[i]), 1);
+    }
+    assert_true(next_token(manager, "door") > token);
+}
+
+/* Where counters expire, a number far ahead of a node's clock would outlive what it is compared with. */
+static void with_an_expiry_a_number_far_ahead_is_refused(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = 5;
+    options.node_timeout_ms = PATIENT_MS;
+    options.fence_expiry_ms = EXPIRY_MS;
+    redlock_manager *manager = world_manager_with(&options);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options acquire = fencing_options();
+    for (size_t i = 0; i < 5; i++) {
+        set_counter(&world_servers.at[i], "future:fence", wall_token(2 * HOUR_MS));
+    }
+    assert_int_equal(drive_acquire(world_loop, manager, "future", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(strstr(outcome->message, "over an hour ahead of the clock"));
+    assert_true(world_wait_without_key("future", DRIVE_TIMEOUT_MS)); /* nothing is left of the attempt */
+    for (size_t i = 0; i < 5; i++) {
+        set_counter(&world_servers.at[i], "future:fence", wall_token(HOUR_MS / 2));
+    }
+    assert_true(next_token(manager, "future") > wall_token(HOUR_MS / 4));
+}
+
+static void options_that_cannot_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *suffix;
+        int64_t expiry_ms;
+        const char *says;
+    } cases[] = {
+        {"", 0, "fence_suffix"},
+        {"12345678901234567890123456789012345678901234567890123456789012345", 0, "fence_suffix"},
+        {":fence", EXPIRY_MS - 1, "fence_expiry_ms"},
+        {":fence", -1, "fence_expiry_ms"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        redlock_manager_options options;
+        redlock_manager *manager = NULL;
+        char error[256] = "";
+        redlock_manager_options_default(&options);
+        options.nodes = world_servers.uris;
+        options.node_count = 5;
+        options.fence_suffix = cases[i].suffix;
+        options.fence_expiry_ms = cases[i].expiry_ms;
+        assert_int_equal(redlock_manager_create(world_loop, &options, &manager, error, sizeof error),
+                         REDLOCK_ERR_INVALID);
+        assert_non_null(strstr(error, cases[i].says));
+    }
+}
+
+/* The counter is not the lock's key: a user who may not touch it is told so, and has no lock. */
+static void a_user_who_may_not_touch_the_counter(void **state) {
+    (void)state;
+    char uris[5][96];
+    const char *list[5];
+    for (size_t i = 0; i < 5; i++) {
+        assert_string_equal(
+            server_ask(&world_servers.at[i], "ACL", "SETUSER", "locker", "reset", "on", ">pw", "~door", "+@all"), "OK");
+        snprintf(uris[i], sizeof uris[i], "redis://locker:pw@127.0.0.1:%d", world_servers.at[i].port);
+        list[i] = uris[i];
+    }
+    redlock_manager *manager = world_manager(list, 5, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = fencing_options();
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(strstr(outcome->message, "NOPERM"));
+    assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 3);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS); /* without, it may */
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    world_close(manager);
+    for (size_t i = 0; i < 5; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "ACL", "DELUSER", "locker"), "1");
+    }
+}
+
+static void a_key_that_holds_something_else_is_not_overwritten(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = fencing_options();
+    for (size_t i = 0; i < 3; i++) {
+        server_ask(&world_servers.at[i], "SET", "taken:fence", "somebody's");
+    }
+    assert_int_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(strstr(outcome->message, "fencing counter holds something else"));
+    assert_true(world_wait_without_key("taken", DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "taken:fence"), "somebody's");
+    /* One that is a lock itself: resource "taken:fence" is held while "taken" is asked for. */
+    for (size_t i = 0; i < 3; i++) {
+        server_ask(&world_servers.at[i], "DEL", "taken:fence");
+    }
+    redlock_lease *lease = world_acquire(manager, "taken:fence", TTL_MS);
+    assert_int_not_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void the_blocking_api_has_them(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_client_acquire_options acquire;
+    redlock_client *client;
+    char error[256] = "";
+    uint64_t last = 0;
+    redlock_manager_options_default(&options);
+    redlock_client_acquire_options_default(&acquire);
+    options.nodes = world_servers.uris;
+    options.node_count = 5;
+    options.node_timeout_ms = PATIENT_MS;
+    acquire.lock.ttl_ms = TTL_MS;
+    acquire.lock.fencing = true;
+    if (redlock_client_open(&options, &client, error, sizeof error) != REDLOCK_OK) {
+        fail_msg("redlock_client_open: %s", error);
+    }
+    for (int i = 0; i < 10; i++) {
+        redlock_lease *lease = NULL;
+        assert_int_equal(redlock_client_acquire(client, "blocking", &acquire, &lease, NULL), REDLOCK_OK);
+        assert_true(redlock_lease_fence(lease) > last);
+        last = redlock_lease_fence(lease);
+        assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+    }
+    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(tokens_rise_from_lease_to_lease),
+        world_test(the_counter_outlives_the_lock),
+        world_test(a_lease_without_has_none),
+        world_test(it_stays_the_same_through_extensions),
+        world_test(tokens_rise_across_managers),
+        world_test(one_who_waited_gets_a_larger_one),
+        world_test(tokens_rise_after_a_minority_forgot),
+        world_test(counters_ahead_of_the_clock_take_a_round_more),
+        world_test(it_needs_no_more_than_a_quorum),
+        world_test(the_suffix_and_the_expiry_of_counters),
+        world_test(with_an_expiry_a_number_far_ahead_is_refused),
+        world_test(options_that_cannot_be),
+        world_test(a_user_who_may_not_touch_the_counter),
+        world_test(a_key_that_holds_something_else_is_not_overwritten),
+        world_test(the_blocking_api_has_them),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

@@ -1,0 +1,183 @@
+/* Healing: keys that a minority of nodes lost or never had come back, are never counted as votes, and never outlive their lease. */
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+#define TTL_MS 60000
+
+static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
+    struct outcome *outcome = world_outcome();
+    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
+        fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
+    return outcome->lease;
+}
+
+static void delete_at(const char *key, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "DEL", key), "1");
+    }
+}
+
+static bool is_lost(void *data) {
+    return ((struct loss *)data)->runs > 0;
+}
+
+static void a_minority_that_lost_it_gets_it_back_with_an_extension(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+    for (int round = 0; round < 3; round++) {
+        assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+        uint64_t healed = world_statistics(manager).healed;
+        delete_at("door", 2);
+        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+        for (size_t i = 0; i < 5; i++) {
+            assert_string_equal(server_ask(&world_servers.at[i], "GET", "door"), redlock_lease_token(lease));
+            assert_in_range(server_pttl_ms(&world_servers.at[i], "door"), 1, TTL_MS);
+        }
+        /* The answers to it come after the keys. */
+        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_true(world_statistics(manager).healed >= healed);
+    }
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(manager).healed, 6);
+}
+
+/* A majority may have been taken by another meanwhile, and given back: it is lost, whatever could be set again. */
+static void a_majority_that_lost_it_is_a_loss(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    delete_at("door", 3);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_int_equal(loss->validity_ms, 0);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* the others are let go, none comes back */
+    assert_int_equal(world_statistics(manager).healed, 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(servers_key_count(&world_servers), 0);
+}
+
+/* A round in which two nodes grant and two had it deleted is no quorum of votes, though it can become one of keys. */
+static void a_key_that_is_set_again_is_no_vote(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    delete_at("door", 2);
+    server_kill(&world_servers.at[2]);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM); /* nothing was set */
+    assert_false(server_has_key(&world_servers.at[0], "door"));
+    assert_false(server_has_key(&world_servers.at[1], "door"));
+    assert_true(redlock_lease_validity_ms(lease) > 0); /* the old deadline stands (R12) */
+    (void)drive_release(world_loop, lease, outcome);
+}
+
+static void anothers_key_is_left_alone(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
+    assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* by now it has gone to all that are healed */
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("door", 1, DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
+}
+
+static void without_healing_it_stays_away(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(2000, 0);
+    options.heal = false;
+    options.auto_extend = true;
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    delete_at("door", 2);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    drive_for(world_loop, 500);
+    assert_int_equal(servers_with_key(&world_servers, "door"), 3);
+    assert_int_equal(world_statistics(manager).healed, 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* Nodes that refuse the SET and have recovered a tenth of the ttl later. */
+static void once_after_the_acquire(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "min-replicas-to-write", "1"), "OK");
+    }
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+    assert_false(server_has_key(&world_servers.at[0], "door"));
+    for (size_t i = 0; i < 2; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "min-replicas-to-write", "0"), "OK");
+    }
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* nobody extends it */
+    assert_int_equal(world_statistics(manager).extends, 0);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(manager).healed, 2);
+}
+
+static void a_node_that_was_down_gets_it_with_a_renewal(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(12000, 0);
+    options.auto_extend = true; /* every 4 s */
+    server_kill(&world_servers.at[0]);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    server_restart(&world_servers.at[0]);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), redlock_lease_token(lease));
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+/* The release comes behind what is set again, wherever that is. */
+static void nothing_is_left_where_a_release_follows(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    for (int round = 0; round < 50; round++) {
+        redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+        assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+        delete_at("door", 2);
+        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(a_minority_that_lost_it_gets_it_back_with_an_extension),
+        world_test(a_majority_that_lost_it_is_a_loss),
+        world_test(a_key_that_is_set_again_is_no_vote),
+        world_test(anothers_key_is_left_alone),
+        world_test(without_healing_it_stays_away),
+        world_test(once_after_the_acquire),
+        world_test(a_node_that_was_down_gets_it_with_a_renewal),
+        world_test(nothing_is_left_where_a_release_follows),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

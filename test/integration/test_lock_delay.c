@@ -1,0 +1,221 @@
+/* Lock delay: the keys of a lease that was lost or left outlive it by the delay, and others are kept away meanwhile; a release ends it at once. */
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+#define TTL_MS   20000
+#define DELAY_MS 60000
+#define SHORT_MS 400
+
+static redlock_acquire_options delay_options(int64_t ttl_ms, int64_t lock_delay_ms, struct loss *loss) {
+    redlock_acquire_options options = world_acquire_options(ttl_ms, 0);
+    options.lock_delay_ms = lock_delay_ms;
+    options.on_lost = loss ? loss_collect : NULL;
+    options.lost_data = loss;
+    return options;
+}
+
+static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
+    struct outcome *outcome = world_outcome();
+    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
+        fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
+    return outcome->lease;
+}
+
+static bool is_lost(void *data) {
+    return ((struct loss *)data)->runs > 0;
+}
+
+static void assert_others_are_denied(const char *resource) {
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, resource, &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
+}
+
+static void assert_others_get_it(const char *resource) {
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, resource, TTL_MS);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* Every key has the delay left when the lease ends. */
+static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
+    assert_true(world_wait_with_key(key, 5, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 5; i++) {
+        int64_t validity_ms = redlock_lease_validity_ms(lease); /* it was longer before, so it is no more than this */
+        int64_t pttl_ms = server_pttl_ms(&world_servers.at[i], key);
+        assert_true(pttl_ms <= TTL_MS + DELAY_MS);
+        assert_true(pttl_ms > DELAY_MS);
+        assert_in_range(validity_ms, 1, TTL_MS - TTL_MS / 100 - 2);
+    }
+}
+
+static void the_keys_live_longer_than_the_lease(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_keys_outlive("door", lease);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_keys_outlive("door", lease);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void an_extension_keeps_it(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
+    size_t longer = 0;
+    for (size_t i = 0; i < 5; i++) { /* two of the five may not have it yet */
+        longer += server_pttl_ms(&world_servers.at[i], "door") > 2 * TTL_MS + DELAY_MS;
+    }
+    assert_true(longer >= 3);
+    assert_true(redlock_lease_validity_ms(lease) <= 4 * TTL_MS);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void a_release_frees_it_at_once(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    assert_others_get_it("door");
+}
+
+/* Whoever held it may still be at work: that it is told, or gives up its handle, does not end that. */
+static void a_lost_lease_keeps_others_away(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, loss);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    assert_others_are_denied("door");
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    drive_for(world_loop, 200); /* nothing follows */
+    assert_int_equal(servers_with_key(&world_servers, "door"), 5);
+    assert_others_are_denied("door");
+    assert_int_equal(world_statistics(manager).releases_owed, 0);
+}
+
+static void a_lease_that_is_left_keeps_others_away(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    redlock_lease_forget(lease);
+    world_close(manager);
+    drive_for(world_loop, 2 * SHORT_MS); /* past its ttl */
+    assert_int_equal(servers_with_key(&world_servers, "door"), 5);
+    assert_others_are_denied("door");
+}
+
+static void without_it_a_lost_lease_does_not(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct loss *loss = world_loss();
+    redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    assert_others_get_it("door");
+    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
+}
+
+static void the_delay_ends(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS), *other = world_manager_all(PATIENT_MS);
+    struct loss *loss = world_loss();
+    struct outcome *waited = world_outcome();
+    redlock_acquire_options options = delay_options(SHORT_MS, 1000, loss);
+    redlock_acquire_options waiting = world_acquire_options(TTL_MS, REDLOCK_WAIT_FOREVER);
+    int64_t before_ms = support_now_ms();
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_int_equal(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
+    assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10); /* a server's clock ends it, not ours */
+    redlock_lease *next = waited->lease;
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
+    assert_int_equal(drive_release(world_loop, next, world_outcome()), REDLOCK_OK);
+}
+
+/* An attempt that won too few votes holds nobody up: nobody was told that he holds it. */
+static void a_lost_attempt_leaves_nothing(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "another's"), "OK");
+    }
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
+    assert_false(server_has_key(&world_servers.at[3], "door"));
+    assert_false(server_has_key(&world_servers.at[4], "door"));
+}
+
+static void an_adopted_lease_can_have_one(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
+    redlock_lease *adopted, *lease = world_acquire(manager, "door", TTL_MS);
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+    assert_int_equal(redlock_adopt(manager, "door", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
+    assert_int_equal(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
+    size_t longer = 0;
+    for (size_t i = 0; i < 5; i++) {
+        longer += server_pttl_ms(&world_servers.at[i], "door") > DELAY_MS;
+    }
+    assert_true(longer >= 3);
+    redlock_lease_forget(lease);
+    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+}
+
+static void delays_that_cannot_be(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
+    redlock_lease *lease = acquire(manager, "door", &options);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(the_keys_live_longer_than_the_lease),
+        world_test(an_extension_keeps_it),
+        world_test(a_release_frees_it_at_once),
+        world_test(a_lost_lease_keeps_others_away),
+        world_test(a_lease_that_is_left_keeps_others_away),
+        world_test(without_it_a_lost_lease_does_not),
+        world_test(the_delay_ends),
+        world_test(a_lost_attempt_leaves_nothing),
+        world_test(an_adopted_lease_can_have_one),
+        world_test(delays_that_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}

@@ -1,0 +1,312 @@
+/* The restart guard: nodes that may have forgotten locks cast no vote on an acquire, say so and for how long; all else goes on. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+#define TTL_MS       30000
+#define TTL_MAX_MS   60000 /* a quarantine that no test outlives */
+#define SHORT_MAX_MS 1500  /* one that a test waits for */
+
+static redlock_manager_options guard_options(redlock_restart_guard guard, int64_t ttl_max_ms) {
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.node_timeout_ms = PATIENT_MS;
+    options.connect_timeout_ms = PATIENT_MS;
+    options.restart_guard = guard;
+    options.ttl_max_ms = ttl_max_ms;
+    return options;
+}
+
+static redlock_manager *guarded(redlock_restart_guard guard, int64_t ttl_max_ms) {
+    redlock_manager_options options = guard_options(guard, ttl_max_ms);
+    return world_manager_with(&options);
+}
+
+static redlock_node_info node_info(redlock_manager *manager, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    return info;
+}
+
+/* Kills the server, which forgets all it had unless it has an AOF, and waits until the manager has found it again. */
+static void restart(redlock_manager *manager, size_t index) {
+    uint64_t connects = node_info(manager, index).connects;
+    server_kill(&world_servers.at[index]);
+    server_restart(&world_servers.at[index]);
+    assert_true(drive_reconnected(world_loop, manager, index, connects + 1));
+}
+
+static void assert_quarantined(redlock_manager *manager, size_t index, const char *why) {
+    redlock_node_info info = node_info(manager, index);
+    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_true(info.quarantine_ms > 0);
+    assert_non_null(strstr(info.quarantine, why));
+}
+
+static void assert_free(redlock_manager *manager, size_t index) {
+    redlock_node_info info = node_info(manager, index);
+    assert_int_equal(info.quarantine_ms, 0);
+    assert_string_equal(info.quarantine, "");
+}
+
+/* "no vote for 57 s": a number of seconds, no longer than the quarantine. */
+static void assert_tells_seconds(const char *text, int64_t ttl_max_ms) {
+    static const char words[] = "no vote for ";
+    const char *found = strstr(text, words);
+    char *end = NULL;
+    if (!found) {
+        fail_msg("no seconds in: %s", text);
+    }
+    double seconds = strtod(found + strlen(words), &end);
+    assert_true(seconds > 0 && seconds <= (double)ttl_max_ms * 1.01 / 1000 + 2);
+    assert_int_equal(strncmp(end, " s: ", 4), 0);
+}
+
+static void acquire_and_release(redlock_manager *manager, const char *resource) {
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, resource, 1000);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void without_a_guard_a_restarted_node_votes(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OFF, 0);
+    restart(manager, 0);
+    assert_free(manager, 0);
+    server_kill(&world_servers.at[1]);
+    acquire_and_release(manager, "door");
+    assert_int_equal(world_statistics(manager).quarantines, 0);
+}
+
+static void observed_a_node_met_for_the_first_time_votes(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    for (size_t i = 0; i < 3; i++) {
+        assert_free(manager, i);
+    }
+    server_kill(&world_servers.at[2]);
+    acquire_and_release(manager, "door");
+    assert_int_equal(world_statistics(manager).quarantines, 0);
+}
+
+static void observed_a_restarted_node_abstains_and_says_for_how_long(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    acquire_and_release(manager, "door");
+    restart(manager, 0);
+    assert_quarantined(manager, 0, "it restarted");
+    assert_in_range(node_info(manager, 0).quarantine_ms, 1, TTL_MAX_MS + TTL_MAX_MS / 100 + 2);
+    assert_non_null(strstr(world_log.text, "it restarted"));
+    assert_int_equal(world_statistics(manager).quarantines, 1);
+
+    /* The others are a quorum. */
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+    assert_tells_seconds(outcome_vote_error(outcome, 0), TTL_MAX_MS);
+    redlock_lease *lease = outcome->lease;
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+
+    /* Without one of them there is none, and the sentence says why. */
+    server_kill(&world_servers.at[1]);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+    assert_tells_seconds(outcome->message, TTL_MAX_MS);
+    assert_non_null(strstr(outcome->message, "it restarted, and may have forgotten locks"));
+    assert_non_null(strstr(outcome->message, world_servers.at[0].name));
+    assert_false(server_has_key(&world_servers.at[0], "door"));
+}
+
+static void a_new_connection_to_the_same_run_changes_nothing(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    uint64_t connects = node_info(manager, 0).connects;
+    server_ask(&world_servers.at[0], "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    assert_true(drive_reconnected(world_loop, manager, 0, connects + 1));
+    assert_free(manager, 0);
+    server_kill(&world_servers.at[1]);
+    acquire_and_release(manager, "door");
+}
+
+/* Exclusion needs no more than that no acquire counts it: who holds may go on. */
+static void a_quarantined_node_extends_and_releases(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
+    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
+    restart(manager, 0);
+    assert_quarantined(manager, 0, "it restarted");
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS)); /* healed */
+    server_kill(&world_servers.at[1]);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK); /* by that node and one other */
+    assert_quarantined(manager, 0, "it restarted");
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+}
+
+static void a_quarantine_lasts_for_ttl_max_and_ends(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, SHORT_MAX_MS);
+    struct outcome *waited = world_outcome();
+    redlock_acquire_options options = world_acquire_options(SHORT_MAX_MS, REDLOCK_WAIT_FOREVER);
+    int64_t before_ms = support_now_ms();
+    restart(manager, 0);
+    server_kill(&world_servers.at[1]);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, waited), REDLOCK_OK);
+    assert_true(waited->at_ms - before_ms >= SHORT_MAX_MS); /* it began after that */
+    assert_true(server_has_key(&world_servers.at[0], "door"));
+    redlock_lease *lease = waited->lease;
+    assert_free(manager, 0);
+    int code = drive_release(world_loop, lease, waited);
+    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_LOST); /* a short ttl, on a slow machine */
+}
+
+static void strict_new_nodes_are_not_trusted(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_STRICT, REDLOCK_TTL_MS_MAX);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_quarantined(manager, i, "met for the first time");
+    }
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_ABSTAINED), 3);
+    assert_tells_seconds(outcome->message, REDLOCK_TTL_MS_MAX);
+    assert_non_null(strstr(outcome->message, "met for the first time"));
+    assert_int_equal(servers_key_count(&world_servers), 0);
+    assert_int_equal(world_statistics(manager).quarantines, 3);
+}
+
+static void strict_at_the_first_boot_they_are(void **state) {
+    (void)state;
+    redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_STRICT, TTL_MAX_MS);
+    options.first_boot = true;
+    redlock_manager *manager = world_manager_with(&options);
+    acquire_and_release(manager, "door");
+    restart(manager, 0); /* this is no first boot any more */
+    assert_quarantined(manager, 0, "it restarted");
+}
+
+static bool is_up_for_long(void *data) {
+    const char *info = server_ask(data, "INFO", "server"), *found = strstr(info, "uptime_in_seconds:");
+    return found && atoll(found + strlen("uptime_in_seconds:")) >= 6;
+}
+
+/* What has been up for longer than any lock lives has forgotten none; its clock agrees with the others'. */
+static void strict_nodes_that_have_been_up_for_longer_are_trusted(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(drive_until(world_loop, is_up_for_long, &world_servers.at[i], DRIVE_TIMEOUT_MS));
+    }
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_STRICT, 1000);
+    for (size_t i = 0; i < 3; i++) {
+        assert_free(manager, i);
+    }
+    acquire_and_release(manager, "door");
+}
+
+/* Two servers without an AOF, one with. */
+static void stop_and_start(const struct server_options *last) {
+    servers_stop(&world_servers);
+    servers_start(&world_servers, 2, NULL);
+    servers_add(&world_servers, last);
+}
+
+static int three_plain_again(void **state) {
+    int result = world_teardown(state);
+    servers_stop(&world_servers);
+    servers_start(&world_servers, 3, NULL);
+    return result;
+}
+
+static void a_node_that_forgets_nothing_votes_at_once(void **state) {
+    (void)state;
+    stop_and_start(&(struct server_options){.append_only = true});
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    acquire_and_release(manager, "door");
+    restart(manager, 2);
+    assert_free(manager, 2);
+    server_kill(&world_servers.at[1]);
+    acquire_and_release(manager, "door");
+    assert_int_equal(world_statistics(manager).quarantines, 0);
+}
+
+static void one_that_syncs_every_second_may_forget(void **state) {
+    (void)state;
+    stop_and_start(&(struct server_options){.append_only = true, .config = "appendfsync everysec\n"});
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    restart(manager, 2);
+    assert_quarantined(manager, 2, "it restarted");
+}
+
+/* A lock that lived longer than a quarantine could be forgotten without anybody noticing. */
+static void no_ttl_above_the_guards(void **state) {
+    (void)state;
+    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease;
+    redlock_acquire_options options = world_acquire_options(TTL_MAX_MS + 1, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    assert_non_null(strstr(world_log.text, "ttl_max_ms"));
+    assert_int_equal(redlock_adopt(manager, "door", "token", &options, &lease), REDLOCK_ERR_INVALID);
+    options.ttl_ms = TTL_MAX_MS - 100;
+    options.lock_delay_ms = 101;
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    options.lock_delay_ms = 100;
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    lease = outcome->lease;
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MAX_MS - 99, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MAX_MS - 100, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+static void assert_refused(const redlock_manager_options *options, const char *says) {
+    redlock_manager *manager = NULL;
+    char error[256] = "";
+    assert_int_equal(redlock_manager_create(world_loop, options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
+    if (!strstr(error, says)) {
+        fail_msg("not about %s: %s", says, error);
+    }
+}
+
+static void guards_need_a_ttl_max(void **state) {
+    (void)state;
+    static const int64_t wrong_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
+    for (size_t i = 0; i < 3; i++) {
+        redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_OBSERVED, wrong_ms[i]);
+        assert_refused(&options, "ttl_max_ms");
+        options.restart_guard = REDLOCK_RESTART_GUARD_OFF;
+        options.clock_guard = true;
+        assert_refused(&options, "ttl_max_ms");
+    }
+    redlock_manager_options options = guard_options((redlock_restart_guard)7, TTL_MAX_MS);
+    assert_refused(&options, "restart_guard");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(without_a_guard_a_restarted_node_votes),
+        world_test(observed_a_node_met_for_the_first_time_votes),
+        world_test(observed_a_restarted_node_abstains_and_says_for_how_long),
+        world_test(a_new_connection_to_the_same_run_changes_nothing),
+        world_test(a_quarantined_node_extends_and_releases),
+        world_test(a_quarantine_lasts_for_ttl_max_and_ends),
+        world_test(strict_new_nodes_are_not_trusted),
+        world_test(strict_at_the_first_boot_they_are),
+        world_test(strict_nodes_that_have_been_up_for_longer_are_trusted),
+        cmocka_unit_test_setup_teardown(a_node_that_forgets_nothing_votes_at_once, world_setup, three_plain_again),
+        cmocka_unit_test_setup_teardown(one_that_syncs_every_second_may_forget, world_setup, three_plain_again),
+        world_test(no_ttl_above_the_guards),
+        world_test(guards_need_a_ttl_max),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
