@@ -26,12 +26,6 @@ struct run {
     char *error;
 };
 
-void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]) {
-    if (!*error) {
-        redlock_result_message(result, error, CONTENDER_ERROR_SIZE);
-    }
-}
-
 static void begin_cycle(struct worker *worker);
 
 static void end_cycle(struct worker *worker) {

@@ -14,7 +14,11 @@ struct redlock_client {
 };
 
 /* The first failure's sentence is kept. */
-void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]);
+static inline void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]) {
+    if (!*error) {
+        (void)redlock_result_message(result, error, CONTENDER_ERROR_SIZE);
+    }
+}
 
 /* redlock_contend.c: many clients of one resource. */
 void redlock_client_contend(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
