@@ -64,7 +64,7 @@ enum goal { GOAL_WON, GOAL_EXTENDED, GOAL_HEALED, GOAL_LOST, GOAL_RESTART, GOAL_
 static const char *const goals[] = {
     [GOAL_WON] = "acquired",
     [GOAL_EXTENDED] = "extended",
-    [GOAL_HEALED] = "healed",
+    [GOAL_HEALED] = "key set after the acquire was decided",
     [GOAL_LOST] = "lost at the deadline",
     [GOAL_RESTART] = "restart that forgot the key of a lease",
     [GOAL_BARRED] = "attempt without a node in quarantine",
@@ -143,7 +143,9 @@ static void extend(const struct lock_config *config, const struct state *state, 
     client->next_left = config->ttl;
     client->heal_left = 0;
     for (unsigned i = 0; i < config->nodes; i++) {
-        client->links[i].vote = client->links[i].sees == unseen(config) ? VOTE_NONE : VOTE_ASKED;
+        struct link *link = &client->links[i];
+        link->vote = link->sees == unseen(config) ? VOTE_NONE : VOTE_ASKED;
+        link->set = link->sees == unseen(config) ? 0 : link->set;
     }
     search_step(search, &next, "%c asks to extend", name_of(number));
 }
@@ -222,6 +224,9 @@ static void connect(const struct lock_config *config, const struct state *state,
         quarantine--;
     }
     next.clients[number].links[at].sees = quarantine;
+    if (is_over(config, state->clients[number].left)) {
+        next.clients[number].links[at].set = 0; /* what had waited for the connection */
+    }
     search_step(search, &next, "%c connects to the new run of node %u, which may vote in %u ticks", name_of(number),
                 at + 1, quarantine);
 }
@@ -259,13 +264,13 @@ static void execute_set(const struct lock_config *config, const struct state *st
         node->owner = FIRST_OWNER + number;
         node->left = config->ttl;
         if (asked) {
-            link->vote = VOTE_GRANTED;
+            link->vote = link->sees == 0 ? VOTE_GRANTED : VOTE_NONE;
         } else {
             search_goal(search, GOAL_HEALED);
         }
     }
     search_step(search, &next, "node %u reads %c's SET%s and %s", at + 1, name_of(number),
-                asked ? "" : ", which is not counted,", free ? "grants" : "refuses");
+                asked && link->sees == 0 ? "" : ", which is not counted,", free ? "grants" : "refuses");
 }
 
 /* PEXPIRE where the token is ours, one atomic step of a node. */
@@ -301,7 +306,7 @@ static void restart(const struct lock_config *config, const struct state *state,
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct link *link = &next.clients[i].links[at];
         link->sees = unseen(config);
-        link->set = 0;
+        link->set = link->set && config->bug == LOCK_SET_QUEUED && next.clients[i].phase == ACQUIRING;
         link->vote = link->vote == VOTE_ASKED ? VOTE_NONE : link->vote;
     }
     search_step(search, &next, "node %u restarts and has forgotten its key", at + 1);
@@ -323,7 +328,7 @@ static void step_clock(const struct lock_config *config, const struct state *sta
 static void step_node(const struct lock_config *config, const struct state *state, unsigned at, struct search *search) {
     for (unsigned i = 0; i < CLIENTS; i++) {
         const struct link *link = &state->clients[i].links[at];
-        if (link->set) {
+        if (link->set && link->sees != unseen(config)) {
             execute_set(config, state, i, at, search);
         }
         if (link->vote == VOTE_ASKED) {

@@ -12,6 +12,7 @@ enum lock_bug {
     LOCK_UPTIME,           /* its quarantine ends when its uptime says so, and its clock may be stepped once */
     LOCK_HEAL_COUNTS,      /* an extension sets the key again where it is missing, and counts that */
     LOCK_HEAL_QUARANTINED, /* a node in quarantine is healed */
+    LOCK_SET_QUEUED,       /* a SET waits for a connection, reaches a node in quarantine, and helps later extensions */
     LOCK_HEAL_UNPROVEN,    /* nodes are healed at any time of a lease, whether or not a quorum has matched */
     LOCK_HEAL_LATE         /* nodes are healed until the new deadline, not the old one */
 };

@@ -31,6 +31,7 @@ static const struct named_bug lock_bugs[] = {
     {"quarantine-by-uptime", LOCK_UPTIME},
     {"heal-counts", LOCK_HEAL_COUNTS},
     {"heal-quarantined", LOCK_HEAL_QUARANTINED},
+    {"set-queued", LOCK_SET_QUEUED},
     {"heal-unproven", LOCK_HEAL_UNPROVEN},
     {"heal-late", LOCK_HEAL_LATE},
     {NULL, LOCK_RIGHT},
