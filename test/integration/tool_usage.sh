@@ -122,6 +122,7 @@ bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix "$(pr
 bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
+bad 'acquire has no option --no-heal' -n $some acquire --no-heal r
 bad '--fence belongs behind the command' -n $some --fence acquire r
 bad '--fence takes no value' -n $some acquire --fence=1 r
 # bad_environment PATTERN VARIABLE=VALUE… : the same of an acquire that has these in its environment.

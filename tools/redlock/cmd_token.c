@@ -17,7 +17,6 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = session->options->ttl_ms;
-    options.heal = !session->options->no_heal;
     options.lock_delay_ms = session->options->lock_delay_ms;
     int code = redlock_adopt(session->manager, session->options->resource, session->options->token, &options, lease);
     if (code != REDLOCK_OK) {

@@ -104,8 +104,7 @@ static const char acquire_help[] =
     ":fence\n"
     "      --fence-expiry TIME   drop a fencing counter that is not used for so long, from 3h on; default:\n"
     "                            REDLOCK_FENCE_EXPIRY, else never\n"
-    "      --lock-delay TIME     others stay out for so long after the ttl, unless it is released; default 0\n"
-    "      --no-heal             do not set the key again on nodes that lost it\n";
+    "      --lock-delay TIME     others stay out for so long after the ttl, unless it is released; default 0\n";
 
 static const char acquire_tail[] = "  75  held by others until the end of the wait (-E changes it)\n"
                                    " 128 + n  signal n ended the wait; nothing is held\n"
@@ -124,8 +123,7 @@ static const char extend_help[] =
     "\n"
     "options:\n"
     "  -t, --ttl TTL             the new time to live on the nodes; must be given\n"
-    "      --lock-delay TIME     others stay out for so long after the ttl; as given to acquire; default 0\n"
-    "      --no-heal             do not set the key again on nodes that lost it\n";
+    "      --lock-delay TIME     others stay out for so long after the ttl; as given to acquire; default 0\n";
 
 static const char extend_tail[] = "  76  the lock is lost: it expired, or has another token\n"
                                   "\n"

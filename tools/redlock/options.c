@@ -118,7 +118,7 @@ static const struct option_spec specs[] = {
     {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ACQUIRE,
      TIME(fence_expiry_ms, TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX)},
     {"lock-delay", 0, "TIME", FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
-    {"no-heal", 0, NULL, FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, FLAG(no_heal)},
+    {"no-heal", 0, NULL, FOR_RUN, FLAG(no_heal)},
     {"grace", 0, "TIME", FOR_RUN, TIME(grace_ms, 0, TOOL_WAIT_MS_MAX)},
     {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, TOOL_WAIT_MS_MAX)},
 };
