@@ -172,7 +172,7 @@ void redlock_manager_rearm(redlock_manager *manager) {
         when_ns = manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
     }
     /* While callbacks run, whoever runs them looks again afterwards. */
-    if (!manager->telling && (is_anybody_to_tell(manager) || close_is_due(manager))) {
+    if (!manager->telling && (is_anybody_to_tell(manager) || manager->owed_next || close_is_due(manager))) {
         when_ns = 0;
     }
     if (when_ns != manager->armed_ns) {
@@ -276,6 +276,7 @@ void redlock_manager_wake(redlock_manager *manager) {
         }
         due(manager, CONTAINER(item, struct redlock_owner, due), now_ns);
     }
+    redlock_owed_go_on(manager);
     redlock_manager_settle(manager);
     if (!manager->telling && close_is_due(manager)) {
         end(manager);

@@ -4,14 +4,35 @@
 
 #include "state.h"
 
-static void drop_oldest(redlock_manager *manager) {
-    struct redlock_owner *owner = manager->owed.first;
-    while (owner && owner->in_flight) {
-        owner = owner->next;
+#define ASKED_A_TURN  1024 /* of a node that came back: other work of the loop wants its turn */
+#define LOOKS_TO_DROP 16
+
+static void to_the_end(struct redlock_owner_list *list, struct redlock_owner *owner) {
+    if (!owner->next) {
+        return;
     }
-    if (owner) {
-        manager->statistics.releases_dropped++;
-        redlock_owed_free(manager, (struct redlock_owed *)owner);
+    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
+    owner->next->previous = owner->previous;
+    owner->previous = list->last;
+    owner->next = NULL;
+    list->last->next = owner;
+    list->last = owner;
+}
+
+/* What is being asked cannot be dropped (of those there are no more than nodes take requests); it goes to the end, so that no
+ * look meets it twice. */
+static void drop_oldest(redlock_manager *manager) {
+    for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
+        struct redlock_owner *owner = manager->owed.first;
+        if (!owner->in_flight) {
+            manager->statistics.releases_dropped++;
+            redlock_owed_free(manager, (struct redlock_owed *)owner);
+            return;
+        }
+        if (manager->owed_next == owner) {
+            manager->owed_next = owner->next;
+        }
+        to_the_end(&manager->owed, owner);
     }
 }
 
@@ -94,18 +115,31 @@ void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64
 }
 
 void redlock_owed_node_ready(redlock_manager *manager, unsigned node) {
+    manager->owed_back |= REDLOCK_NODE(node);
+    manager->owed_next = manager->owed.first;
+    redlock_owed_go_on(manager);
+}
+
+void redlock_owed_go_on(redlock_manager *manager) {
     const int64_t now_ns = redlock_manager_now_ns(manager);
-    for (struct redlock_owner *owner = manager->owed.first, *next; owner; owner = next) {
-        next = owner->next;
-        struct redlock_owed *owed = (struct redlock_owed *)owner;
-        if (owed->debt.owing & REDLOCK_NODE(node)) {
-            ask(manager, owed, redlock_debt_ask(&owed->debt, REDLOCK_NODE(node), now_ns), false, now_ns);
+    for (unsigned left = ASKED_A_TURN; manager->owed_next && left > 0; left--) {
+        struct redlock_owed *owed = (struct redlock_owed *)manager->owed_next;
+        manager->owed_next = owed->owner.next;
+        const redlock_nodes back = owed->debt.owing & manager->owed_back & manager->ready;
+        if (back) {
+            ask(manager, owed, redlock_debt_ask(&owed->debt, back, now_ns), false, now_ns);
             settle(manager, owed, now_ns);
         }
+    }
+    if (!manager->owed_next) {
+        manager->owed_back = 0;
     }
 }
 
 void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed) {
+    if (manager->owed_next == &owed->owner) {
+        manager->owed_next = owed->owner.next;
+    }
     redlock_manager_disown(manager, &manager->owed, &owed->owner);
     free(owed);
 }

@@ -115,6 +115,8 @@ struct redlock_manager {
     char *fence_suffix;
     struct redlock_schedule schedule;
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
+    struct redlock_owner *owed_next;                 /* to be asked next of the nodes that came back; NULL for none */
+    redlock_nodes owed_back;                         /* these nodes */
     struct redlock_lease *told_first, *told_last;
     struct redlock_query *told_queries;
     uint64_t in_flight; /* answers to come, of all owners */
@@ -194,7 +196,10 @@ void redlock_owed_add(redlock_manager *manager, const char *key, size_t key_size
 void redlock_owed_answer(redlock_manager *manager, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(redlock_manager *manager, struct redlock_owed *owed, int64_t now_ns);
+/* Asks what the node owes, a part of it in each turn. */
 void redlock_owed_node_ready(redlock_manager *manager, unsigned node);
+/* The next part; while owed_next is not NULL. */
+void redlock_owed_go_on(redlock_manager *manager);
 void redlock_owed_free(redlock_manager *manager, struct redlock_owed *owed);
 
 /* --- guards.c: all of it may be called without guards, and then does nothing --- */

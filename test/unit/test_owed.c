@@ -1,0 +1,152 @@
+/* Owed releases in their thousands: a node that comes back is asked in parts, and the oldest makes room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+#include "fake_env.h"
+#include "state.h"
+
+#define MANY 3000
+#define PART 1024
+
+static struct fake_env fake;
+
+static int open_two(void **state) {
+    (void)state;
+    fake_env_open(&fake, 2, NULL);
+    fake.refusing = 3;
+    return 0;
+}
+
+static int close_two(void **state) {
+    (void)state;
+    fake_env_close(&fake);
+    return 0;
+}
+
+static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
+    for (unsigned i = 0; i < count; i++) {
+        char token[16];
+        const int size = snprintf(token, sizeof token, "%08x", i);
+        redlock_owed_add(fake.manager, "key", 3, token, (size_t)size, nodes, uncertain, ttl_ms);
+    }
+    redlock_manager_rearm(fake.manager);
+}
+
+static void come_back(unsigned node) {
+    fake.refusing &= ~REDLOCK_NODE(node);
+    redlock_manager_node_settled(fake.manager, node, true);
+}
+
+static void assert_owed(uint64_t owed, uint64_t dropped) {
+    redlock_statistics now = {.size = sizeof now};
+    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(now.releases_owed, owed);
+    assert_int_equal(now.releases_dropped, dropped);
+}
+
+static void a_node_that_comes_back_is_asked_in_parts(void **state) {
+    (void)state;
+    owe(MANY, 1, 1, 10000);
+    assert_int_equal(fake.sent_count, 0);
+    come_back(0);
+    assert_int_equal(fake.sent_count, PART);
+    for (unsigned parts = 2; fake.sent_count < MANY; parts++) {
+        assert_true(fake.wake_ns <= fake.now_ns);
+        fake_env_turn(&fake);
+        assert_int_equal(fake.sent_count, parts * PART < MANY ? parts * PART : MANY);
+    }
+    assert_int_equal(fake.wake_ns, REDLOCK_NEVER_NS);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_owed(0, 0);
+}
+
+/* What is waited for by clock or node goes on between the parts: some are paid, and the next one to be asked is over by then. */
+static void debts_end_between_the_parts(void **state) {
+    (void)state;
+    owe(MANY, 1, 0, 1000);
+    come_back(0);
+    assert_int_equal(fake.sent_count, PART);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_owed(MANY - PART, 0);
+    fake.now_ns += 1000 * REDLOCK_NS_PER_MS;
+    fake_env_turn(&fake);
+    assert_owed(0, MANY - PART);
+    assert_int_equal(fake.sent_count, PART);
+    assert_int_equal(fake.wake_ns, REDLOCK_NEVER_NS);
+}
+
+/* A node is lost between its parts; another one comes back meanwhile, and is asked for all that it owes. */
+static void nodes_come_and_go_between_the_parts(void **state) {
+    (void)state;
+    owe(MANY, 3, 3, 10000);
+    come_back(0);
+    assert_int_equal(fake.sent_count, PART);
+    fake.refusing = 3;
+    redlock_manager_node_settled(fake.manager, 0, false);
+    fake_env_turn(&fake);
+    assert_int_equal(fake.sent_count, PART);
+    come_back(1);
+    for (unsigned turns = 0; turns < 2 * MANY / PART; turns++) {
+        fake_env_turn(&fake);
+    }
+    assert_int_equal(fake.sent_count, PART + MANY);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_owed(MANY - PART, 0);
+    fake.sent_count = 0;
+    come_back(0);
+    for (unsigned turns = 0; turns < 2 * MANY / PART; turns++) {
+        fake_env_turn(&fake);
+    }
+    assert_int_equal(fake.sent_count, MANY - PART);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_owed(0, 0);
+}
+
+static void the_oldest_that_is_not_being_asked_makes_room(void **state) {
+    const unsigned asked = 20;
+    (void)state;
+    fake.refusing = 2;
+    owe(asked, 1, 1, 10000);
+    assert_int_equal(fake.sent_count, asked);
+    fake.refusing = 3;
+    owe(REDLOCK_OWED_MAX - asked, 1, 1, 10000);
+    assert_owed(REDLOCK_OWED_MAX, 0);
+    owe(1, 1, 1, 10000); /* gives up its looks at those that are asked */
+    assert_owed(REDLOCK_OWED_MAX + 1, 0);
+    owe(2, 1, 1, 10000);
+    assert_owed(REDLOCK_OWED_MAX + 1, 2);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_owed(REDLOCK_OWED_MAX + 1 - asked, 2);
+}
+
+/* The next one to be asked is moved or dropped. */
+static void room_is_made_between_the_parts(void **state) {
+    (void)state;
+    owe(REDLOCK_OWED_MAX, 1, 1, 10000);
+    come_back(0);
+    assert_int_equal(fake.sent_count, PART);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake.refusing = 3;
+    owe(PART + 2, 1, 1, 10000);
+    assert_owed(REDLOCK_OWED_MAX, 2);
+    fake.refusing = 2;
+    fake.sent_count = 0;
+    fake_env_turn(&fake);
+    assert_int_equal(fake.sent_count, PART);
+}
+
+#define owed_test(function) cmocka_unit_test_setup_teardown(function, open_two, close_two)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        owed_test(a_node_that_comes_back_is_asked_in_parts), owed_test(debts_end_between_the_parts),
+        owed_test(nodes_come_and_go_between_the_parts),      owed_test(the_oldest_that_is_not_being_asked_makes_room),
+        owed_test(room_is_made_between_the_parts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
