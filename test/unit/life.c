@@ -12,6 +12,8 @@ void life_init(struct life *life, unsigned n) {
 
 static void step(struct life *life, struct redlock_event event) {
     event.now_ns = T0 + life->at_ms * MS;
+    event.wall_us = life->wall_us;
+    event.barred = life->barred;
     memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in all of it */
     redlock_lease_step(&life->core, &event, &life->did);
 }
@@ -36,6 +38,19 @@ void life_vote(struct life *life, unsigned node, int vote) {
 
 void life_refuse(struct life *life, redlock_nodes nodes) {
     step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes});
+}
+
+void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                      .nodes = REDLOCK_NODE(node),
+                                      .vote = (redlock_vote_kind)vote,
+                                      .accepted = vote == G && counter == 0,
+                                      .counter = counter,
+                                      .round = life->core.round});
+}
+
+void life_void(struct life *life, redlock_nodes nodes) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOID, .nodes = nodes});
 }
 
 void life_timer(struct life *life) {
@@ -83,12 +98,14 @@ int64_t life_held_until_ms(const struct life *life) {
 }
 
 static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {
-    snprintf(
-        text, size,
-        "cleanup %x send %d to %x as round %u lost %d by votes %d acquired %d (%d) extended %d (%d) released %d (%d)",
-        (unsigned)actions->cleanup, (int)actions->send, (unsigned)actions->send_nodes, (unsigned)actions->round,
-        actions->lost, actions->lost_by_votes, actions->acquired, actions->acquired_code, actions->extended,
-        actions->extended_code, actions->released, actions->released_code);
+    snprintf(text, size,
+             "cleanup %x send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired %d (%d) extended "
+             "%d (%d) "
+             "released %d (%d)",
+             (unsigned)actions->cleanup, (int)actions->send, (unsigned)actions->send_nodes, (unsigned)actions->round,
+             (unsigned)actions->heal, actions->lost, actions->lost_by_votes, actions->lost_by_clock, actions->acquired,
+             actions->acquired_code, actions->extended, actions->extended_code, actions->released,
+             actions->released_code);
     return text;
 }
 

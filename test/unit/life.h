@@ -25,6 +25,8 @@ struct life {
     struct redlock_plan plan;
     struct redlock_actions did; /* by the last step */
     int64_t at_ms;              /* the time of the next event */
+    int64_t wall_us;            /* of the wall clock, likewise */
+    redlock_nodes barred;       /* may not vote, likewise */
 };
 
 /* Idle, of n nodes; the plan is a single try of TTL_MS, with retry delays of 50 to 200 ms. */
@@ -36,6 +38,9 @@ void life_adopt(struct life *life);
 void life_vote(struct life *life, unsigned node, int vote);
 void life_stale(struct life *life, unsigned node, int vote, uint32_t round);
 void life_refuse(struct life *life, redlock_nodes nodes);
+/* A node's vote on ACQUIRE or FENCE of a lease with fencing: it accepted (counter 0), or told its counter. */
+void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
+void life_void(struct life *life, redlock_nodes nodes);
 void life_timer(struct life *life);
 void life_cancel(struct life *life, int code);
 void life_extend(struct life *life, int64_t ttl_ms);
@@ -60,6 +65,7 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
 #define ACQUIRED(code)           .acquired = true, .acquired_code = REDLOCK_##code
 #define EXTENDED(code)           .extended = true, .extended_code = REDLOCK_##code
 #define RELEASED(code)           .released = true, .released_code = REDLOCK_##code
+#define LOST_BY_CLOCK            .lost = true, .lost_by_clock = true
 
 /* Held by all of five nodes since T0 + 1 ms; auto_extend as given. */
 void life_held(struct life *life, bool auto_extend);

@@ -1,0 +1,220 @@
+/* Fencing tokens: in one round trip, written back, beaten, out of time, given up (protocols.md 1 as states). */
+#include "life.h"
+
+#define WALL_US INT64_C(1795167037123456)
+#define CLIENT  7
+#define NUMBER  (WALL_US * 1000 + CLIENT) /* what is proposed */
+
+static void fenced(struct life *life, unsigned n) {
+    life_init(life, n);
+    life->plan.fencing = true;
+    life->plan.fence_client = CLIENT;
+    life->wall_us = WALL_US;
+    life_begin(life);
+    life_expect(life, ACQUIRING, SENDS(ACQUIRE, redlock_nodes_all(n), 1));
+    assert_int_equal(life->core.fence.token, NUMBER);
+}
+
+static void a_quorum_that_accepts_takes_one_round_trip(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 4, G, 0);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_fenced(&life, 2, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life.core.fence.token, NUMBER);
+    assert_false(life.core.fence_written);
+    life_fenced(&life, 1, G, NUMBER + 5); /* late: it changes nothing any more */
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life.core.fence.token, NUMBER);
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+}
+
+static void a_higher_counter_is_written_back(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, NUMBER + 400000);
+    life_fenced(&life, 2, D, NUMBER + 9000000); /* held by another there: its counter is heard, too */
+    life.at_ms = 3;
+    life_fenced(&life, 3, G, 0);
+    /* At once, without waiting for a fifth node that might accept (R7); not where it was denied. */
+    life_expect(&life, FENCING, SENDS(FENCE, 27, 2));
+    const uint64_t written = life.core.fence.token;
+    assert_true(written > NUMBER + 9000000);
+    assert_int_equal(written % 1000, CLIENT);
+    assert_int_equal(life_held_until_ms(&life), -1);
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life_stale(&life, 4, G, 1);
+    life_expect(&life, FENCING, NOTHING);
+    life.at_ms = 5;
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, FENCING, NOTHING);
+    life_fenced(&life, 3, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life.core.fence.token, written);
+    assert_true(life.core.fence_written);
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* the ttl runs since the first round (R1) */
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
+}
+
+static void who_is_beaten_writes_a_larger_number(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
+    const uint64_t first = life.core.fence.token;
+    life_fenced(&life, 0, D, first + 77);
+    life_expect(&life, FENCING, NOTHING);
+    life_fenced(&life, 1, D, first + 5);
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 3));
+    assert_true(life.core.fence.token > first + 77);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 2, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life.plan.wait_timeout_ms = 0;
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_fenced(&life, 0, D, 0);
+    life_vote(&life, 1, D);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
+}
+
+static void silent_nodes_leave_no_token(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_votes(&life, "UU");
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void no_token_after_the_deadline(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_fenced(&life, 0, G, 0);
+    life.at_ms = END_MS;
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
+
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void a_cancel_gives_the_attempt_up(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CANCELLED));
+}
+
+static void the_next_attempt_proposes_above_what_was_seen(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.fencing = true;
+    life.plan.fence_client = CLIENT;
+    life.plan.wait_timeout_ms = 60000;
+    life.wall_us = WALL_US;
+    life_begin(&life);
+    life_fenced(&life, 0, D, NUMBER + 5000000);
+    life_fenced(&life, 1, D, NUMBER + 4000000);
+    assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+    assert_true(life.core.fence.token > NUMBER + 5000000);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+static void numbers_end_with_an_error(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.fencing = true;
+    life.plan.wait_timeout_ms = 60000;
+    life.wall_us = WALL_US;
+    life_begin(&life);
+    life_fenced(&life, 0, G, REDLOCK_FENCE_MAX);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, WAITING, .cleanup = 7); /* nothing is above that */
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, ENDED, ACQUIRED(ERR_LIMIT));
+}
+
+static void a_renewal_is_timed_from_the_first_round(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.fencing = life.plan.auto_extend = true;
+    life.wall_us = WALL_US;
+    life_begin(&life);
+    life.at_ms = 8000;
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life.at_ms = 8001;
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_true(life_next_ms(&life) <= 3334); /* long due, not only at 8000 and a third */
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 3));
+}
+
+static void a_jump_takes_the_lock_from_under_the_token(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, 0);
+    life_fenced(&life, 2, G, 0);
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 2));
+    life_void(&life, 8);
+    life_expect(&life, FENCING, NOTHING);
+    life_void(&life, 2);
+    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_NO_QUORUM));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quorum_that_accepts_takes_one_round_trip),
+        cmocka_unit_test(a_higher_counter_is_written_back),
+        cmocka_unit_test(who_is_beaten_writes_a_larger_number),
+        cmocka_unit_test(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt),
+        cmocka_unit_test(silent_nodes_leave_no_token),
+        cmocka_unit_test(no_token_after_the_deadline),
+        cmocka_unit_test(a_cancel_gives_the_attempt_up),
+        cmocka_unit_test(the_next_attempt_proposes_above_what_was_seen),
+        cmocka_unit_test(numbers_end_with_an_error),
+        cmocka_unit_test(a_renewal_is_timed_from_the_first_round),
+        cmocka_unit_test(a_jump_takes_the_lock_from_under_the_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,340 @@
+/* A lease among nodes that may not vote, whose clocks jump, or that lack its key: abstaining, voiding, healing, lock delay. */
+#include "life.h"
+
+static void barred_nodes_are_not_asked(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life.barred = 9;
+    life_begin(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 22, 1));
+    assert_int_equal(life.core.votes.abstained, 9);
+    life_vote(&life, 1, G);
+    life_vote(&life, 2, G);
+    life_vote(&life, 4, F);
+    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void without_a_quorum_of_voters_nothing_is_sent(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life.barred = 7;
+    life_begin(&life);
+    life_expect(&life, ENDED, SENDS(ACQUIRE, 0, 1), ACQUIRED(ERR_NO_QUORUM));
+
+    life_init(&life, 5);
+    life.barred = 7;
+    life.plan.wait_timeout_ms = 5000;
+    life_begin(&life);
+    life_expect(&life, WAITING, SENDS(ACQUIRE, 0, 1));
+    life.at_ms = 1000;
+    life.barred = 3; /* one of them may vote by now */
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 28, 2));
+    life_vote(&life, 2, G);
+    life_vote(&life, 3, G);
+    life_vote(&life, 4, G);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life_extend(&life, TTL_MS); /* which every node may confirm */
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+}
+
+static void a_parked_acquire_can_be_cancelled(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED));
+}
+
+static void a_jump_voids_a_vote_of_the_attempt(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GG");
+    life_void(&life, 2); /* node 1's */
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 2, G);
+    life_expect(&life, ACQUIRING, NOTHING);
+    life_vote(&life, 3, G);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(redlock_lease_support(&life.core), 13);
+}
+
+static void too_many_void_votes_lose_the_attempt(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "G.D");
+    life_void(&life, 1);
+    life_expect(&life, ACQUIRING, NOTHING); /* lost, but the reason hangs on the third node (R13) */
+    life_vote(&life, 1, U);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+/* protocols.md 4: "recount; fewer than q is LOST", at once. */
+static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, U);
+    life.at_ms = 100;
+    life_void(&life, 8); /* its vote never counted */
+    life_expect(&life, HELD, NOTHING);
+    life_void(&life, 4);
+    life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
+    life_void(&life, 2);
+    life_expect(&life, LOST, NOTHING);
+    assert_int_equal(life_held_until_ms(&life), -1);
+}
+
+static void late_grants_support_the_lease(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_void(&life, 1);
+    life_expect(&life, HELD, NOTHING);
+    life_void(&life, 2);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_support(&life.core), 28);
+    life_void(&life, 16);
+    life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
+}
+
+static void an_extension_renews_the_support(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_void(&life, 3);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG.G"); /* their keys have outlived the jump */
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(redlock_lease_support(&life.core), 11);
+    life_vote(&life, 4, G);
+    assert_int_equal(redlock_lease_support(&life.core), 27);
+}
+
+static void a_jump_while_extending_voids_both_rounds(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, G);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life_void(&life, 1); /* three of the old round are left; one of this */
+    life_expect(&life, EXTENDING, NOTHING);
+    life_votes(&life, "..FF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life_void(&life, 2);
+    life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
+}
+
+static void a_jump_while_extending_may_lose_the_lease(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "GG");
+    life_extend(&life, TTL_MS);
+    life_void(&life, 1);
+    life_expect(&life, LOST, .cleanup = 7, LOST_BY_CLOCK, EXTENDED(ERR_LOST));
+}
+
+static void an_adopted_lease_has_no_votes_to_void(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_adopt(&life);
+    life_void(&life, 7);
+    life_expect(&life, ADOPTED, NOTHING);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, G);
+    life_void(&life, 1);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_votes(&life, ".GG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(redlock_lease_support(&life.core), 6);
+}
+
+/* --- Healing --- */
+
+static void healing(struct life *life, unsigned n, bool auto_extend) {
+    life_init(life, n);
+    life->plan.heal = true;
+    life->plan.auto_extend = auto_extend;
+    life_begin(life);
+}
+
+static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 5, false);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_next_ms(&life), 1000);
+    life_vote(&life, 3, F);
+    life.at_ms = 999;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, HELD, .heal = 24);
+    assert_int_equal(life_next_ms(&life), END_MS); /* once */
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2)); /* where it was healed, too */
+}
+
+static void where_all_have_granted_nothing_is_healed(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 5, false);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, G);
+    life_vote(&life, 4, G);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+}
+
+static void an_extension_heals_what_it_missed(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 5, true);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, G);
+    life_vote(&life, 4, G);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life.at_ms = 3400;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life_votes(&life, "DGGG");
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), 4400);
+    life_vote(&life, 4, D);
+    life.at_ms = 4400;
+    life_timer(&life);
+    life_expect(&life, HELD, .heal = 17);
+}
+
+/* "only if matched >= q and now is before the *old* deadline" */
+static void nothing_is_healed_at_the_old_deadline(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 3, false);
+    life_votes(&life, "GG");
+    life.at_ms = END_MS - 100;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_next_ms(&life), END_MS - 50); /* half of what the old one had left */
+    life.at_ms = END_MS;                                /* the process was paused meanwhile */
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING);
+
+    healing(&life, 3, false);
+    life_votes(&life, "GG");
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GUU");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life.at_ms = 5000;
+    life_timer(&life);
+    life_expect(&life, HELD, NOTHING); /* too few matched */
+}
+
+static void the_first_extension_of_an_adopted_lease_heals_nothing(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.heal = true;
+    life_adopt(&life);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life.at_ms = 100;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GG");
+    assert_int_equal(life_next_ms(&life), 1100);
+}
+
+static void a_renewal_comes_before_healing(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 3, true);
+    life_votes(&life, "GG");
+    life.at_ms = 5000; /* both are due */
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 2));
+    life.at_ms = 6000;
+    life_timer(&life);
+    life_expect(&life, EXTENDING, NOTHING);
+}
+
+/* --- Lock delay --- */
+
+static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.lock_delay_ms = 15000;
+    life_begin(&life);
+    assert_int_equal(redlock_lease_key_ttl_ms(&life.core), TTL_MS + 15000);
+    life_votes(&life, "GG");
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* the lease is no longer for it */
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .lost = true);
+    life_release(&life);
+    life_expect(&life, ENDED, RELEASED(ERR_LOST));
+}
+
+static void a_release_in_time_and_a_lost_attempt_know_no_delay(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.lock_delay_ms = 15000;
+    life_begin(&life);
+    life_votes(&life, "GG");
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
+
+    life_init(&life, 3);
+    life.plan.lock_delay_ms = 15000;
+    life_begin(&life);
+    life_votes(&life, "GDD");
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(barred_nodes_are_not_asked),
+        cmocka_unit_test(without_a_quorum_of_voters_nothing_is_sent),
+        cmocka_unit_test(a_parked_acquire_can_be_cancelled),
+        cmocka_unit_test(a_jump_voids_a_vote_of_the_attempt),
+        cmocka_unit_test(too_many_void_votes_lose_the_attempt),
+        cmocka_unit_test(a_lease_on_a_bare_quorum_is_lost_with_one_clock),
+        cmocka_unit_test(late_grants_support_the_lease),
+        cmocka_unit_test(an_extension_renews_the_support),
+        cmocka_unit_test(a_jump_while_extending_voids_both_rounds),
+        cmocka_unit_test(a_jump_while_extending_may_lose_the_lease),
+        cmocka_unit_test(an_adopted_lease_has_no_votes_to_void),
+        cmocka_unit_test(the_rest_is_healed_a_tenth_of_the_ttl_later),
+        cmocka_unit_test(where_all_have_granted_nothing_is_healed),
+        cmocka_unit_test(an_extension_heals_what_it_missed),
+        cmocka_unit_test(nothing_is_healed_at_the_old_deadline),
+        cmocka_unit_test(the_first_extension_of_an_adopted_lease_heals_nothing),
+        cmocka_unit_test(a_renewal_comes_before_healing),
+        cmocka_unit_test(the_keys_of_a_lost_lease_stay_for_the_delay),
+        cmocka_unit_test(a_release_in_time_and_a_lost_attempt_know_no_delay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
