@@ -13,23 +13,21 @@
 #define WALL_MAX_US INT64_C(7258118400000000)
 
 /* The planted bugs' proposals: all of 100 ms are one number. */
+#define IS_COARSE (REDLOCK_PLANTED(FENCE_COLLIDES) || REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL))
 #define COARSE_US 100000
-
-static bool is_coarse(void) {
-    return REDLOCK_PLANTED(FENCE_COLLIDES) || REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL);
-}
 
 static uint64_t low_digits(const struct redlock_fence *fence) {
     assert(fence->client < REDLOCK_FENCE_CLIENTS);
-    return is_coarse() ? 0 : fence->client;
+    return IS_COARSE ? 0 : fence->client;
 }
 
 static uint64_t of_the_clock(const struct redlock_fence *fence, int64_t wall_us) {
-    uint64_t us = wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
-    if (is_coarse()) {
-        us -= us % COARSE_US;
-    }
-    return us * REDLOCK_FENCE_CLIENTS + low_digits(fence);
+    const uint64_t us = wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
+    return (IS_COARSE ? us - us % COARSE_US : us) * REDLOCK_FENCE_CLIENTS + low_digits(fence);
+}
+
+static uint64_t highest(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
 }
 
 /* The next number with the client's low digits. */
@@ -42,9 +40,7 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
     if (floor >= REDLOCK_FENCE_MAX) {
         return false;
     }
-    const uint64_t next = above(fence, floor);
-    const uint64_t now = of_the_clock(fence, wall_us);
-    const uint64_t token = now > next ? now : next;
+    const uint64_t token = highest(above(fence, floor), of_the_clock(fence, wall_us));
     if (token > REDLOCK_FENCE_MAX) {
         return false;
     }
@@ -54,20 +50,18 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
 }
 
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
-    return set_token(fence, fence->seen, wall_us);
+    return set_token(fence, fence->accepted != 0 ? highest(fence->token, fence->seen) : fence->seen, wall_us);
 }
 
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us) {
-    return set_token(fence, fence->token > fence->seen ? fence->token : fence->seen, wall_us);
+    return set_token(fence, highest(fence->token, fence->seen), wall_us);
 }
 
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter) {
     assert(node < REDLOCK_NODES_MAX);
     if (accepted) {
         fence->accepted |= REDLOCK_NODE(node);
-        counter = fence->token;
-    }
-    if (counter > fence->seen) {
+    } else if (counter > fence->seen) {
         fence->seen = counter;
     }
 }
@@ -87,9 +81,9 @@ bool redlock_fence_parse(const char *digits, size_t size, uint64_t *number) {
     if (size != REDLOCK_FENCE_DIGITS) {
         return false;
     }
-    char highest[REDLOCK_FENCE_DIGITS];
-    redlock_fence_format(REDLOCK_FENCE_MAX, highest);
-    if (memcmp(digits, highest, sizeof highest) > 0) {
+    char last[REDLOCK_FENCE_DIGITS];
+    redlock_fence_format(REDLOCK_FENCE_MAX, last);
+    if (memcmp(digits, last, sizeof last) > 0) {
         return false;
     }
     uint64_t value = 0;

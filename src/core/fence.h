@@ -21,15 +21,14 @@
 
 struct redlock_fence {
     uint64_t token; /* proposed, or being written back; the lease's once a quorum raised its counters to it */
-    uint64_t
-        seen; /* the highest counter of this resource that any node told of or raised, in any attempt of this request */
+    uint64_t seen;  /* the highest counter of this resource that any node told of, in any attempt of this request */
     redlock_nodes accepted; /* nodes that raised their counter to `token` */
     uint16_t client;        /* low digits */
 };
 
 /*
- * For an attempt: the wall clock's number, or the next above what was seen if that is larger. Never 0. A wall clock before 1970 or
- * after 2200 counts as 0. False, and nothing is changed, when there is no such number (REDLOCK_FENCE_MAX).
+ * For an attempt: the wall clock's number, or the next above what was seen (and above the last token, where a node accepted that) if
+ * that is larger. Never 0. A wall clock before 1970 or after 2200 counts as 0. False, and nothing is changed, when there is no such number (REDLOCK_FENCE_MAX).
  */
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 

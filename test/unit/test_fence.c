@@ -12,9 +12,9 @@
 #define WALL_US INT64_C(1795167037123456) /* November 2026 */
 
 static uint64_t proposed(uint64_t seen, uint16_t client, int64_t wall_us) {
-    struct redlock_fence fence = {.token = 77, .seen = seen, .client = client, .accepted = 5};
+    struct redlock_fence fence = {.token = 1000, .seen = seen, .client = client, .accepted = seen >= 1000 ? 5 : 0};
     if (!redlock_fence_propose(&fence, wall_us)) {
-        assert_int_equal(fence.token, 77);
+        assert_int_equal(fence.token, 1000);
         assert_int_equal(fence.accepted, 5);
         return 0;
     }
@@ -99,7 +99,7 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_true(redlock_fence_propose(&fence, 1));
     assert_false(redlock_fence_is_won(&fence, 31, 1));
     redlock_fence_note(&fence, 0, true, 999999);
-    assert_int_equal(fence.seen, 1001); /* its counter is the token now */
+    assert_int_equal(fence.seen, 0); /* nobody is ahead of it */
     redlock_fence_note(&fence, 30, true, 0);
     redlock_fence_note(&fence, 4, false, 0);
     redlock_fence_note(&fence, 3, false, 5000);
@@ -113,6 +113,11 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_true(redlock_fence_propose(&fence, 1)); /* the next attempt begins above what this one raised and saw */
     assert_int_equal(fence.token, 5001);
     assert_int_equal(fence.accepted, 0);
+    assert_true(redlock_fence_propose(&fence, 1)); /* nobody took it */
+    assert_int_equal(fence.token, 5001);
+    redlock_fence_note(&fence, 1, true, 0);
+    assert_true(redlock_fence_propose(&fence, 1));
+    assert_int_equal(fence.token, 6001);
 }
 
 static void format_and_parse(const char *digits, uint64_t number) {
@@ -208,7 +213,7 @@ static void begin(struct play *play, struct asker *asker) {
     asker->asked = asker->granted = 0;
     asker->floor = play->largest;
     if (draw(play, 3) == 0) {
-        asker->fence.seen = 0; /* another process with the same digits */
+        asker->fence = (struct redlock_fence){.client = asker->fence.client}; /* another process with the same digits */
     }
     assert_true(redlock_fence_propose(&asker->fence, play->wall_us + asker->skew_us));
 }
@@ -279,7 +284,7 @@ static void tokens_rise_whatever_the_order(void **state) {
         tokens += play.count;
         fast += play.fast;
     }
-    assert_true(fast > 100000 && tokens - fast > 100000); /* both paths are walked */
+    assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are walked */
 }
 
 int main(void) {
