@@ -1,0 +1,237 @@
+/* What the scripts do on a real server, and what the library makes of it: who holds the lock, who raises the counter. */
+#include "scripts_kit.h"
+
+#define HOUR_US  INT64_C(3600000000)
+#define DAY_MS   INT64_C(86400000)
+#define LONG_US  (HOUR_US + HOUR_US / 6) /* outside of what a node allows, however slow this machine is */
+#define SHORT_US (HOUR_US - HOUR_US / 6)
+
+static void the_sha1s_are_the_servers(void **state) {
+    (void)state;
+    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        const struct redlock_script *script = redlock_script_get((enum redlock_script_id)i);
+        assert_string_equal(server_ask(server, "SCRIPT", "LOAD", script->source), script->sha1);
+    }
+}
+
+/* However it is taken, the lock is the same plain string with a ttl. */
+static void every_acquire_sets_the_same_key(void **state) {
+    (void)state;
+    for (size_t i = 0; i < FORMS; i++) {
+        for (uint64_t fence = 0; fence <= 5; fence += 5) {
+            struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, fence);
+            take_form(&message, i);
+            start_anew();
+            assert_granted(&message);
+            assert_value("door", OURS);
+            assert_in_range(server_pttl_ms(server, "door"), 1, TTL_MS);
+            assert_int_equal(server_key_count(server), fence == 0 ? 1 : 2);
+            lock_as(THEIRS);
+            if (fence == 0) {
+                assert_denied(&message, "held under another token");
+            } else {
+                assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, fence);
+                assert_says("held under another token");
+            }
+            assert_value("door", THEIRS);
+        }
+    }
+}
+
+static void a_proposal_is_accepted_above_the_counter_only(void **state) {
+    (void)state;
+    for (size_t i = 0; i < FORMS; i++) {
+        start_anew();
+        struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, UINT64_C(1795167037123456789));
+        take_form(&message, i);
+        lock_as(THEIRS);
+        assert_denied(&message, "held under another token"); /* and no counter to tell of */
+        unlock();
+        assert_granted(&message);
+        assert_counter(message.fence);
+        assert_int_equal(server_pttl_ms(server, "door:fence"), -1);
+        for (uint64_t lower = 0; lower < 2; lower++) {
+            struct redlock_message beaten = message;
+            beaten.fence -= lower;
+            unlock();
+            assert_answer(&beaten, REDLOCK_VOTE_GRANTED, true, false, message.fence);
+            assert_value("door", OURS);
+            assert_counter(message.fence);
+            assert_answer(&beaten, REDLOCK_VOTE_DENIED, true, false, message.fence);
+        }
+        unlock();
+        message.fence++;
+        assert_granted(&message);
+        assert_counter(message.fence);
+        unlock();
+        message.fence = REDLOCK_FENCE_MAX;
+        assert_granted(&message);
+        assert_counter(REDLOCK_FENCE_MAX);
+    }
+}
+
+static void a_token_is_written_back_where_the_lock_is_ours(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* by its SHA1, by its source */
+        start_anew();
+        struct redlock_message message = message_of(REDLOCK_OP_FENCE, 100);
+        message.by_source = i == 1;
+        assert_denied(&message, "the key is missing");
+        lock_as(THEIRS);
+        assert_denied(&message, "held under another token");
+        unlock();
+        assert_string_equal(server_ask(server, "RPUSH", "door", "x"), "1");
+        assert_denied(&message, "held under another token");
+        assert_false(server_has_key(server, "door:fence"));
+        lock_as(OURS);
+        assert_granted(&message);
+        assert_counter(100);
+        assert_int_equal(server_pttl_ms(server, "door:fence"), -1);
+        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100); /* equal is no proof that it was ours */
+        assert_says("not below");
+        message.fence = 99;
+        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100);
+        message.fence = 101;
+        assert_granted(&message);
+        assert_counter(101);
+        assert_value("door", OURS);
+        assert_in_range(server_pttl_ms(server, "door"), 1, TTL_MS);
+    }
+}
+
+static const struct redlock_fence_keys a_day = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = DAY_MS};
+
+static struct redlock_message expiring(enum redlock_operation operation, int64_t ahead_us, size_t form) {
+    struct redlock_message message = message_of(operation, (uint64_t)(server_now_us() + ahead_us) * 1000 + 7);
+    message.fence_keys = &a_day;
+    take_form(&message, form);
+    if (operation == REDLOCK_OP_FENCE) {
+        lock_as(OURS);
+    }
+    return message;
+}
+
+/* With an expiry a proposal may not be far ahead of the node's clock, nor far behind where the counter may have expired. */
+static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
+    (void)state;
+    for (size_t i = 0; i < 2 * FORMS; i++) {
+        const enum redlock_operation operation = operations[i % 2];
+        start_anew();
+        struct redlock_message message = expiring(operation, LONG_US, i / 2);
+        assert_failed(&message, "ERR the fencing token is over an hour ahead of the clock of the node");
+        assert_int_equal(server_key_count(server), operation == REDLOCK_OP_FENCE ? 1 : 0);
+        message = expiring(operation, SHORT_US, i / 2);
+        assert_granted(&message);
+        assert_counter(message.fence);
+        assert_in_range(server_pttl_ms(server, "door:fence"), DAY_MS / 2, DAY_MS);
+        start_anew();
+        message = expiring(operation, -SHORT_US, i / 2);
+        assert_granted(&message);
+        /* Used again, it lives for a day again; and below it, though missing it would have been too low. */
+        assert_string_equal(server_ask(server, "PEXPIRE", "door:fence", "3600000"), "1");
+        unlock();
+        message = expiring(operation, 0, i / 2);
+        assert_granted(&message);
+        assert_in_range(server_pttl_ms(server, "door:fence"), DAY_MS / 2, DAY_MS);
+        unlock();
+        set_counter((uint64_t)(server_now_us() - 2 * LONG_US) * 1000);
+        message = expiring(operation, -LONG_US, i / 2);
+        assert_granted(&message);
+    }
+}
+
+/* As if its counter were an hour behind the node's clock: whatever expired was lower. */
+static void a_proposal_too_low_for_a_missing_counter_is_not_accepted(void **state) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
+    (void)state;
+    for (size_t i = 0; i < 2 * FORMS; i++) {
+        const enum redlock_operation operation = operations[i % 2];
+        start_anew();
+        struct redlock_message message = expiring(operation, -LONG_US, i / 2);
+        const int64_t before_us = server_now_us();
+        struct redlock_answer answer = ask(&message);
+        const int64_t after_us = server_now_us();
+        assert_int_equal(answer.vote, operation == REDLOCK_OP_FENCE ? REDLOCK_VOTE_DENIED : REDLOCK_VOTE_GRANTED);
+        assert_true(answer.fenced && !answer.accepted);
+        assert_true(answer.counter / 1000 >= (uint64_t)(before_us - HOUR_US));
+        assert_true(answer.counter / 1000 <= (uint64_t)(after_us - HOUR_US));
+        assert_value("door", OURS);
+        assert_false(server_has_key(server, "door:fence"));
+    }
+}
+
+static void an_extension_may_tell_the_time(void **state) {
+    (void)state;
+    for (size_t i = 0; i < FORMS; i++) {
+        start_anew();
+        struct redlock_message message = message_of(REDLOCK_OP_EXTEND, 0);
+        take_form(&message, i);
+        assert_denied(&message, "the key is missing");
+        lock_as(THEIRS);
+        assert_denied(&message, "held under another token");
+        unlock();
+        assert_string_equal(server_ask(server, "RPUSH", "door", "x"), "1");
+        assert_denied(&message, "held under another token");
+        lock_as(OURS);
+        message.ttl_ms = 2 * TTL_MS;
+        const int64_t before_us = server_now_us();
+        struct redlock_answer answer = ask(&message);
+        assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+        if (message.timed) {
+            assert_true(answer.clock.server_us >= before_us && answer.clock.server_us <= server_now_us());
+        }
+        assert_in_range(server_pttl_ms(server, "door"), TTL_MS + 1, 2 * TTL_MS);
+        message.ttl_ms = 1000; /* never shorter */
+        assert_granted(&message);
+        assert_in_range(server_pttl_ms(server, "door"), TTL_MS, 2 * TTL_MS);
+    }
+}
+
+static void time_and_healing(void **state) {
+    (void)state;
+    const int64_t before_us = server_now_us();
+    struct redlock_answer answer = ask(&(struct redlock_message){.operation = REDLOCK_OP_TIME});
+    assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_true(answer.clock.server_us >= before_us && answer.clock.server_us <= server_now_us());
+    struct redlock_message heal = message_of(REDLOCK_OP_HEAL, 0);
+    assert_granted(&heal);
+    assert_value("door", OURS);
+    assert_in_range(server_pttl_ms(server, "door"), 1, TTL_MS);
+    assert_denied(&heal, "another token"); /* of ours, too: it is never counted */
+    lock_as(THEIRS);
+    assert_denied(&heal, "another token");
+    assert_value("door", THEIRS);
+}
+
+static void a_release_compares(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* by its SHA1, by its source */
+        struct redlock_message message = message_of(REDLOCK_OP_RELEASE, 0);
+        message.by_source = i == 1;
+        assert_denied(&message, "the key is missing");
+        lock_as(THEIRS);
+        assert_denied(&message, "held under another token");
+        assert_value("door", THEIRS);
+        lock_as(OURS);
+        assert_granted(&message);
+        assert_false(server_has_key(server, "door"));
+    }
+}
+
+#define SCRIPT_TEST(name) cmocka_unit_test_setup_teardown(name, scripts_setup, scripts_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        SCRIPT_TEST(the_sha1s_are_the_servers),
+        SCRIPT_TEST(every_acquire_sets_the_same_key),
+        SCRIPT_TEST(a_proposal_is_accepted_above_the_counter_only),
+        SCRIPT_TEST(a_token_is_written_back_where_the_lock_is_ours),
+        SCRIPT_TEST(a_counter_that_expires_keeps_to_the_nodes_clock),
+        SCRIPT_TEST(a_proposal_too_low_for_a_missing_counter_is_not_accepted),
+        SCRIPT_TEST(an_extension_may_tell_the_time),
+        SCRIPT_TEST(time_and_healing),
+        SCRIPT_TEST(a_release_compares),
+    };
+    return cmocka_run_group_tests_name("scripts on a real server", tests, scripts_begin, scripts_end);
+}
