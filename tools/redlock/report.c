@@ -154,13 +154,13 @@ static void advise_on_quarantine(const struct tool_session *session, char *advic
     const struct tool_options *options = session->options;
     char time[32];
     int64_t ms = session->code == REDLOCK_ERR_NO_QUORUM ? tool_nodes_quorum_in_ms(session) : 0;
-    if (ms == 0) {
-        return;
+    advice[0] = '\0';
+    if (ms != 0) {
+        bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
+        snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
+                 tool_duration_format(ms, time, sizeof time), options->wait_ms != 0 ? "a longer -w" : "-w TIME",
+                 unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
     }
-    bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
-    snprintf(advice, size, " A quorum may vote in %s: give -w TIME to wait%s.",
-             tool_duration_format(ms, time, sizeof time),
-             unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
 }
 
 int tool_report_not_acquired(const struct tool_session *session) {
@@ -168,18 +168,21 @@ int tool_report_not_acquired(const struct tool_session *session) {
     const struct tool_options *options = session->options;
     bool contended = session->code == REDLOCK_ERR_CONTENDED;
     uint64_t attempts = session->result != NULL ? redlock_result_attempts(session->result) : 0;
-    char advice[256] = "";
+    char quarantine[256];
+    char advice[512] = "";
     char time[32];
     if (contended && options->contended_expected && !options->json) {
         return options->contended_status;
     }
-    advise_on_quarantine(session, advice, sizeof advice);
+    advise_on_quarantine(session, quarantine, sizeof quarantine);
     if (options->wait_ms != 0 && attempts > 0) {
-        snprintf(advice, sizeof advice, " Given up after %" PRIu64 " attempt%s in %s%s%s.", attempts,
+        snprintf(advice, sizeof advice, " Given up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
-                 contended ? "; " : "", contended ? holder_hint : "");
+                 contended ? "; " : "", contended ? holder_hint : "", quarantine);
     } else if (contended) {
         snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", holder_hint);
+    } else {
+        snprintf(advice, sizeof advice, "%s", quarantine);
     }
     return tell_failure(session, options->json ? "" : advice);
 }
