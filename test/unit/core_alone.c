@@ -3,6 +3,8 @@
 
 #include "core/backoff.h"
 #include "core/debt.h"
+#include "core/fence.h"
+#include "core/guard.h"
 #include "core/lease.h"
 #include "core/validity.h"
 
@@ -26,6 +28,20 @@ static void expect(bool met, const char *what) {
 static void vote(redlock_nodes node, redlock_vote_kind kind, int64_t now_ns) {
     feed(&(struct redlock_event){
         .type = REDLOCK_EVENT_VOTE, .now_ns = now_ns, .nodes = node, .vote = kind, .round = lease.round});
+}
+
+static void fence_and_guard(void) {
+    struct redlock_fence fence = {.client = 7};
+    expect(redlock_fence_propose(&fence, 1000) && fence.token == 1000007, "a number of the clock and the client");
+    redlock_fence_note(&fence, 0, true, 0);
+    expect(redlock_fence_is_won(&fence, 7, 1) && !redlock_fence_is_won(&fence, 7, 2), "one node took it");
+    struct redlock_guard guard;
+    bool jumped;
+    redlock_guard_init(&guard, &(struct redlock_guard_plan){
+                                   .restart = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 1000, .node_count = 3});
+    redlock_guard_greet(&guard, 1, &(struct redlock_greeting){.run_id = "a"}, 500 * MS, &jumped);
+    expect(redlock_guard_barred(&guard, 1511 * MS) == 2, "a node met for the first time is kept from voting");
+    expect(redlock_guard_barred(&guard, 1512 * MS) == 0, "for ttl_max and its drift");
 }
 
 int main(void) {
@@ -63,6 +79,7 @@ int main(void) {
     vote(1, REDLOCK_VOTE_GRANTED, 501 * MS);
     vote(2, REDLOCK_VOTE_GRANTED, 501 * MS);
     expect(actions.released && actions.released_code == REDLOCK_OK && lease.state == REDLOCK_LEASE_ENDED, "to the end");
+    fence_and_guard();
     uint32_t jitter = 1;
     expect(redlock_backoff_ns(&jitter, 1, 10, 2000) <= 10 * MS, "a delay within its bounds");
     if (failures == 0) {
