@@ -169,6 +169,9 @@ void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const
     for (unsigned i = 0; i < manager->node_count; i++) {
         if (begun & REDLOCK_NODE(i)) {
             log_quarantine(manager, i);
+            if (redlock_guard_why(&guards->guard, i, redlock_manager_now_ns(manager)) == REDLOCK_GUARD_CLOCK_AHEAD) {
+                void_votes(manager, i); /* of an acquire under way: it was asked before its clock could be compared */
+            }
         }
     }
 }

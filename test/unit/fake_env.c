@@ -19,6 +19,11 @@ static int64_t now_ns(void *ctx) {
     return fake->now_ns;
 }
 
+static int64_t wall_us(void *ctx) {
+    const struct fake_env *fake = ctx;
+    return fake->wall_us;
+}
+
 static int random_bytes(void *ctx, void *buffer, size_t size) {
     struct fake_env *fake = ctx;
     if (fake->random_code != REDLOCK_OK) {
@@ -50,7 +55,9 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .by_source = message->by_source,
                                    .owner = message->owner,
                                    .round = message->round,
-                                   .ttl_ms = message->ttl_ms};
+                                   .ttl_ms = message->ttl_ms,
+                                   .fence = message->fence,
+                                   .timed = message->timed};
         assert_true(message->key_size < sizeof sent->key && message->token_size < sizeof sent->token);
         memcpy(sent->key, message->key, message->key_size);
         if (message->token_size) {
@@ -79,22 +86,27 @@ __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_lo
 }
 
 void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix) {
+    fake_env_open_as(fake, node_count, (struct redlock_manager_config){.key_prefix = key_prefix});
+}
+
+void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_manager_config config) {
     memset(fake, 0, sizeof *fake);
     fake->node_count = node_count;
     fake->now_ns = 1000 * REDLOCK_NS_PER_MS;
+    fake->wall_us = 1795167037123456;
     fake->wake_ns = REDLOCK_NEVER_NS;
     const struct redlock_env env = {.ctx = fake,
                                     .now_ns = now_ns,
+                                    .wall_us = wall_us,
                                     .random = random_bytes,
                                     .wake_at = wake_at,
                                     .send = send_message,
                                     .refusal = refusal,
                                     .log = take_log};
-    const struct redlock_manager_config config = {.node_count = node_count,
-                                                  .key_prefix = key_prefix,
-                                                  .node_names = names,
-                                                  .node_timeout_ms = 50,
-                                                  .log_level = REDLOCK_LOG_DEBUG};
+    config.node_count = node_count;
+    config.node_names = names;
+    config.node_timeout_ms = 50;
+    config.log_level = REDLOCK_LOG_DEBUG;
     fake->manager = redlock_manager_new(&env, &config);
     assert_non_null(fake->manager);
 }
@@ -139,6 +151,15 @@ void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operatio
     struct fake_sent *sent = fake_env_waiting(fake, node, operation);
     assert_non_null(sent);
     answer(fake, sent, vote, false);
+}
+
+void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
+                        struct redlock_answer given) {
+    struct fake_sent *sent = fake_env_waiting(fake, node, operation);
+    assert_non_null(sent);
+    sent->answered = true;
+    given.read_ns = fake->now_ns;
+    redlock_manager_answer(fake->manager, sent->owner, sent->round, node, &given);
 }
 
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation) {

@@ -15,6 +15,8 @@ struct fake_sent {
     void *owner;
     uint32_t round;
     int64_t ttl_ms;
+    uint64_t fence;
+    bool timed;
     char key[64];
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };
@@ -23,6 +25,7 @@ struct fake_env {
     redlock_manager *manager;
     unsigned node_count;
     int64_t now_ns;
+    int64_t wall_us;
     int64_t wake_ns;
     redlock_nodes refusing;
     int random_code;
@@ -35,11 +38,16 @@ struct fake_env {
 
 /* A manager of n nodes on a fresh env; its clock begins at 1 s. */
 void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix);
+/* Likewise, with more said in the config; node_count, node_names, node_timeout_ms and log_level are filled in. */
+void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_manager_config config);
 void fake_env_close(struct fake_env *fake);
 
 /* Answers the oldest message to the node that waits; the test fails where there is none. */
 void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote);
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation);
+/* With all that an answer can carry. */
+void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
+                        struct redlock_answer given);
 /* Answers all that waits, releases too. */
 void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote);
 /* The oldest message to the node that waits, or NULL. */
