@@ -17,6 +17,11 @@ __attribute__((constructor)) static void plant(void) {
         {"quorum-half", REDLOCK_BUG_QUORUM_HALF},
         {"unknown-grants", REDLOCK_BUG_UNKNOWN_GRANTS},
         {"extend-after-end", REDLOCK_BUG_EXTEND_AFTER_END},
+        {"heal-counts", REDLOCK_BUG_HEAL_COUNTS},
+        {"quarantine-by-uptime", REDLOCK_BUG_QUARANTINE_BY_UPTIME},
+        {"quarantine-short", REDLOCK_BUG_QUARANTINE_SHORT},
+        {"jump-ignored", REDLOCK_BUG_JUMP_IGNORED},
+        {"fence-incr", REDLOCK_BUG_FENCE_INCR},
         {"none", REDLOCK_BUG_NONE},
     };
     const char *wanted = getenv("REDLOCK_PLANT");

@@ -79,6 +79,8 @@ struct chaos_verdict {
      * between the first invocation and the last completion of an acquire.
      */
     int64_t longest_gap_us;
+    int64_t
+        longest_without_us; /* likewise whatever the faults: the longest time between two acquires of anyone that succeeded */
     struct chaos_recovery *recoveries;
     size_t recovery_count;
     struct chaos_percentiles acquire, acquire_first_try,
@@ -96,6 +98,10 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */
 bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fault *fault);
+/* Whether a guard kept the node from voting at some moment between the two times. */
+bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t from_us, int64_t to_us);
+/* The latest time that the history tells. */
+int64_t chaos_history_end_us(const struct chaos_history *history);
 /*
  * Whether something happened that breaks what Redlock assumes, by the schedule or by hand; and if so, whether a guard was on for each such fault.
  */

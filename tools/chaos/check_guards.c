@@ -20,14 +20,16 @@ bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fa
  * Votes that a node forgot at a time r support leases that end by r + ttl_max (docs/safety.md), and for so long the guard keeps it from
  * voting. r lies between the fault's begin and its end.
  */
-bool chaos_case_kept_out(const struct chaos_case *c, size_t node, int64_t from_us, int64_t to_us) {
-    const struct chaos_history *history = c->history;
+bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t from_us, int64_t to_us) {
+    if (!chaos_has_guard(&history->protection)) {
+        return false;
+    }
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];
         if ((band->fault.nodes >> node & 1) == 0 || band->from_us > to_us || !chaos_is_guarded(history, &band->fault)) {
             continue;
         }
-        int64_t end_us = band->to_us == CHAOS_NEVER_US ? c->end_us : band->to_us;
+        int64_t end_us = band->to_us == CHAOS_NEVER_US ? chaos_history_end_us(history) : band->to_us;
         if (from_us <= chaos_plus(end_us, history->protection.ttl_max_ms * 1000)) {
             return true;
         }

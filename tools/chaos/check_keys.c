@@ -81,7 +81,7 @@ static bool clock_fell_behind(const struct chaos_case *c, size_t node, int64_t f
 /* Whether it says that the lease's key may be another's now. */
 static bool is_against(const struct chaos_case *c, enum opinion opinion, const struct chaos_sweep *sweep, size_t node) {
     return (opinion == NO_KEY || opinion == OTHER || opinion == SHORT) &&
-           !chaos_case_kept_out(c, node, sweep->from_us, sweep->to_us);
+           !chaos_kept_out(c->history, node, sweep->from_us, sweep->to_us);
 }
 
 static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_lease *lease,
@@ -159,7 +159,7 @@ static bool add(struct bench *bench, size_t index) {
 
 static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
     for (size_t n = 0; n < c->history->node_count; n++) {
-        if (chaos_case_kept_out(c, n, at_us, at_us)) {
+        if (chaos_kept_out(c->history, n, at_us, at_us)) {
             return true;
         }
     }

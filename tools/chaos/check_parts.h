@@ -19,8 +19,6 @@ bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
-/* Whether a guard kept the node from voting at some moment between the two times. */
-bool chaos_case_kept_out(const struct chaos_case *c, size_t node, int64_t from_us, int64_t to_us);
 /* Adds a violation; its text is made from the format. False without memory. */
 bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -36,9 +34,6 @@ bool chaos_check_record(struct chaos_case *c);
 /* The figures; false without memory. */
 bool chaos_figures(struct chaos_case *c);
 bool chaos_availability(struct chaos_case *c);
-
-/* The latest time that the history tells. */
-int64_t chaos_history_end_us(const struct chaos_history *history);
 
 /* For people: seconds since the start. */
 static inline double chaos_seconds(const struct chaos_history *history, int64_t at_us) {

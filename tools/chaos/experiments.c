@@ -140,7 +140,8 @@ static void split(struct plan *plan) {
 }
 
 static void clock_jump(struct plan *plan) {
-    int64_t jumps = fit(plan, 3000, 3, 12);
+    /* With a guard the nodes stay away for a ttl: then there is a quorum again for a while. */
+    int64_t jumps = fit(plan, plan->settings->ttl_ms + 3000, 2, 12);
     for (int64_t i = 0; i < jumps; i++) {
         add(plan,
             (struct chaos_fault){.kind = CHAOS_FAULT_CLOCK_JUMP,
@@ -151,13 +152,14 @@ static void clock_jump(struct plan *plan) {
 }
 
 /* A server needs so long to start, and clients to find it again. */
-enum { RESTART_MS = 350, DOWN_MS = 100 };
+enum { RESTART_MS = 200, DOWN_MS = 100 };
 
 static void memoryless_restarts(struct plan *plan) {
     size_t group = (plan->nodes + 4) / 5; /* five steps at most, or it would take longer than a ttl */
     int64_t steps = (int64_t)((plan->nodes + group - 1) / group);
     int64_t burst_ms = steps * RESTART_MS;
-    int64_t bursts = fit(plan, burst_ms + 1500, 1, 20);
+    /* With a guard the last node stays away for a ttl more: then all vote for a while. */
+    int64_t bursts = fit(plan, burst_ms + plan->settings->ttl_ms + 1000, 1, 20);
     int64_t slot_ms = (plan->to_ms - plan->from_ms) / bursts;
     for (int64_t i = 0; i < bursts * steps; i++) {
         int64_t step = i % steps;
@@ -264,19 +266,21 @@ static const struct entry entries[] = {
     {{"clock-jump", "Clocks jump forward",
       "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: the nodes "
       "forget the "
-      "keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock.",
+      "keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock, unless "
+      "the clock guard is on (--protect).",
       true},
      1,
-     {.resources = 3, .ttl_ms = 4000, .hold_ms = 1500, .think_ms = 50},
+     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
      false,
      clock_jump},
     {{"memoryless-restarts", "Nodes come back empty",
       "Nodes without an append-only file are restarted one after another within a ttl: together they forget a lease "
       "that is "
-      "held. Redlock assumes that nodes remember, so two clients are expected to hold one lock.",
+      "held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the restart "
+      "guard is on (--protect).",
       true},
      1,
-     {.resources = 3, .ttl_ms = 6000, .hold_ms = 3000, .think_ms = 50},
+     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
      true,
      memoryless_restarts},
     {{"slow-node", "A minority of the nodes is slow",

@@ -69,21 +69,26 @@ static int judge(const char *directory, const struct chaos_history *history, int
     return status;
 }
 
-int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
+bool chaos_load(const char *directory, struct chaos_history *history) {
     char path[4096], error[700];
-    struct chaos_history history = {0};
     snprintf(path, sizeof path, "%s/history.jsonl", directory);
     FILE *in = open_history(directory, path);
-    if (in == NULL) {
-        return CHAOS_EXIT_BROKEN;
-    }
-    int status = CHAOS_EXIT_BROKEN;
-    if (chaos_history_read(in, path, &history, error, sizeof error)) {
-        status = judge(directory, &history, slack_ms, with_page);
-    } else {
+    bool worked = in != NULL && chaos_history_read(in, path, history, error, sizeof error);
+    if (in != NULL && !worked) {
         fprintf(stderr, "redlock-chaos: %s\n", error);
     }
-    fclose(in);
+    if (in != NULL) {
+        fclose(in);
+    }
+    return worked;
+}
+
+int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
+    struct chaos_history history = {0};
+    int status = CHAOS_EXIT_BROKEN;
+    if (chaos_load(directory, &history)) {
+        status = judge(directory, &history, slack_ms, with_page);
+    }
     chaos_history_clear(&history);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "compare.h"
 #include "control.h"
 #include "run.h"
 
@@ -18,11 +19,18 @@ static bool have_standard_files(void) {
     return fd >= 0 && close(fd) == 0;
 }
 
+static int judge(const struct chaos_options *options, bool with_page) {
+    return chaos_is_comparison(options->run_directory)
+               ? chaos_judge_comparison(options->run_directory, options->slack_ms, with_page)
+               : chaos_judge(options->run_directory, options->slack_ms, with_page);
+}
+
 static int act(const struct chaos_options *options) {
     char error[1024];
+    bool interrupted;
     switch (options->command) {
     case CHAOS_RUN:
-        return chaos_run(options);
+        return options->compare ? chaos_compare(options) : chaos_run(options, &interrupted);
     case CHAOS_FAULT:
         if (!chaos_control_ask(options->run_directory, options->line, error, sizeof error)) {
             fprintf(stderr, "redlock-chaos fault: %s\n", error);
@@ -30,9 +38,9 @@ static int act(const struct chaos_options *options) {
         }
         return CHAOS_EXIT_CLEAN;
     case CHAOS_CHECK:
-        return chaos_judge(options->run_directory, options->slack_ms, false);
+        return judge(options, false);
     case CHAOS_REPORT:
-        return chaos_judge(options->run_directory, options->slack_ms, true);
+        return judge(options, true);
     case CHAOS_LIST:
         chaos_options_list();
         return CHAOS_EXIT_CLEAN;

@@ -69,11 +69,12 @@ static bool is_empty(const char *directory) {
     return count == 2;
 }
 
-static bool make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
-                           size_t error_size) {
+bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
+                                size_t error_size) {
     const char *name = options->experiment == NULL ? "run" : options->experiment->name;
     char *wanted = options->output != NULL ? format("%s", options->output)
-                                           : format("redlock-chaos-%s-%" PRIu64, name, options->seed);
+                                           : format("redlock-chaos-%s-%" PRIu64 "%s", name, options->seed,
+                                                    options->compare ? "-compared" : "");
     if (wanted == NULL) {
         snprintf(error, error_size, "out of memory");
         return false;
@@ -130,7 +131,7 @@ static bool make_counters(const struct chaos_place *place, char *error, size_t e
 
 bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size) {
     *place = (struct chaos_place){0};
-    if (!make_directory(place, options, error, error_size)) {
+    if (!chaos_place_make_directory(place, options, error, error_size)) {
         return false;
     }
     place->client_count = (size_t)options->settings.clients;

@@ -20,6 +20,9 @@ struct chaos_place {
     char *shim; /* NULL if it cannot be found */
 };
 
+/* The directory alone; it must be new, or empty. False with a sentence. */
+bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
+                                size_t error_size);
 /* Makes the directory (it must be new, or empty) and the counters, all 0. False with a sentence. */
 bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size);
 bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,

@@ -7,7 +7,7 @@
 #include "report_parts.h"
 #include "report_text.h"
 
-static void put_beginning(FILE *out, const struct chaos_view *view) {
+void chaos_page_begin(FILE *out, const char *title, size_t violations) {
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
           "script-src "
@@ -16,12 +16,9 @@ static void put_beginning(FILE *out, const struct chaos_view *view) {
           "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" "
           "content=\"no-referrer\">\n<title>",
           out);
-    chaos_page_text(out, view->experiment != NULL ? view->experiment->title : view->history->experiment);
+    chaos_page_text(out, title);
     fprintf(out, "%sredlock-chaos: %zu violation%s</title>\n<style>\n",
-            view->experiment != NULL || (view->history->experiment != NULL && view->history->experiment[0] != '\0')
-                ? " &ndash; "
-                : "",
-            view->verdict->violation_count, view->verdict->violation_count == 1 ? "" : "s");
+            title != NULL && title[0] != '\0' ? " &ndash; " : "", violations, violations == 1 ? "" : "s");
     fwrite(chaos_page_css, 1, chaos_page_css_size, out);
     fputs("</style>\n</head>\n<body>\n", out);
 }
@@ -31,7 +28,7 @@ bool chaos_report_write(FILE *out, const struct chaos_history *history, const st
     struct chaos_view view;
     bool worked = chaos_view_make(&view, history, verdict, experiment);
     if (worked) {
-        put_beginning(out, &view);
+        chaos_page_begin(out, experiment != NULL ? experiment->title : history->experiment, verdict->violation_count);
         chaos_page_head(out, &view);
         chaos_page_violations(out, &view);
         worked = chaos_page_window(out, &view);

@@ -6,11 +6,16 @@
 #include <stdio.h>
 
 #include "check.h"
+#include "comparison.h"
 #include "experiments.h"
 #include "history.h"
 
 /* experiment may be NULL. False if writing failed (errno says why) or without memory. */
 bool chaos_report_write(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict,
                         const struct chaos_experiment *experiment);
+
+/* The page of a comparison: its three runs side by side; it leads to the page of each, in the directory of its side. */
+bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
+                          const struct chaos_experiment *experiment);
 
 #endif

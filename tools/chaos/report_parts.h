@@ -34,6 +34,9 @@ void chaos_plot_begin(FILE *out, const struct chaos_view *view, enum chaos_plot 
 void chaos_plot_end(FILE *out);
 void chaos_lane_end(FILE *out);
 
+/* From the doctype to <body>: the page's title is about that many violations of what is named, "" for nothing. */
+void chaos_page_begin(FILE *out, const char *title, size_t violations);
+
 /* What one interval of the charts holds. */
 struct chaos_bucket {
     int64_t acquired, contended, failed; /* acquires that completed in it */

@@ -265,7 +265,7 @@ static int judge_own(struct chaos_run *run) {
     return chaos_judge(run->place.directory, run->options->slack_ms, true);
 }
 
-int chaos_run(const struct chaos_options *options) {
+int chaos_run(const struct chaos_options *options, bool *interrupted) {
     struct chaos_run *run = calloc(1, sizeof *run);
     if (run == NULL) {
         fputs("redlock-chaos: out of memory\n", stderr);
@@ -291,6 +291,7 @@ int chaos_run(const struct chaos_options *options) {
         chaos_control_close(run->place.directory, run->control);
     }
     int status = run->state == CHAOS_DONE ? judge_own(run) : tell_broken(run);
+    *interrupted = run->interrupted_us != 0;
     close(run->signals);
     chaos_nemesis_free(run->nemesis);
     chaos_backend_destroy(run->backend);

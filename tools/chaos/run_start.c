@@ -221,12 +221,15 @@ static bool start_parts(struct chaos_run *run) {
  * goes to all its processes, but ends the clients no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
  */
 static bool take_over_signals(struct chaos_run *run) {
+    static bool asked, hangup_ends; /* a comparison runs more than once */
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) {
+    hangup_ends = asked ? hangup_ends : signal(SIGHUP, SIG_IGN) != SIG_IGN;
+    asked = true;
+    if (hangup_ends) {
         sigaddset(&set, SIGHUP);
     }
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
