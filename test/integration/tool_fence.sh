@@ -106,6 +106,15 @@ before=$got
 fence lossy
 rises "$before" "$got"
 
+# Counters that may expire bind the numbers to the clocks: what is far ahead of the nodes' is refused, and said.
+for i in 0 1 2 3 4; do
+    redis $i set ahead:fence "0$(($(date +%s) + 7200))000000000" >/dev/null
+done
+expect 69 tool acquire --fence --fence-expiry 3h ahead
+says "$err" 'over an hour ahead of the clock of the node'
+eventually no_keys_left ahead
+fence ahead
+
 # What holds something else than a counter is left alone, and said.
 for i in 0 1 2 3 4; do
     redis $i set odd:fence "somebody's" >/dev/null
