@@ -30,8 +30,11 @@
  *   but never alone), which must be at most a second; and no more than the time since we last saw the run before.
  *   This is looked at again with each node that greets. A step of the clock after the greeting ends this use of the uptime.
  *
- * What this cannot see: a server started while its clock was behind, and set right since, tells too long an uptime, which
- * only a sight of the run before gives away; and one that was given its appendonly by the restart before we met it.
+ * What this cannot see:
+ * - A server that was started while its clock was behind, and was set right since, tells too long an uptime, which only a sight of
+ *   the run before gives away.
+ * - A server that was given its appendonly by a restart before we met it, or between two runs that we saw.
+ * - Two steps that cancel out between two readings, and one that is less than 1 % of the time between them.
  */
 enum redlock_guard_reason {
     REDLOCK_GUARD_NONE,

@@ -207,6 +207,8 @@ static void a_long_uptime_lifts_if_clocks_agree(void **state) {
         {INT64_MAX, 0, false},
         {INT64_MAX, 2 * S, true},
         {0, 0, true},
+        {1, 0, true},
+        {2, 1000 * MS - 2000, true},
         {-1, 0, true},
         {INT64_MIN, 0, true},
     };
