@@ -128,6 +128,19 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
+static void note_asked(struct redlock_lease *lease, redlock_nodes nodes) {
+    lease->doubtful |= lease->unsure & nodes;
+    lease->unsure |= nodes;
+}
+
+/* An answer to an older round says nothing of the requests behind it. */
+static void note_answered(struct redlock_lease *lease, uint32_t round, unsigned node, redlock_vote_kind vote) {
+    const bool settles = round == lease->core.round || round == REDLOCK_ROUND_HEAL;
+    if (settles && (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED)) {
+        lease->unsure &= ~REDLOCK_NODE(node) | lease->doubtful;
+    }
+}
+
 /* Sends the core's round; returns the nodes that refused it. */
 static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     redlock_manager *manager = lease->manager;
@@ -137,6 +150,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     case REDLOCK_OP_ACQUIRE:
         manager->statistics.attempts++;
         lease->token_drawn = false;
+        lease->unsure = lease->doubtful = 0;
         break;
     case REDLOCK_OP_EXTEND:
         manager->statistics.extends++;
@@ -158,7 +172,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     }
     const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
     if (actions->send != REDLOCK_OP_RELEASE) {
-        lease->unsure |= taken;
+        note_asked(lease, taken);
     }
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
         lease->core.start_ns = redlock_manager_now_ns(manager);
@@ -174,7 +188,7 @@ static void heal(struct redlock_lease *lease, redlock_nodes nodes) {
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_manager_now_ns(lease->manager);
-    lease->unsure |= redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
+    note_asked(lease, redlock_manager_send(lease->manager, &lease->owner, nodes, &message));
 }
 
 static void note_fence(struct redlock_lease *lease) {
@@ -345,9 +359,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
-        lease->unsure &= ~REDLOCK_NODE(node);
-    }
+    note_answered(lease, round, node, answer->vote);
     if (answer->clock.server_us != 0) {
         redlock_guards_read_clock(lease->manager, node, &answer->clock); /* which may end this round */
     }
@@ -384,7 +396,8 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
         detail->text = redlock_text_keep(why);
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
-    if (!lease->forgotten) {
+    /* One that waits for its first round has no votes, and keeps its timer. */
+    if (!lease->forgotten && lease->core.state != REDLOCK_LEASE_IDLE) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
                                                           .now_ns = redlock_manager_now_ns(lease->manager),
                                                           .nodes = REDLOCK_NODE(node)});
