@@ -115,7 +115,7 @@ stopped() {
     [[ $(cat "/proc/$1/stat") == *') T '* ]]
 }
 for kind in sql file redis; do
-    bash -c 'lock=$(redlock acquire --fence -t 1s "$0") || exit 3
+    bash -c 'lock=$(redlock acquire --fence -t 2s "$0") || exit 3
         kill -STOP $$
         "write_$0" "${lock#* }" 100' $kind &
     late=$!

@@ -86,12 +86,12 @@ says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w'
 # Lock delay: the keys outlive the lease, for rivals; a release ends it all.
 pids_before+=("${pids[@]}") ports=() pids=() nodes=
 start_nodes 3
-expect 0 tool --json acquire -t 1s --lock-delay 1h delayed
-json '.validity_ms > 0 and .validity_ms < 1000'
+expect 0 tool --json acquire -t 2s --lock-delay 1h delayed
+json '.validity_ms > 0 and .validity_ms < 2000'
 token=$(jq -r .token "$out")
 checks=$((checks + 1))
 (($(redis 0 pttl delayed) > 3000000)) || fail 'the key does not outlive the lease by the delay'
-expect 75 tool acquire -w 1500ms delayed
+expect 75 tool acquire -w 3s delayed # past the end of the lease
 expect 0 tool run --lock-delay 1h -t 2s other -- true
 eventually no_keys_left other
 expect 0 tool release delayed "$token"
@@ -109,7 +109,7 @@ lose='redis-cli -s "$0" del healed >/dev/null
         sleep 0.05
     done
     exit 1'
-expect 0 tool run -t 1s healed -- bash -c "$lose" "$work/${ports[1]}/socket"
+expect 0 tool run -t 2s healed -- bash -c "$lose" "$work/${ports[1]}/socket"
 # Three renewals: each time the life of the key at another node grows.
 lose='redis-cli -s "$0" del healed >/dev/null
     for ((i = 0, renewals = 0, before = 0; i < 3000 && renewals < 3; i++)); do
@@ -118,7 +118,7 @@ lose='redis-cli -s "$0" del healed >/dev/null
         sleep 0.01
     done
     ((renewals == 3)) && [[ $(redis-cli -s "$0" exists healed) == 0 ]]'
-expect 0 tool run -t 1s --no-heal healed -- bash -c "$lose" "$work/${ports[1]}/socket" "$work/${ports[0]}/socket"
+expect 0 tool run -t 2s --no-heal healed -- bash -c "$lose" "$work/${ports[1]}/socket" "$work/${ports[0]}/socket"
 eventually no_keys_left healed
 pids+=("${pids_before[@]}")
 finish
