@@ -59,6 +59,7 @@ struct redlock_lease {
     redlock_manager *manager;
     redlock_nodes owing;  /* nodes whose release is not confirmed */
     redlock_nodes unsure; /* nodes that were asked to set the key and have not answered since: it may come late (R9) */
+    redlock_nodes doubtful; /* of these, nodes that were asked again meanwhile: one answer is not all, nobody counts */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */

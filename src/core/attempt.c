@@ -46,6 +46,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
     lease->touched = asked;
+    lease->healed = 0;
 }
 
 /* R13: the reason would still depend on nodes that are silent. Each answers or times out, so the wait is short. */

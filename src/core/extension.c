@@ -195,6 +195,7 @@ static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redloc
     }
     actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_support(lease);
     lease->touched |= actions->heal;
+    lease->healed |= actions->heal;
 }
 
 void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {

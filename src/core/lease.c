@@ -150,7 +150,7 @@ static void on_votes(struct redlock_lease_core *lease, const struct redlock_even
     redlock_nodes counted =
         redlock_round_vote(&lease->votes, event->nodes & redlock_nodes_all(lease->node_count), vote);
     if (untouched && lease->operation == REDLOCK_OP_ACQUIRE) {
-        lease->touched &= ~counted;
+        lease->touched &= ~counted | lease->healed;
     }
     decide(lease, event, actions);
 }

@@ -172,6 +172,7 @@ struct redlock_lease_core {
     int64_t begun_ns;       /* HELD since (the cap counts from here) */
     int64_t round_ttl_ms;   /* that the current round sent */
     int64_t next_try_ns;    /* next attempt or renewal */
+    redlock_nodes healed;   /* nodes that HEAL went to: what they say to the ACQUIRE is not the last word any more */
     int64_t heal_ns;        /* time to heal, */
     int64_t heal_before_ns; /* but not at or after this */
     struct redlock_fence fence;
