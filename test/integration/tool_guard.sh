@@ -83,6 +83,22 @@ expect 69 tool "${strict[@]}" acquire synced
 says "$err" "127.0.0.1:${ports[0]}[:,].*refused"
 says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w'
 
+# What it is for: A holds two nodes, and one of them restarts without its memory. With the third, B would have a quorum.
+restart_node() {
+    try_server "${ports[$1]}" "${@:2}" || fail "node $1 did not come back"
+    pids[$1]=$started
+}
+restart_node 0 --appendonly yes --appendfsync always
+kill_node 1
+expect 0 tool acquire -t 30m shared
+kill_node 2
+restart_node 1 --appendonly yes --appendfsync always
+restart_node 2
+expect 75 tool "${strict[@]}" acquire shared
+says "$err" "127.0.0.1:${ports[2]}: no vote for "
+is 'keys of the first holder' "$(keys_left shared)" 1
+expect 0 tool acquire shared # two holders: nobody asked for a guard
+
 # Lock delay: the keys outlive the lease, for rivals; a release ends it all.
 pids_before+=("${pids[@]}") ports=() pids=() nodes=
 start_nodes 3
