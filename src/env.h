@@ -43,15 +43,17 @@ struct redlock_message {
 struct redlock_answer {
     redlock_vote_kind vote;    /* GRANTED, DENIED, FAILED or UNKNOWN */
     bool no_script;            /* FAILED only because the node does not know the script: send it again by source */
+    bool fenced;               /* ACQUIRE with a fence, FENCE: the node told of its counter */
+    bool accepted;             /* of these: it raised its counter to the message's fence */
+    uint64_t counter;          /* of these: its counter, where it did not; 0 for none */
     int64_t read_ns;           /* when it was read, or found to be missing: at or before now */
     struct redlock_text *text; /* what the node said or what went wrong; the receiver keeps it if it wants it */
-    const char *holder;        /* INSPECT, GRANTED: the value at the key, not terminated; valid during the call */
-    size_t holder_size;
-    int64_t holder_ttl_ms;             /* INSPECT, GRANTED: PTTL */
-    bool fenced;                       /* ACQUIRE with a fence, FENCE: the node told of its counter */
-    bool accepted;                     /* of these: it raised its counter to the message's fence */
-    uint64_t counter;                  /* of these: its counter, where it did not; 0 for none */
-    struct redlock_clock_sample clock; /* timed, TIME: the node's clock; server_us 0: not told */
+    struct redlock_clock_sample
+        clock; /* timed, TIME: the node's clock; server_us 0: not told, and the times are unset */
+    const char
+        *holder; /* INSPECT, GRANTED: the value at the key, not terminated; valid during the call; elsewhere unset */
+    size_t holder_size;    /* likewise */
+    int64_t holder_ttl_ms; /* PTTL, likewise */
 };
 
 struct redlock_env {

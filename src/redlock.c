@@ -67,10 +67,9 @@ static void env_wake_at(void *context, int64_t when_ns) {
     redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
 }
 
-static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size,
+static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size, unsigned expected,
                              const struct redlock_message *message) {
     redlock_nodes taken = 0;
-    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_PATIENT : 0);
     for (unsigned i = 0; nodes >> i != 0; i++) {
         if ((nodes & REDLOCK_NODE(i)) != 0 &&
             redlock_node_send(root->nodes[i], bytes, size, expected, message->owner, message->round, message->now_ns)) {
@@ -88,6 +87,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
+    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_PATIENT : 0);
     /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
      * which keeps those that answer first awake. */
     for (unsigned i = 0; nodes >> i != 0; i++) {
@@ -95,8 +95,8 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
             behind |= REDLOCK_NODE(i);
         }
     }
-    redlock_nodes taken = send_to(root, nodes & ~behind, bytes, size, message);
-    return taken | send_to(root, behind, bytes, size, message);
+    redlock_nodes taken = send_to(root, nodes & ~behind, bytes, size, expected, message);
+    return taken | send_to(root, behind, bytes, size, expected, message);
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {

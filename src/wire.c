@@ -79,12 +79,9 @@ static char *format_number(char *at, uint64_t number) {
     return redlock_resp_bulk(at, digits, sizeof digits);
 }
 
-/* Plain: SET. With a fencing token, the node's time, or both: a script that sets the same key to the same. */
+/* With a fencing token, the node's time, or both: a script that sets the same key to the same. */
 static char *format_acquire(char *at, const struct redlock_message *message) {
     const bool fenced = message->fence != 0;
-    if (!fenced && !message->timed) {
-        return format_set(at, message);
-    }
     enum redlock_script_id id = REDLOCK_SCRIPT_ACQUIRE;
 #ifdef REDLOCK_PLANTED_BUGS
     id = fenced && REDLOCK_PLANTED(FENCE_INCR) ? REDLOCK_SCRIPT_PLANTED_INCR : id;
@@ -135,7 +132,13 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer) 
     char *end = buffer;
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
-        end = format_acquire(buffer, message);
+        if (message->fence != 0 || message->timed) {
+            end = format_acquire(buffer, message);
+            break;
+        }
+        /* fall through */
+    case REDLOCK_OP_HEAL:
+        end = format_set(buffer, message);
         break;
     case REDLOCK_OP_EXTEND:
         end = format_extend(buffer, message);
@@ -148,9 +151,6 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer) 
         break;
     case REDLOCK_OP_FENCE:
         end = format_fence(buffer, message);
-        break;
-    case REDLOCK_OP_HEAL:
-        end = format_set(buffer, message);
         break;
     case REDLOCK_OP_TIME:
         end = literal(buffer, time_command, sizeof time_command - 1);
@@ -220,20 +220,16 @@ static void answer_set(const struct redlock_reply *reply, struct redlock_answer 
     }
 }
 
-static void answer_number(int64_t number, struct redlock_answer *answer) {
-    answer->vote = number == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
-    if (number != 1) {
-        answer->text = redlock_text_constant(number == 0 ? &key_missing : &other_token);
-    }
-}
-
 static void answer_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
     if (value->type != REDLOCK_REPLY_INTEGER || value->integer < -1 || value->integer > 1) {
         answer_unexpected(reply, answer);
         return;
     }
-    answer_number(value->integer, answer);
+    answer->vote = value->integer == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
+    if (value->integer != 1) {
+        answer->text = redlock_text_constant(value->integer == 0 ? &key_missing : &other_token);
+    }
 }
 
 /* What a script's array tells: {n, counter or nil}, timed with seconds and microseconds behind. */
@@ -310,10 +306,21 @@ static void answer_acquired(unsigned expected, const struct redlock_reply *reply
     answer->fenced = fenced;
 }
 
+static void answer_number(int64_t number, struct redlock_answer *answer) {
+    answer->vote = number == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
+    if (number != 1) {
+        answer->text = redlock_text_constant(number == 0 ? &key_missing : &other_token);
+    }
+}
+
+static bool is_compared(int64_t number) {
+    return number >= -1 && number <= 1;
+}
+
 static void answer_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
     struct told told = {.number = 0};
-    if (reply->value.type == REDLOCK_REPLY_INTEGER) {
-        answer_compared(reply, answer);
+    if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_number(reply->value.integer, answer);
         answer->fenced = answer->accepted = answer->vote == REDLOCK_VOTE_GRANTED;
     } else if (!read_array(reply, false, &told) || told.number != 2 || told.counter == 0) {
         answer_unexpected(reply, answer);
@@ -326,7 +333,7 @@ static void answer_fence(const struct redlock_reply *reply, struct redlock_answe
 
 static void answer_extended(const struct redlock_reply *reply, struct redlock_answer *answer) {
     struct told told = {.number = 0};
-    if (!read_array(reply, true, &told) || told.number < -1 || told.number > 1 || told.counted) {
+    if (!read_array(reply, true, &told) || !is_compared(told.number) || told.counted) {
         answer_unexpected(reply, answer);
         return;
     }
@@ -360,7 +367,12 @@ static void answer_inspect(const struct redlock_reply *reply, struct redlock_ans
 }
 
 void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, struct redlock_answer *answer) {
-    *answer = (struct redlock_answer){.vote = REDLOCK_VOTE_UNKNOWN};
+    /* No more than what is always looked at: this runs for each vote. */
+    answer->vote = REDLOCK_VOTE_UNKNOWN;
+    answer->no_script = answer->fenced = answer->accepted = false;
+    answer->counter = 0;
+    answer->text = NULL;
+    answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         answer_error(&reply->value, answer);
         return;

@@ -164,7 +164,7 @@ static struct redlock_answer vote_of(unsigned expected, const char *bytes, char 
     redlock_wire_answer(expected, reply, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);
-    if (answer.holder != NULL) {
+    if (expected == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
         (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
     }
     redlock_reader_delete(reader);
