@@ -24,14 +24,26 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
 }
 
 /* Nodes that will have the token until this time. */
+static bool backs(const struct sim_node *node, const char *token, int64_t until_ns) {
+    for (unsigned k = 0; k < node->fake.key_count; k++) {
+        const struct fake_key *key = &node->fake.keys[k];
+        if (key->used && key->gone_ns >= until_ns && memcmp(key->value, token, SIM_TOKEN_SIZE) == 0) {
+            return true;
+        }
+    }
+    /* It lost the key; and for so long guards keep it from voting for anybody else. */
+    for (unsigned k = 0; k < node->ghost_count; k++) {
+        if (node->ghosts[k].gone_ns >= until_ns && memcmp(node->ghosts[k].token, token, SIM_TOKEN_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static unsigned backing(const struct sim_world *world, const struct sim_lease *lease, int64_t until_ns) {
     unsigned count = 0;
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        const struct fake_node *node = &world->nodes[i].fake;
-        for (unsigned k = 0; k < node->key_count; k++) {
-            const struct fake_key *key = &node->keys[k];
-            count += key->used && key->gone_ns >= until_ns && memcmp(key->value, lease->token, SIM_TOKEN_SIZE) == 0;
-        }
+        count += backs(&world->nodes[i], lease->token, until_ns);
     }
     return count;
 }
@@ -96,7 +108,12 @@ void sim_check(struct sim_world *world) {
                           sim_resource_name(lease->resource), lease->token);
         }
         lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-        if (lease->shared) {
+        if (world->profile.clock_guard && !sim_support_is_enough(world, lease)) {
+            sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
+                          lease->client, sim_resource_name(lease->resource), lease->token);
+        }
+        sim_grant_promise(world, lease, validity_ms);
+        if (lease->shared || world->profile.trust == SIM_RECKLESS) {
             continue;
         }
         check_backing(world, lease, validity_ms);
@@ -204,7 +221,8 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     redlock_result_vote(result, 0, &first);
     bool needed = world->profile.one_hung && first.kind == REDLOCK_VOTE_GRANTED;
     bool quick = !needed && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
-    if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * world->profile.delay_max_ns + SIM_MS) {
+    int64_t trips = call->fencing ? 2 : 1; /* a token may have to be written back */
+    if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {
         sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",
                       client->index, (double)took / 1e6);
     }

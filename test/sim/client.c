@@ -1,4 +1,6 @@
 /* The env of one simulated client: its clock, its tokens, its timer, its sends, and the steps it runs in. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wire.h"
@@ -7,7 +9,7 @@
 /* The process is descheduled for a moment, wherever it is: its clock runs on, its program does not. */
 static void maybe_leap(struct sim_client *client, const char *where) {
     struct sim_world *world = client->world;
-    if (!client->stepping || client->probing || world->phase != SIM_ACTIVE ||
+    if (!client->stepping || client->probing || world->phase != SIM_ACTIVE || world->now_ns == 0 ||
         !sim_random_permille(&world->random, world->profile.leap_permille)) {
         return;
     }
@@ -23,6 +25,13 @@ static int64_t env_now(void *ctx) {
     maybe_leap(client, "before it reads the clock");
     int64_t at = client->stepping && !client->probing ? client->step_ns : client->world->now_ns;
     return sim_clock_local(&client->clock, at);
+}
+
+static int64_t env_wall_us(void *ctx) {
+    struct sim_client *client = ctx;
+    maybe_leap(client, "before it reads the wall clock");
+    int64_t at = client->stepping ? client->step_ns : client->world->now_ns;
+    return (SIM_WALL_NS + at + client->wall_off_ns) / 1000;
 }
 
 /* A token begins with c and the client's number, then counts: unique, and easy to follow in a trace. */
@@ -70,7 +79,7 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
 }
 
 static const char *operation_name(enum redlock_operation operation) {
-    static const char *const names[] = {"nothing", "ACQUIRE", "EXTEND", "RELEASE", "INSPECT"};
+    static const char *const names[] = {"nothing", "ACQUIRE", "EXTEND", "RELEASE", "INSPECT", "FENCE", "HEAL", "TIME"};
     return names[operation];
 }
 
@@ -80,6 +89,11 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     size_t size = redlock_wire_format(message, buffer);
     struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + size);
+    memset(bytes, 0, sizeof *bytes);
+    bytes->operation = (uint8_t)message->operation;
+    if (message->token_size == SIM_TOKEN_SIZE) {
+        memcpy(bytes->token, message->token, SIM_TOKEN_SIZE);
+    }
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
     bytes->size = (uint32_t)size;
@@ -89,7 +103,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)message->operation, message->owner, message->round)) {
+            !sim_link_send(client, i, bytes, (uint8_t)redlock_wire_expected(message), message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);
@@ -99,7 +113,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     }
     SIM_TRACE(world, "client %u: %s%s '%.*s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               operation_name(message->operation), message->by_source ? " (by source)" : "", (int)message->key_size,
-              message->key, message->token != NULL ? message->token : "", message->round, taken, nodes & ~taken);
+              message->key != NULL ? message->key : "", bytes->token, message->round, taken, nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
 }
@@ -110,7 +124,17 @@ static struct redlock_text *env_refusal(void *ctx, unsigned node) {
 }
 
 static void env_log(void *ctx, redlock_log_level level, const char *format, ...) {
-    (void)ctx, (void)level, (void)format;
+    struct sim_client *client = ctx;
+    char line[400];
+    va_list arguments;
+    (void)level;
+    if (!client->world->tracing) {
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    SIM_TRACE(client->world, "client %u says: %s", client->index, line);
 }
 
 void sim_client_enter(struct sim_client *client) {
@@ -185,14 +209,18 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     static const char *const names[SIM_NODES_MAX] = {"node0", "node1", "node2", "node3", "node4", "node5", "node6"};
     struct sim_client *client = &world->clients[index];
     struct sim_clock clock = client->clock;
+    int64_t wall_off_ns = client->wall_off_ns;
+    const struct sim_profile *profile = &world->profile;
     memset(client, 0, offsetof(struct sim_client, links));
     memset(client->slots, 0, sizeof client->slots);
     client->world = world;
     client->index = index;
     client->clock = clock;
+    client->wall_off_ns = wall_off_ns;
     client->text = redlock_text_new("simulated");
     struct redlock_env env = {.ctx = client,
                               .now_ns = env_now,
+                              .wall_us = env_wall_us,
                               .random = env_random,
                               .wake_at = env_wake_at,
                               .send = env_send,
@@ -201,8 +229,13 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     struct redlock_manager_config config = {.node_count = world->profile.nodes,
                                             .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
                                             .node_names = names,
-                                            .node_timeout_ms = world->profile.node_timeout_ms,
-                                            .log_level = REDLOCK_LOG_ERROR};
+                                            .node_timeout_ms = profile->node_timeout_ms,
+                                            .log_level = world->tracing ? REDLOCK_LOG_WARNING : REDLOCK_LOG_ERROR,
+                                            .restart_guard = profile->restart_guard,
+                                            .clock_guard = profile->clock_guard,
+                                            .first_boot = profile->first_boot,
+                                            .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
+                                            .fence_expiry_ms = profile->fence_expiry_ms};
     client->manager = redlock_manager_new(&env, &config);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         sim_link_open(world, index, i);

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define SIM_ARGUMENTS_MAX 8
+#define SIM_ARGUMENTS_MAX 12
 
 struct sim_argument {
     const char *bytes;

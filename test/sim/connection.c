@@ -1,15 +1,39 @@
 /* How a client's connection to a node ends, and how it comes back (R9, R16). */
+#include <stdio.h>
 #include <string.h>
 
 #include "world.h"
 
 #define CONNECT_TIMEOUT_NS (1000 * SIM_MS)
 
+bool sim_is_guarded(const struct sim_world *world) {
+    return world->profile.restart_guard != REDLOCK_RESTART_GUARD_OFF || world->profile.clock_guard;
+}
+
+/* The client begins to connect. */
+static struct sim_greeting *new_greeting(struct sim_world *world, unsigned client) {
+    struct sim_greeting *greeting = sim_arena(world, sizeof *greeting);
+    *greeting = (struct sim_greeting){0};
+    greeting->said.clock.sent_ns = sim_client_now(&world->clients[client]);
+    return greeting;
+}
+
+/* The node answers it. */
+static void fill_greeting(struct sim_world *world, const struct sim_node *node, struct sim_greeting *greeting) {
+    int64_t now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
+    snprintf(greeting->run_id, sizeof greeting->run_id, "run %u of %u", node->run, (unsigned)(node - world->nodes));
+    greeting->stepped = node->stepped;
+    greeting->said.run_id = greeting->run_id;
+    greeting->said.uptime_s = now_us < node->started_us ? 0 : (now_us / 1000000 - node->started_us / 1000000);
+    greeting->said.always_synced = node->always_synced;
+    greeting->said.clock.server_us = now_us;
+}
+
 void sim_link_open(struct sim_world *world, unsigned client, unsigned node) {
     struct sim_link *link = &world->clients[client].links[node];
     memset(link, 0, offsetof(struct sim_link, entries));
     link->gen = 1;
-    bool later = !world->profile.calm && sim_random_percent(&world->random, 15);
+    bool later = !world->profile.calm && !world->profile.early && sim_random_percent(&world->random, 15);
     int64_t at = later ? sim_random_between(&world->random, 0, 2 * world->profile.node_timeout_ms * SIM_MS) : 0;
     if (later) {
         sim_push(world, at,
@@ -18,8 +42,12 @@ void sim_link_open(struct sim_world *world, unsigned client, unsigned node) {
         return;
     }
     fake_node_load_scripts(&world->nodes[node].fake);
-    sim_push(world, at,
-             (struct sim_event){.kind = SIM_READY, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen});
+    struct sim_greeting *greeting = new_greeting(world, client);
+    fill_greeting(world, &world->nodes[node], greeting);
+    sim_push(
+        world, at,
+        (struct sim_event){
+            .kind = SIM_READY, .client = (uint8_t)client, .node = (uint8_t)node, .gen = link->gen, .data = greeting});
 }
 
 void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, int64_t at) {
@@ -116,9 +144,12 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
     }
     bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
     if (!node->down && !cut && node->hung_until_ns <= world->now_ns + CONNECT_TIMEOUT_NS) {
-        sim_push(
-            world, world->now_ns + 2 * sim_delay_ns(world),
-            (struct sim_event){.kind = SIM_HANDSHAKE, .client = event->client, .node = event->node, .gen = link->gen});
+        sim_push(world, world->now_ns + 2 * sim_delay_ns(world),
+                 (struct sim_event){.kind = SIM_HANDSHAKE,
+                                    .client = event->client,
+                                    .node = event->node,
+                                    .gen = link->gen,
+                                    .data = new_greeting(world, event->client)});
         return;
     }
     if (link->settled) {
@@ -150,8 +181,23 @@ void sim_link_handshake(struct sim_world *world, const struct sim_event *event) 
     if (node->fake.mode != FAKE_LOADING) {
         fake_node_load_scripts(&node->fake);
     }
+    struct sim_greeting *greeting = sim_arena(world, sizeof *greeting);
+    *greeting = *(const struct sim_greeting *)event->data;
+    fill_greeting(world, node, greeting);
     sim_push(world, world->now_ns + sim_delay_ns(world),
-             (struct sim_event){.kind = SIM_READY, .client = event->client, .node = event->node, .gen = event->gen});
+             (struct sim_event){
+                 .kind = SIM_READY, .client = event->client, .node = event->node, .gen = event->gen, .data = greeting});
+}
+
+static void greet(struct sim_client *client, unsigned node, const struct sim_greeting *greeting) {
+    struct redlock_greeting said = greeting->said;
+    said.clock.read_ns = sim_client_now(client);
+    if (client->world->profile.clock_guard) {
+        sim_support_clock(client, node, &greeting->stepped);
+    }
+    SIM_TRACE(client->world, "client %u: node %u says %s, up for %lld s", client->index, node, said.run_id,
+              (long long)said.uptime_s);
+    redlock_manager_node_greeted(client->manager, node, &said);
 }
 
 void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
@@ -166,6 +212,11 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     link->flush_asked = true;
     SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
     sim_client_enter(client);
-    redlock_manager_node_settled(client->manager, event->node, true);
+    if (sim_is_guarded(world)) {
+        greet(client, event->node, event->data);
+    }
+    if (client->manager != NULL) {
+        redlock_manager_node_settled(client->manager, event->node, true);
+    }
     sim_client_leave(client);
 }

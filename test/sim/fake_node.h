@@ -30,12 +30,20 @@ struct fake_key {
 };
 
 struct fake_node {
-    int64_t now_ms; /* set it before each command */
+    int64_t now_us; /* its wall clock; set it before each command */
+    int64_t now_ms; /* the same, as of the last command */
     enum fake_mode mode;
     uint32_t scripts;   /* bit i: script i is cached */
     bool wrote;         /* a key was set, changed or deleted by the last command */
     unsigned key_count; /* high-water mark in keys */
     struct fake_key keys[FAKE_KEYS_MAX];
+};
+
+/* What an array consists of. All but the last may be followed by the seconds and microseconds of TIME. */
+enum fake_shape {
+    FAKE_VALUE_AND_NUMBER, /* INSPECT: STRING or NIL (in bytes), integer */
+    FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
+    FAKE_TIME
 };
 
 /* A reply; `text` backs what the values point to. */
@@ -44,7 +52,8 @@ struct fake_reply {
     int64_t integer;
     const char *bytes; /* STATUS, ERROR, STRING; a literal or text */
     size_t size;
-    /* INSPECT: an array of a value (NIL or STRING, in bytes) and an integer */
+    enum fake_shape shape;       /* of an ARRAY */
+    char seconds[16], micros[8]; /* "": not told */
     char text[FAKE_TEXT_MAX];
 };
 

@@ -1,6 +1,7 @@
 /* Faults: when one is due, what breaks and for how long; and how everything is mended at the end. */
 #include "faults.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "world.h"
@@ -18,6 +19,23 @@ static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
+void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key) {
+    struct sim_node *node = &world->nodes[index];
+    unsigned kept = 0;
+    for (unsigned i = 0; i < node->ghost_count; i++) {
+        if (node->ghosts[i].gone_ns > world->now_ns) {
+            node->ghosts[kept++] = node->ghosts[i];
+        }
+    }
+    node->ghost_count = kept;
+    if (kept < SIM_GHOSTS_MAX && key->expires_ms != FAKE_NO_TTL) {
+        memcpy(node->ghosts[kept].token, key->value, SIM_TOKEN_SIZE);
+        node->ghosts[kept].gone_ns = key->gone_ns;
+        node->ghost_count++;
+    }
+    key->used = false;
+}
+
 static void crash(struct sim_world *world, unsigned index, bool forget) {
     struct sim_node *node = &world->nodes[index];
     if (node->down) {
@@ -25,19 +43,20 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     }
     node->down = true;
     int64_t until = world->now_ns + draw_duration(world);
-    bool control = world->control == SIM_CONTROL_MEMORYLESS;
-    if (forget && control) {
+    bool at_once = world->profile.forgets_at_once;
+    forget = forget && !node->always_synced;
+    if (forget && world->control == SIM_CONTROL_MEMORYLESS) {
         until = world->now_ns + SIM_MS;
     }
     /* R18 and docs/safety.md: a node that forgot may come back when all it had granted would have ended. Until then
      * what it had counts as there, for nobody else can be granted it. */
-    for (unsigned i = 0; i < node->fake.key_count && forget && !control; i++) {
-        if (node->fake.keys[i].used) {
-            until = later(until, node->fake.keys[i].gone_ns);
+    for (unsigned i = 0; i < node->fake.key_count && forget; i++) {
+        struct fake_key *key = &node->fake.keys[i];
+        if (key->used && at_once) {
+            sim_node_lose(world, index, key);
+        } else if (key->used && !sim_key_is_counter(key)) {
+            until = later(until, key->gone_ns);
         }
-    }
-    if (forget && control) {
-        node->fake.key_count = 0;
     }
     bool silent = sim_random_percent(&world->random, 30); /* no RST: the host is gone, not the process */
     for (unsigned i = 0; i < world->profile.clients; i++) {
@@ -57,6 +76,13 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     node->down = false;
     node->fake.scripts = 0;
     node->fake.mode = FAKE_NORMAL;
+    node->run++;
+    /* The clock is right before the server starts: uptime counts from then. */
+    if (event->entry && node->stepped.off_ns < 0 && world->profile.trust == SIM_GUARDED) {
+        node->clock.offset_ns -= node->stepped.off_ns;
+        node->stepped.off_ns = 0;
+    }
+    node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     if (event->entry) {
         node->fake.key_count = 0;
         memset(node->fake.keys, 0, sizeof node->fake.keys);
@@ -132,6 +158,97 @@ static void pause_client(struct sim_world *world, unsigned index) {
     sim_client_pause(client, for_ns);
 }
 
+/* Moves a node's clock: keys end sooner, or later. */
+static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
+    struct sim_node *node = &world->nodes[index];
+    node->clock.offset_ns += by_ns;
+    node->stepped.off_ns += by_ns;
+    if (by_ns > 0) {
+        node->stepped.steps++;
+        node->stepped_ns = world->now_ns;
+    }
+    SIM_TRACE(world, "node %u: its clock steps by %.3f ms", index, (double)by_ns / 1e6);
+    for (unsigned i = 0; i < node->fake.key_count; i++) {
+        struct fake_key *key = &node->fake.keys[i];
+        if (!key->used || key->expires_ms == FAKE_NO_TTL) {
+            continue;
+        }
+        int64_t gone_ns = sim_key_gone_ns(node, key);
+        if (by_ns > 0 && key->gone_ns > world->now_ns) {
+            sim_node_lose(world, index, key);
+            key->used = true;
+        }
+        key->gone_ns = gone_ns;
+    }
+}
+
+/*
+ * Guards compare clocks: those of most nodes are right (docs/safety.md). How many may be wrong at once: fewer than half of any quorum,
+ * of which the median is taken; all, where each client has read each clock before.
+ */
+static unsigned wrong_clocks_max(const struct sim_world *world) {
+    const struct sim_profile *profile = &world->profile;
+    bool alone = profile->restart_guard == REDLOCK_RESTART_GUARD_OFF && profile->early && !profile->forgets_at_once;
+    if (profile->trust != SIM_GUARDED || alone) {
+        return profile->nodes;
+    }
+    if (profile->nodes <= 2) {
+        return profile->nodes - 1;
+    }
+    unsigned quorum = profile->nodes / 2 + 1;
+    return quorum >= 3 ? (quorum - 1) / 2 : 1;
+}
+
+static void step(struct sim_world *world, unsigned index) {
+    const struct sim_profile *profile = &world->profile;
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < profile->nodes; i++) {
+        if (world->nodes[i].stepped.off_ns != 0) {
+            wrong++;
+            index = sim_random_percent(&world->random, 50) ? i : index;
+        }
+    }
+    const struct sim_node *node = &world->nodes[index];
+    if (node->stepped.off_ns == 0 && wrong >= wrong_clocks_max(world)) {
+        return;
+    }
+    int64_t by_ns = sim_random_between(&world->random, profile->step_min_ns, profile->step_max_ns);
+    by_ns = sim_random_percent(&world->random, 60) ? by_ns : -by_ns;
+    if (node->stepped.off_ns != 0) {
+        by_ns = -node->stepped.off_ns; /* it is set right */
+    }
+    if (profile->trust == SIM_GUARDED) {
+        /* What no client can see: forward and back between two readings; and forward into place before the first. */
+        int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
+        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : node->stepped.off_ns < 0 && !profile->early;
+        if (unseen) {
+            return;
+        }
+    }
+    step_clock(world, index, by_ns);
+}
+
+static void set_wall(struct sim_world *world, unsigned client) {
+    int64_t by_ns = sim_random_between(&world->random, -5000 * SIM_MS, 5000 * SIM_MS);
+    world->clients[client].wall_off_ns += by_ns;
+    SIM_TRACE(world, "client %u: its wall clock steps by %.3f ms", client, (double)by_ns / 1e6);
+}
+
+/* Counters, where they may be lost; locks only where nothing rests on them. */
+static void evict(struct sim_world *world, unsigned index) {
+    struct fake_node *node = &world->nodes[index].fake;
+    unsigned from = sim_random_below(&world->random, FAKE_KEYS_MAX);
+    for (unsigned i = 0; i < node->key_count; i++) {
+        struct fake_key *key = &node->keys[(from + i) % node->key_count];
+        bool allowed = sim_key_is_counter(key) ? world->profile.counters_die : world->profile.trust == SIM_RECKLESS;
+        if (key->used && allowed) {
+            SIM_TRACE(world, "node %u drops '%.*s'", index, key->name_size, key->name);
+            key->used = false;
+            return;
+        }
+    }
+}
+
 static void happen(struct sim_world *world, enum sim_fault fault) {
     unsigned node = sim_random_below(&world->random, world->profile.nodes);
     unsigned client = sim_random_below(&world->random, world->profile.clients);
@@ -175,6 +292,15 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         break;
     case SIM_FAULT_SLOW:
         slow(world, client, node);
+        break;
+    case SIM_FAULT_STEP:
+        step(world, node);
+        break;
+    case SIM_FAULT_WALL:
+        set_wall(world, client);
+        break;
+    case SIM_FAULT_EVICT:
+        evict(world, node);
         break;
     case SIM_FAULTS:
         break;

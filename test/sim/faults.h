@@ -5,8 +5,8 @@
 enum sim_fault {
     SIM_FAULT_HANG,    /* a node does nothing for a while, then everything */
     SIM_FAULT_CRASH,   /* a node's process ends and comes back with its data */
-    SIM_FAULT_FORGET,  /* the same without its data; it stays away until all its keys would have expired, except in the
-                          control run, where it comes back at once */
+    SIM_FAULT_FORGET,  /* the same without its data; where the lock needs that, it stays away until all its keys would
+                          have expired */
     SIM_FAULT_BREAK,   /* a connection is lost, with what is under way */
     SIM_FAULT_CUT,     /* nothing passes between a client and a node, one way or both */
     SIM_FAULT_ISOLATE, /* nothing passes between a client and all nodes */
@@ -16,6 +16,9 @@ enum sim_fault {
     SIM_FAULT_BLOCK,   /* a socket takes no bytes for a while */
     SIM_FAULT_STRANGE, /* a node does what it is asked and answers what no such request can have */
     SIM_FAULT_SLOW,    /* bytes between a client and a node take longer than the node timeout */
+    SIM_FAULT_STEP,    /* a node's clock is set */
+    SIM_FAULT_WALL,    /* a client's wall clock is set */
+    SIM_FAULT_EVICT,   /* a node drops a key */
     SIM_FAULTS
 };
 

@@ -72,7 +72,7 @@ void sim_leftover_event(struct sim_world *world) {
         const struct fake_node *node = &world->nodes[i].fake;
         for (unsigned k = 0; k < node->key_count; k++) {
             const struct fake_key *key = &node->keys[k];
-            if (!key->used || key->gone_ns <= world->now_ns) {
+            if (!key->used || key->gone_ns <= world->now_ns || sim_key_is_counter(key)) {
                 continue;
             }
             if (key->gone_ns > free_ns) {
@@ -92,6 +92,9 @@ void sim_leftover_event(struct sim_world *world) {
         }
     }
     world->phase = SIM_PROBING;
+    if (sim_is_guarded(world)) {
+        free_ns += (world->profile.guarded_ttl_max_ms * 102 / 100 + 10) * SIM_MS; /* quarantines end */
+    }
     sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
 }
 

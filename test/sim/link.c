@@ -1,5 +1,6 @@
 /* Requests and replies between one client and one node: order, delay, node timeout, stall. */
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wire.h"
@@ -18,7 +19,7 @@ static struct sim_entry *append(struct sim_link *link) {
     return entry;
 }
 
-bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t operation,
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t expected,
                    void *owner, uint32_t round) {
     struct sim_world *world = client->world;
     struct sim_link *link = &client->links[node];
@@ -26,13 +27,18 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
         link->tail - link->head >= SIM_INFLIGHT_MAX - 1) {
         return false;
     }
+    /* Before its greeting a node has no vote where guards are on. */
+    if (link->state == SIM_LINK_FRESH && bytes->operation == REDLOCK_OP_ACQUIRE && sim_is_guarded(world)) {
+        return false;
+    }
     uint32_t number = link->tail;
     struct sim_entry *entry = append(link);
     entry->owner = owner;
     entry->round = round;
-    entry->operation = operation;
+    entry->expected = expected;
     entry->bytes = bytes;
-    int64_t local = sim_clock_local(&client->clock, client->step_ns) + world->profile.node_timeout_ms * SIM_MS;
+    entry->sent_ns = sim_clock_local(&client->clock, client->step_ns);
+    int64_t local = entry->sent_ns + world->profile.node_timeout_ms * SIM_MS;
     int64_t late = sim_random_percent(&world->random, 20) ? sim_random_between(&world->random, 0, SIM_MS) : 0;
     sim_push(world, sim_clock_true(&client->clock, local) + late,
              (struct sim_event){.kind = SIM_TIMEOUT,
@@ -82,13 +88,23 @@ void sim_link_unblock(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
+bool sim_key_is_counter(const struct fake_key *key) {
+    static const char suffix[] = ":fence";
+    return key->name_size >= sizeof suffix &&
+           memcmp(key->name + key->name_size - (sizeof suffix - 1), suffix, sizeof suffix - 1) == 0;
+}
+
+int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key) {
+    return key->expires_ms == FAKE_NO_TTL ? SIM_NEVER : sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
+}
+
 static void note_expiry(struct sim_node *node, const struct sim_bytes *bytes) {
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         struct fake_key *key = &node->fake.keys[i];
         if (!key->used) {
             continue;
         }
-        int64_t gone_ns = sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
+        int64_t gone_ns = sim_key_gone_ns(node, key);
         if (gone_ns != key->gone_ns) {
             key->given_up_ns = bytes->sent_ns + bytes->ttl_ms * SIM_MS * 98 / 100;
         }
@@ -119,7 +135,12 @@ static bool lost_on_the_way(struct sim_world *world, const struct sim_event *eve
 }
 
 static const char *describe(const struct fake_reply *reply) {
+    static char words[64];
     switch (reply->type) {
+    case REDLOCK_REPLY_ARRAY:
+        (void)snprintf(words, sizeof words, "{%d, %.*s}", (int)reply->integer,
+                       reply->bytes == NULL ? 3 : (int)reply->size, reply->bytes == NULL ? "nil" : reply->bytes);
+        return reply->shape == FAKE_TIME ? reply->seconds : words;
     case REDLOCK_REPLY_STATUS:
     case REDLOCK_REPLY_ERROR:
         return reply->bytes;
@@ -164,18 +185,22 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
         return;
     }
     const struct sim_bytes *bytes = event->data;
-    struct fake_reply *reply = sim_arena(world, sizeof *reply);
-    node->fake.now_ms = sim_clock_local(&node->clock, world->now_ns) / SIM_MS;
-    fake_node_command(&node->fake, bytes->bytes, bytes->size, reply);
+    struct sim_reply *reply = sim_arena(world, sizeof *reply);
+    reply->stepped = node->stepped;
+    node->fake.now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
+    fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
     if (node->fake.wrote) {
         note_expiry(node, bytes);
+        if (bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL) {
+            sim_grant_set(world, bytes->token);
+        }
     }
     if (node->strange_until_ns > world->now_ns) {
-        *reply = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
+        reply->fake = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
     }
     bool dying = event->gen != link->gen || client->manager == NULL;
     if (world->tracing) {
-        trace_request(world, event, bytes, reply, dying);
+        trace_request(world, event, bytes, &reply->fake, dying);
     }
     if (dying) {
         return;
@@ -191,13 +216,30 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
                                 .data = reply});
 }
 
+/* What the library is about to learn of a node's clock, and of its vote. */
+static void note_support(struct sim_client *client, unsigned node, const struct sim_entry *entry,
+                         const struct sim_stepped *stepped, const struct redlock_answer *answer) {
+    uint8_t operation = entry->bytes->operation;
+    if (answer->clock.server_us != 0) {
+        sim_support_clock(client, node, stepped);
+    }
+    if (answer->vote == REDLOCK_VOTE_GRANTED && (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND)) {
+        sim_support_granted(client, node, entry->bytes->token, stepped->steps);
+    }
+}
+
 static void answer(struct sim_client *client, unsigned node, const struct sim_entry *entry,
-                   const struct fake_reply *reply) {
+                   const struct sim_reply *reply) {
     struct redlock_reply flat;
     struct redlock_answer answer;
-    fake_reply_flatten(reply, &flat);
-    redlock_wire_answer((enum redlock_operation)entry->operation, &flat, &answer);
+    fake_reply_flatten(&reply->fake, &flat);
+    redlock_wire_answer(entry->expected, &flat, &answer);
     answer.read_ns = sim_client_now(client);
+    answer.clock.sent_ns = entry->sent_ns;
+    answer.clock.read_ns = answer.read_ns;
+    if (client->world->profile.clock_guard) {
+        note_support(client, node, entry, &reply->stepped, &answer);
+    }
     redlock_manager_answer(client->manager, entry->owner, entry->round, node, &answer);
     redlock_text_drop(answer.text);
 }
@@ -238,8 +280,8 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     if (!entry.answered && entry.owner != NULL) {
         answer(client, event->node, &entry, event->data);
     }
-    const struct fake_reply *reply = event->data;
-    if (reply->type == REDLOCK_REPLY_OTHER) {
+    const struct sim_reply *reply = event->data;
+    if (reply->fake.type == REDLOCK_REPLY_OTHER) {
         sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
     }
     if (returns && client->manager != NULL) {
@@ -257,7 +299,7 @@ static void stall(struct sim_client *client, unsigned node) {
     struct sim_entry *entry = append(link);
     entry->answered = true;
     struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + sizeof ping);
-    bytes->ttl_ms = 0;
+    memset(bytes, 0, sizeof *bytes);
     bytes->size = sizeof ping - 1;
     memcpy(bytes->bytes, ping, sizeof ping);
     entry->bytes = bytes;

@@ -38,19 +38,43 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_EXTEND_AFTER_END] = "extend-after-end",
     [REDLOCK_BUG_LOSS_ON_REPLY_ONLY] = "loss-on-reply-only",
     [REDLOCK_BUG_EXTEND_SHORTENS] = "extend-shortens",
+    [REDLOCK_BUG_FENCE_INCR] = "fence-incr",
+    [REDLOCK_BUG_FENCE_NO_WRITE_BACK] = "fence-no-write-back",
+    [REDLOCK_BUG_FENCE_ACCEPTS_EQUAL] = "fence-accepts-equal",
+    [REDLOCK_BUG_FENCE_ACKS_ANY] = "fence-acks-any",
+    [REDLOCK_BUG_FENCE_COLLIDES] = "fence-collides",
+    [REDLOCK_BUG_HEAL_COUNTS] = "heal-counts",
+    [REDLOCK_BUG_QUARANTINE_BY_UPTIME] = "quarantine-by-uptime",
+    [REDLOCK_BUG_QUARANTINE_SHORT] = "quarantine-short",
+    [REDLOCK_BUG_JUMP_IGNORED] = "jump-ignored",
+    [REDLOCK_BUG_DEBT_ENDS_BY_CLOCK] = "debt-ends-by-clock",
+    [REDLOCK_BUG_PLAIN_CLOSE] = "plain-close",
+};
+
+static const char *const control_names[] = {
+    [SIM_CONTROL_NONE] = "none",
+    [SIM_CONTROL_SKEW] = "skew",
+    [SIM_CONTROL_MEMORYLESS] = "memoryless",
+    [SIM_CONTROL_NO_RESTART_GUARD] = "no-restart-guard",
+    [SIM_CONTROL_NO_CLOCK_GUARD] = "no-clock-guard",
+    [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 
 static void usage(FILE *out) {
     fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation]\n"
-          "            [--bug NAME] [--control skew|memoryless] [--checker NAME]\n"
+          "            [--bug NAME] [--control NAME] [--checker NAME]\n"
           "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
           "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
           "--checker silences all others.\nBugs:",
           out);
     for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++) {
         fprintf(out, " %s", bug_names[i]);
+    }
+    fputs("\nControls:", out);
+    for (unsigned i = 1; i < sizeof control_names / sizeof *control_names; i++) {
+        fprintf(out, " %s", control_names[i]);
     }
     fputc('\n', out);
 }
@@ -66,15 +90,14 @@ static bool read_bug(const char *name) {
 }
 
 static bool read_control(struct options *options, const char *name) {
-    options->control_name = name;
-    if (strcmp(name, "skew") == 0) {
-        options->control = SIM_CONTROL_SKEW;
-    } else if (strcmp(name, "memoryless") == 0) {
-        options->control = SIM_CONTROL_MEMORYLESS;
-    } else {
-        return false;
+    for (unsigned i = 0; i < sizeof control_names / sizeof *control_names; i++) {
+        if (strcmp(name, control_names[i]) == 0) {
+            options->control = (enum sim_control)i;
+            options->control_name = name;
+            return true;
+        }
     }
-    return true;
+    return false;
 }
 
 static bool read_number(const char *text, uint64_t *value) {

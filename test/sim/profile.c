@@ -24,6 +24,114 @@ static void draw_speed(struct sim_profile *profile, struct sim_random *random) {
     profile->node_timeout_ms = sim_random_between(random, least_ms, sim_random_percent(random, 80) ? 50 : 400);
 }
 
+static void draw_trust(struct sim_world *world) {
+    struct sim_profile *profile = &world->profile;
+    unsigned dice = sim_random_below(&world->random, 100);
+    profile->trust = dice < 60 ? SIM_TRUSTED : dice < 88 ? SIM_GUARDED : SIM_RECKLESS;
+    switch (world->control) {
+    case SIM_CONTROL_NONE:
+        break;
+    case SIM_CONTROL_SKEW:
+    case SIM_CONTROL_MEMORYLESS:
+        profile->trust = SIM_TRUSTED;
+        break;
+    case SIM_CONTROL_NO_RESTART_GUARD:
+    case SIM_CONTROL_NO_CLOCK_GUARD:
+        profile->trust = SIM_GUARDED;
+        break;
+    case SIM_CONTROL_WRONG_AND_LOST:
+        profile->trust = SIM_RECKLESS;
+        break;
+    }
+}
+
+static void draw_fencing(struct sim_world *world) {
+    struct sim_profile *profile = &world->profile;
+    struct sim_random *random = &world->random;
+    profile->fencing = sim_random_percent(random, 40) || profile->trust == SIM_RECKLESS;
+    profile->counters_die = !profile->fencing || sim_random_percent(random, profile->trust == SIM_GUARDED ? 70 : 50) ||
+                            world->control == SIM_CONTROL_WRONG_AND_LOST;
+    profile->fence_expiry_ms = sim_random_percent(random, 20) ? 10800000 : 0;
+    profile->heal = sim_random_percent(random, 75);
+    profile->lock_delay_max_ms =
+        sim_random_percent(random, 20) ? sim_random_between(random, 1, 2 * profile->ttl_max_ms) : 0;
+}
+
+/* Which guards, and what a client may know of a node before it has seen it restart or its clock step. */
+static void draw_guards(struct sim_profile *profile, struct sim_random *random) {
+    unsigned kind = sim_random_below(random, 7);
+    profile->restart_guard = kind <= 1   ? REDLOCK_RESTART_GUARD_OBSERVED
+                             : kind <= 4 ? REDLOCK_RESTART_GUARD_STRICT
+                                         : REDLOCK_RESTART_GUARD_OFF;
+    profile->clock_guard = kind != 1;
+    profile->first_boot = kind == 2;
+    profile->early = kind <= 2 || (kind == 5 && sim_random_percent(random, 50)) || kind == 6;
+    profile->uptime_ns = kind == 4 ? 0 : 86400000 * SIM_MS;
+    profile->forgets_at_once = profile->restart_guard != REDLOCK_RESTART_GUARD_OFF;
+    profile->guarded_ttl_max_ms = profile->ttl_max_ms + profile->lock_delay_max_ms;
+    if (profile->guarded_ttl_max_ms < 100) {
+        profile->guarded_ttl_max_ms = 100; /* room for what comes after the faults */
+    }
+}
+
+/* Above what two readings of a clock can differ by, with the slowest round trip and the longest time between them (docs/safety.md). */
+static void set_steps(struct sim_profile *profile) {
+    int64_t pause_ms = 30 * profile->node_timeout_ms;
+    if (pause_ms < profile->ttl_max_ms * 11 / 10) {
+        pause_ms = profile->ttl_max_ms * 11 / 10;
+    }
+    bool pauses = profile->leaps || (profile->faults & (1u << SIM_FAULT_PAUSE | 1u << SIM_FAULT_SLOW)) != 0;
+    int64_t trip_ms = 1100 + 2 * profile->node_timeout_ms + (pauses ? 2 * pause_ms : 0);
+    int64_t between_ms = profile->active_ns / SIM_MS + 30000;
+    profile->step_min_ns = (trip_ms + between_ms / 50 + (profile->early ? 0 : 2000)) * SIM_MS;
+    profile->step_max_ns = profile->step_min_ns + 120000 * SIM_MS;
+}
+
+/* The faults that an assumption forbids. */
+static void limit_faults(struct sim_profile *profile) {
+    unsigned forbidden = 0;
+    if (profile->trust == SIM_TRUSTED || (profile->trust == SIM_GUARDED && !profile->clock_guard)) {
+        forbidden |= 1u << SIM_FAULT_STEP;
+    }
+    if (profile->counters_die) {
+        forbidden |= 1u << SIM_FAULT_WALL;
+    } else {
+        forbidden |= 1u << SIM_FAULT_FORGET;
+    }
+    if (!profile->fencing) {
+        forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_EVICT;
+    }
+    profile->faults &= ~forbidden;
+}
+
+static void draw_faults(struct sim_world *world) {
+    struct sim_profile *profile = &world->profile;
+    profile->faults = (unsigned)sim_random_next(&world->random) & ((1u << SIM_FAULTS) - 1);
+    if (profile->trust != SIM_TRUSTED) {
+        profile->faults |= 1u << (sim_random_percent(&world->random, 50) ? SIM_FAULT_FORGET : SIM_FAULT_STEP);
+    }
+    limit_faults(profile);
+    set_steps(profile);
+    switch (world->control) {
+    case SIM_CONTROL_MEMORYLESS:
+        profile->faults |= 1u << SIM_FAULT_FORGET;
+        profile->forgets_at_once = true;
+        break;
+    case SIM_CONTROL_NO_RESTART_GUARD:
+        profile->restart_guard = REDLOCK_RESTART_GUARD_OFF;
+        break;
+    case SIM_CONTROL_NO_CLOCK_GUARD:
+        profile->clock_guard = false;
+        break;
+    case SIM_CONTROL_WRONG_AND_LOST:
+        profile->faults |= 1u << SIM_FAULT_WALL;
+        break;
+    case SIM_CONTROL_NONE:
+    case SIM_CONTROL_SKEW:
+        break;
+    }
+}
+
 void sim_profile_draw(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     struct sim_random *random = &world->random;
@@ -36,6 +144,8 @@ void sim_profile_draw(struct sim_world *world) {
                                     .auto_extend = sim_random_percent(random, 50)};
     draw_ttl(profile, random);
     draw_speed(profile, random);
+    draw_trust(world);
+    draw_fencing(world);
     /* Things happen on the scale of the ttl or of the node timeout. */
     int64_t scale_ms =
         sim_random_percent(random, 50) ? (profile->ttl_min_ms + profile->ttl_max_ms) / 2 : profile->node_timeout_ms * 2;
@@ -46,7 +156,14 @@ void sim_profile_draw(struct sim_world *world) {
     profile->active_ns = scale_ms * SIM_MS * sim_random_between(random, 2, 6);
     profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 30);
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
-    if (world->control == SIM_CONTROL_MEMORYLESS) {
+    if (profile->trust == SIM_GUARDED) {
+        draw_guards(profile, random);
+        /* Quarantines end while things happen. */
+        profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
+        profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);
+        profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 2, 16);
+    }
+    if (profile->trust == SIM_RECKLESS || world->control == SIM_CONTROL_MEMORYLESS) {
         profile->calm = false;
     }
     profile->one_hung = profile->calm && profile->nodes >= 3 && sim_random_percent(random, 40);
@@ -57,8 +174,6 @@ void sim_profile_draw(struct sim_world *world) {
     profile->leap_permille = profile->leaps ? 2 + sim_random_below(random, 15) : 0;
     profile->no_random_permille = sim_random_percent(random, 5) ? 100 : 0;
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
-    profile->faults = (unsigned)sim_random_next(random) & ((1u << SIM_FAULTS) - 1);
-    if (world->control == SIM_CONTROL_MEMORYLESS) {
-        profile->faults |= 1u << SIM_FAULT_FORGET;
-    }
+    profile->forgets_at_once = profile->forgets_at_once || profile->trust == SIM_RECKLESS;
+    draw_faults(world);
 }

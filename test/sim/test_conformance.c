@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "core/fence.h"
 #include "fake_node.h"
 #include "random.h"
 #include "resp.h"
@@ -30,10 +31,27 @@ static struct servers servers;
 static struct fake_node fake;
 static struct sim_random rng;
 
-static int64_t clock_ms(void) {
+static int64_t clock_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int64_t clock_ms(void) {
+    return clock_us() / 1000;
+}
+
+static void write_elements(const struct redlock_reply *flat, char *answer) {
+    size_t at = 0;
+    for (size_t i = 0; i < flat->element_count; i++) {
+        const struct redlock_reply_value *value = &flat->elements[i];
+        int size = value->type == REDLOCK_REPLY_NIL ? snprintf(answer + at, ANSWER_MAX - at, "(nil)\n")
+                   : value->type == REDLOCK_REPLY_INTEGER
+                       ? snprintf(answer + at, ANSWER_MAX - at, "%lld\n", (long long)value->integer)
+                       : snprintf(answer + at, ANSWER_MAX - at, "%.*s\n", (int)value->size, value->bytes);
+        assert_true(size > 0 && (size_t)size < ANSWER_MAX - at);
+        at += (size_t)size;
+    }
 }
 
 /* A reply in the words of raw.h. */
@@ -56,10 +74,7 @@ static void write_answer(const struct fake_reply *reply, char *answer) {
         snprintf(answer, ANSWER_MAX, "(nil)");
         break;
     case REDLOCK_REPLY_ARRAY:
-        snprintf(answer, ANSWER_MAX, "%.*s\n%lld\n",
-                 flat.elements[0].type == REDLOCK_REPLY_NIL ? 5 : (int)flat.elements[0].size,
-                 flat.elements[0].type == REDLOCK_REPLY_NIL ? "(nil)" : flat.elements[0].bytes,
-                 (long long)flat.elements[1].integer);
+        write_elements(&flat, answer);
         break;
     default:
         snprintf(answer, ANSWER_MAX, "(none)");
@@ -68,30 +83,60 @@ static void write_answer(const struct fake_reply *reply, char *answer) {
 
 static void ask_fake(const char *bytes, size_t size, char *answer) {
     struct fake_reply reply;
-    fake.now_ms = clock_ms();
+    fake.now_us = clock_us();
     fake_node_command(&fake, bytes, size, &reply);
     write_answer(&reply, answer);
 }
 
-/* Both numbers, both long ttls, and not far apart. */
-static bool same_ttl(const char *a, const char *b) {
+/* Numbers that depend on when they were asked for: ttls, seconds since 1970, counters of an hour ago; with some leeway. */
+static bool close_numbers(const char *a, const char *b) {
+    static const int64_t units[] = {1, 1000, UINT64_C(1000000000)}; /* a millisecond, a second, a counter's second */
+    static const int64_t least[] = {TTL_LEAST_MS / 2, 1000000000, INT64_C(1000000000000000000)};
     char *end_a, *end_b;
     long long first = strtoll(a, &end_a, 10), second = strtoll(b, &end_b, 10);
-    return end_a != a && end_b != b && (*end_a == '\0' || *end_a == '\n') && *end_a == *end_b &&
-           first > TTL_LEAST_MS / 2 && second > TTL_LEAST_MS / 2 && llabs(first - second) < TTL_LEEWAY_MS;
+    if (end_a == a || end_b == b || *end_a != *end_b || (*end_a != '\0' && *end_a != '\n')) {
+        return false;
+    }
+    for (unsigned i = 3; i-- > 0;) {
+        if (first >= least[i] && second >= least[i]) {
+            int64_t leeway = i == 0 ? TTL_LEEWAY_MS : i == 1 ? TTL_LEEWAY_MS / 1000 : TTL_LEEWAY_MS / 1000 * units[2];
+            return llabs(first - second) < leeway;
+        }
+    }
+    return false;
 }
 
-/* Errors are compared by their first word, which is all that a client may rely on; ttls with some leeway. */
+static bool same_line(const char *a, const char *b) {
+    size_t size = strcspn(a, "\n");
+    return (strcspn(b, "\n") == size && memcmp(a, b, size) == 0) || close_numbers(a, b);
+}
+
+static bool is_seconds(const char *line) {
+    return strcspn(line, "\n") == 10 && strspn(line, "0123456789") == 10;
+}
+
+/* Errors are compared by their first word, which is all that a client may rely on. */
 static bool same(const char *real, const char *ours) {
-    if (strcmp(real, ours) == 0 || same_ttl(real, ours)) {
-        return true;
-    }
     if (real[0] == '-' && ours[0] == '-') {
-        return strcspn(real, " ") == strcspn(ours, " ") && strncmp(real, ours, strcspn(real, " ")) == 0;
+        return (strcspn(real, " ") == strcspn(ours, " ") && strncmp(real, ours, strcspn(real, " ")) == 0) ||
+               same_line(real, ours);
     }
-    const char *real_line = strchr(real, '\n'), *our_line = strchr(ours, '\n');
-    return real_line != NULL && our_line != NULL && real_line - real == our_line - ours &&
-           strncmp(real, ours, (size_t)(real_line - real)) == 0 && same_ttl(real_line + 1, our_line + 1);
+    bool micros = false; /* behind the seconds, anything goes */
+    while (*real != '\0' && *ours != '\0') {
+        bool fraction = micros && strspn(real, "0123456789") <= 6 && strspn(ours, "0123456789") <= 6;
+        if (!fraction && !same_line(real, ours)) {
+            return false;
+        }
+        micros = is_seconds(real);
+        real += strcspn(real, "\n");
+        ours += strcspn(ours, "\n");
+        if (*real != *ours) {
+            return false;
+        }
+        real += *real == '\n';
+        ours += *ours == '\n';
+    }
+    return *real == *ours;
 }
 
 static void ask_both_bytes(const char *bytes, size_t size) {
@@ -136,23 +181,40 @@ static void ask_both_argv(const char *const *argv) {
 #define ask_both(...) ask_both_argv((const char *const[]){__VA_ARGS__, NULL})
 
 static const char *const keys[] = {"r1", "r2", "a list", "r3"};
+static const char *const counters[] = {"r1:fence", "r2:fence", "a list:fence", "r3:fence"};
 static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210"};
 
 static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
 }
 
+/* Of now, alike for a while; two hours away; the least and the most. */
+static uint64_t pick_fence(void) {
+    const uint64_t now = (uint64_t)(clock_us() / 10000000) * UINT64_C(10000000000);
+    const uint64_t hours = UINT64_C(7200000000000);
+    const uint64_t numbers[] = {now, now + 1, now + 2, now + hours, now - hours, 1, REDLOCK_FENCE_MAX};
+    return numbers[sim_random_below(&rng, sim_random_percent(&rng, 80) ? 5 : 7)];
+}
+
 /* What the library itself sends. */
 static void ask_operation(void) {
+    static const char suffix[] = ":fence";
+    const struct redlock_fence_keys fences = {
+        .suffix = suffix, .suffix_size = sizeof suffix - 1, .expiry_ms = sim_random_percent(&rng, 50) ? 0 : 10800000};
     const char *key = pick(keys, 4), *token = pick(tokens, 3);
     struct redlock_message message = {.operation =
-                                          (enum redlock_operation)(REDLOCK_OP_ACQUIRE + sim_random_below(&rng, 4)),
+                                          (enum redlock_operation)(REDLOCK_OP_ACQUIRE + sim_random_below(&rng, 7)),
+                                      .timed = sim_random_percent(&rng, 50),
+                                      .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
                                       .key = key,
                                       .key_size = strlen(key),
                                       .token = token,
                                       .token_size = strlen(token),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
+    if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
+        message.fence = pick_fence();
+    }
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     ask_both_bytes(bytes, redlock_wire_format(&message, bytes));
 }
@@ -172,11 +234,27 @@ static void let_expire(const char *key) {
     assert_true(real_gone && fake_gone);
 }
 
+/* Where a counter should be there is something else, for a while. */
+static void ask_wrong_counter(const char *counter) {
+    static const char *const values[] = {"t", "0123456789012345678x", "99999999999999999999", "09223372036854775807"};
+    ask_both("DEL", counter);
+    if (sim_random_percent(&rng, 30)) {
+        ask_both("RPUSH", counter, "x");
+    } else {
+        ask_both("SET", counter, pick(values, 4));
+    }
+    for (unsigned i = sim_random_below(&rng, 20); i > 0; i--) {
+        ask_operation();
+    }
+    ask_both("DEL", counter);
+}
+
 /* What it does not send, but what the nodes may be told by others; and what is wrong. */
 static void ask_other(void) {
     const char *key = pick(keys, 4);
-    const struct redlock_script *script = redlock_script_get((enum redlock_script_id)sim_random_below(&rng, 3));
-    switch (sim_random_below(&rng, 16)) {
+    const struct redlock_script *script =
+        redlock_script_get((enum redlock_script_id)sim_random_below(&rng, REDLOCK_SCRIPT_COUNT));
+    switch (sim_random_below(&rng, 19)) {
     case 0:
         ask_both("GET", key);
         break;
@@ -225,6 +303,15 @@ static void ask_other(void) {
         break;
     case 14:
         ask_both("PEXPIRE", key, "0");
+        break;
+    case 15:
+        ask_both("TIME");
+        break;
+    case 16:
+        ask_both(sim_random_percent(&rng, 50) ? "DEL" : "GET", pick(counters, 4));
+        break;
+    case 17:
+        ask_wrong_counter(pick(counters, 4));
         break;
     default:
         if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30)) {

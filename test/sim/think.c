@@ -95,7 +95,10 @@ static void leave(struct sim_client *client) {
     }
     sim_user_close(client);
     redlock_callback never = sim_told_inspected; /* its call would be NULL */
-    if (redlock_acquire(client->manager, "r1", NULL, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = world->profile.ttl_max_ms;
+    if (redlock_acquire(client->manager, "r1", &options, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
         redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED) {
         sim_violation(world, "refused", "a closing manager took a request");
     }

@@ -76,9 +76,12 @@ void sim_told_acquired(const redlock_result *result, void *data) {
         lease->has_on_lost = call->has_on_lost;
         lease->auto_extend = call->auto_extend;
         lease->capped = call->capped;
+        lease->lock_delay_ms = call->lock_delay_ms;
+        sim_grant_told(call, lease);
         world->holds++;
-        SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms", client->index, sim_resource_name(call->resource),
-                  lease->token, (long long)sim_lease_validity_ms(world, lease));
+        SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms, fencing token %llu", client->index,
+                  sim_resource_name(call->resource), lease->token, (long long)sim_lease_validity_ms(world, lease),
+                  (unsigned long long)redlock_lease_fence(lease->handle));
     } else if (call->probe) {
         sim_violation(world, "progress", "after all faults healed '%s' could not be acquired: %s",
                       sim_resource_name(call->resource), redlock_error_name(code));
@@ -93,6 +96,7 @@ void sim_told_extended(const redlock_result *result, void *data) {
     lease->extending = false;
     if (redlock_result_code(result) == REDLOCK_OK && lease->handle != NULL) {
         lease->held = true;
+        sim_grant_extended(call);
         if (!lease->expired) {
             lease->ends_ns = 0; /* it has a new deadline */
         }

@@ -26,6 +26,7 @@ struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind
     *call = (struct sim_call){.client = client,
                               .kind = kind,
                               .since_ns = client->step_ns,
+                              .asked_ns = client->step_ns,
                               .since_paused_ns = sim_client_paused(client, client->step_ns),
                               .within_ns = 2 * world->profile.node_timeout_ms * SIM_MS};
     return call;
@@ -60,6 +61,10 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (probe) {
         options->ttl_ms = 2000 + 4 * world->profile.node_timeout_ms;
         options->wait_timeout_ms = 10000;
+        if (sim_is_guarded(world)) {
+            options->ttl_ms = world->profile.guarded_ttl_max_ms;
+            options->wait_timeout_ms += 3 * world->profile.guarded_ttl_max_ms; /* a step may be seen only now */
+        }
         options->retry_delay_min_ms = 5;
         options->retry_delay_max_ms = 50;
     } else if (sim_random_percent(random, 50)) {
@@ -71,12 +76,22 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (options->auto_extend && sim_random_percent(random, 20)) {
         options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);
     }
+    options->fencing = world->profile.fencing && sim_random_percent(random, 85);
+    options->heal = world->profile.heal;
+    if (world->profile.lock_delay_max_ms > 0 && !probe) {
+        options->lock_delay_ms = sim_random_between(random, 0, world->profile.lock_delay_max_ms);
+    }
+    call->fencing = options->fencing;
+    call->lock_delay_ms = options->lock_delay_ms;
     call->ttl_ms = options->ttl_ms;
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
     call->capped = options->auto_extend_max_ms > 0;
-    call->within_ns =
-        options->wait_timeout_ms < 0 ? SIM_NEVER : (options->wait_timeout_ms + world->profile.node_timeout_ms) * SIM_MS;
+    /* A round trip more for a fencing token; and the first connections, before which guards know nothing. */
+    int64_t trips = 1 + options->fencing + sim_is_guarded(world);
+    call->within_ns = options->wait_timeout_ms < 0
+                          ? SIM_NEVER
+                          : (options->wait_timeout_ms + trips * world->profile.node_timeout_ms) * SIM_MS;
 }
 
 bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resource, bool probe) {
@@ -168,6 +183,13 @@ void sim_user_release(struct sim_lease *lease) {
     }
     SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
     redlock_lease *handle = lease->handle;
+    /* The lock delay of a lost lease is kept, whatever becomes of the handle. */
+    if (lease->lock_delay_ms > 0 && sim_lease_validity_ms(world, lease) == 0) {
+        sim_forget_token(world, lease->token);
+    }
+    if (!lease->lost) {
+        sim_grant_ended(world, lease->token);
+    }
     end_lease(lease);
     sim_api_enter(client);
     int code = redlock_release(handle, call != NULL ? sim_told_released : NULL, call);
@@ -200,6 +222,8 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.on_lost = sim_told_lost;
     options.lost_data = client;
     options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
+    options.heal = world->profile.heal;
+    options.lock_delay_ms = lease->lock_delay_ms;
     redlock_lease *handle = NULL;
     sim_api_enter(client);
     int code = redlock_adopt(client->manager, sim_resource_name(lease->resource), lease->token, &options, &handle);
@@ -215,6 +239,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     SIM_TRACE(world, "client %u/%u adopts '%s' (%.8s) %s client %u", client->index, slot,
               sim_resource_name(lease->resource), lease->token, instead ? "instead of" : "beside", lease->client);
     adopted->has_on_lost = true;
+    adopted->lock_delay_ms = options.lock_delay_ms;
     adopted->ttl_ms = options.ttl_ms;
     adopted->adopted = true;
     client->slots[slot].lease = adopted;
@@ -294,6 +319,7 @@ void sim_user_close(struct sim_client *client) {
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         struct sim_slot *slot = &client->slots[i];
         if (slot->lease != NULL) {
+            sim_grant_ended(world, slot->lease->token);
             end_lease(slot->lease);
         }
     }

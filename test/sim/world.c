@@ -207,6 +207,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->arena_used = 0;
     world->lease_count = world->call_count = 0;
     world->probed = world->users = world->forgotten_count = 0;
+    world->grant_count = world->support_count = 0;
     world->events = 0;
     world->checker = NULL;
     world->trace_hash = UINT64_C(0xcbf29ce484222325);
@@ -214,7 +215,8 @@ static void reset(struct sim_world *world, uint64_t seed) {
 
 /* Half of the clocks run at the very edge of what the drift allowance covers between a client and a node: 1 %. */
 static void set_clock(struct sim_world *world, struct sim_clock *clock) {
-    int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : 5000;
+    /* 1 % of the time that the client measured is what a guard allows for: 1.005 over 0.995 is more. */
+    int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : world->profile.clock_guard ? 4900 : 5000;
     clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
     clock->ppm = sim_random_between(&world->random, -edge, edge);
     if (sim_random_percent(&world->random, 50)) {
@@ -222,21 +224,54 @@ static void set_clock(struct sim_world *world, struct sim_clock *clock) {
     }
 }
 
+static void begin_node(struct sim_world *world, struct sim_node *node) {
+    const struct sim_profile *profile = &world->profile;
+    int64_t off_ms = profile->trust == SIM_GUARDED ? 100 : 500000;
+    memset(node, 0, sizeof *node);
+    set_clock(world, &node->clock);
+    node->clock.offset_ns = SIM_WALL_NS + sim_random_between(&world->random, -off_ms, off_ms) * SIM_MS;
+    node->stepped_ns = -SIM_NEVER / 2;
+    node->run = 1;
+    node->started_us = (sim_clock_local(&node->clock, 0) - profile->uptime_ns) / 1000;
+    node->always_synced = profile->trust == SIM_GUARDED && sim_random_percent(&world->random, 15);
+}
+
+/*
+ * With no counter lost, any wall clock will do. Else a token must be above all that were told before its lease was asked for by the
+ * clock alone: two clients' may then differ by less than the shortest round trip.
+ */
+static int64_t draw_wall_off_ns(struct sim_world *world) {
+    const struct sim_profile *profile = &world->profile;
+    bool right = profile->counters_die && world->control != SIM_CONTROL_WRONG_AND_LOST;
+    int64_t most_ns = right                                    ? profile->delay_min_ns / 4
+                      : sim_random_percent(&world->random, 50) ? SIM_MS
+                                                               : 5000 * SIM_MS;
+    return sim_random_between(&world->random, -most_ns, most_ns);
+}
+
 static void begin(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
+    static const char *const restarts[] = {"", ", restart guard observed", ", restart guard strict"};
     SIM_TRACE(world, "seed %llu: %u nodes, %u clients, %u resources%s; node timeout %lld ms, ttl %lld to %lld ms",
               (unsigned long long)world->seed, profile->nodes, profile->clients, profile->resources,
               profile->one_hung ? ", node 0 hangs"
               : profile->calm   ? ", calm"
                                 : "",
               (long long)profile->node_timeout_ms, (long long)profile->ttl_min_ms, (long long)profile->ttl_max_ms);
+    SIM_TRACE(world, "%s%s%s%s, ttl_max %lld ms; %s%s, lock delay up to %lld ms",
+              profile->trust == SIM_TRUSTED   ? "nodes are trusted"
+              : profile->trust == SIM_GUARDED ? "nodes are guarded"
+                                              : "nodes do as they like",
+              restarts[profile->restart_guard], profile->first_boot ? ", first boot" : "",
+              profile->clock_guard ? ", clock guard" : "", (long long)profile->guarded_ttl_max_ms,
+              profile->fencing ? "fencing" : "no fencing", profile->counters_die ? "" : ", wall clocks are wrong",
+              (long long)profile->lock_delay_max_ms);
     for (unsigned i = 0; i < profile->nodes; i++) {
-        struct sim_node *node = &world->nodes[i];
-        memset(node, 0, sizeof *node);
-        set_clock(world, &node->clock);
+        begin_node(world, &world->nodes[i]);
     }
     for (unsigned i = 0; i < profile->clients; i++) {
         set_clock(world, &world->clients[i].clock);
+        world->clients[i].wall_off_ns = draw_wall_off_ns(world);
         if (!sim_client_open(world, i)) {
             sim_violation(world, "memory", "client %u could not be made", i);
             return;

@@ -19,6 +19,8 @@
 #define SIM_LEASES_MAX    256
 #define SIM_CALLS_MAX     512
 #define SIM_FORGOTTEN_MAX 1024
+#define SIM_SUPPORTS_MAX  1024
+#define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
 #define SIM_TOKEN_SIZE    32
 #define SIM_MS            INT64_C(1000000)
@@ -55,7 +57,9 @@ struct sim_event {
 /* A request's bytes, formatted once a message. */
 struct sim_bytes {
     int64_t sent_ns;
-    int64_t ttl_ms; /* ACQUIRE, EXTEND */
+    int64_t ttl_ms;             /* ACQUIRE, EXTEND, HEAL */
+    char token[SIM_TOKEN_SIZE]; /* zero where there is none */
+    uint8_t operation;
     uint32_t size;
     char bytes[];
 };
@@ -72,9 +76,28 @@ enum sim_link_state { SIM_LINK_FRESH, SIM_LINK_READY, SIM_LINK_STALLED, SIM_LINK
 struct sim_entry {
     void *owner;
     const struct sim_bytes *bytes;
+    int64_t sent_ns; /* on the client's clock */
     uint32_t round;
-    uint8_t operation;
+    uint8_t expected;
     bool answered, written;
+};
+
+/* A node's clock as it was at some moment: what steps had made of it, and how many of them went forward. */
+struct sim_stepped {
+    int64_t off_ns;
+    uint32_t steps;
+};
+
+struct sim_reply {
+    struct fake_reply fake;
+    struct sim_stepped stepped;
+};
+
+/* What a node says of itself on a new connection. */
+struct sim_greeting {
+    struct redlock_greeting said;
+    struct sim_stepped stepped;
+    char run_id[24];
 };
 
 struct sim_link {
@@ -86,15 +109,30 @@ struct sim_link {
     uint8_t failures;               /* of connecting, in a row */
     bool settled;                   /* the first try is over */
     bool flush_asked;               /* entries wait for the end of this turn */
+    bool clock_read;                /* its client has read this node's clock, */
+    int64_t off_ns;                 /* when steps had made this of it */
     int64_t up_ns, down_ns;         /* the last arrival each way: bytes keep their order */
     int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
     int64_t blocked_ns;             /* the socket takes no bytes until then */
     struct sim_entry entries[SIM_INFLIGHT_MAX];
 };
 
+/* A key that was lost in spite of its ttl, at a node that may not vote until then. */
+struct sim_ghost {
+    char token[SIM_TOKEN_SIZE];
+    int64_t gone_ns;
+};
+
 struct sim_node {
     struct fake_node fake;
     struct sim_clock clock;
+    struct sim_stepped stepped;
+    int64_t stepped_ns; /* the last step forward; negative: never */
+    uint32_t run;       /* counts its processes */
+    int64_t started_us; /* by its wall clock */
+    bool always_synced; /* it forgets nothing, and says so */
+    struct sim_ghost ghosts[SIM_GHOSTS_MAX];
+    unsigned ghost_count;
     bool down;
     int64_t down_until_ns;
     int64_t hung_until_ns, strange_until_ns;
@@ -114,6 +152,7 @@ struct sim_lease {
     bool has_on_lost, auto_extend, capped;
     bool extending; /* a caller's extend is pending */
     bool shared;    /* another client has a handle for the same token: what that one does is no bug */
+    int64_t lock_delay_ms;
     int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
     int64_t ends_ns;                       /* its deadline is before this, on its owner's clock; 0: not known */
     int64_t ttl_ms;                        /* the least that was ever asked */
@@ -130,10 +169,30 @@ struct sim_call {
     enum sim_call_kind kind;
     uint8_t slot, resource;
     bool done, cancelled, probe;
-    bool auto_extend, has_on_lost, capped;
-    int64_t ttl_ms;
+    bool auto_extend, has_on_lost, capped, fencing;
+    int64_t ttl_ms, lock_delay_ms;
     int64_t since_ns, since_paused_ns; /* true time */
+    int64_t asked_ns;                  /* likewise, whatever came after */
     int64_t within_ns;                 /* it must complete so soon, pauses aside; SIM_NEVER until it is cancelled */
+};
+
+/* A lease that was granted, as others may have to mind it. */
+struct sim_grant {
+    char token[SIM_TOKEN_SIZE];
+    uint8_t client, resource;
+    bool fenced, ended; /* ended: released by somebody */
+    uint64_t fence;
+    int64_t asked_ns, told_ns; /* true time */
+    int64_t set_ns;            /* a node set the key under this token, the last time */
+    int64_t promised_ns;       /* with its lock delay, nobody else may be granted it until then */
+};
+
+/* The votes that a client has for a token: whether they were granted before the last step of the node's clock that it has seen. */
+struct sim_support {
+    char token[SIM_TOKEN_SIZE];
+    uint8_t client;
+    uint32_t granted, voided; /* bit i: node i */
+    uint32_t steps[SIM_NODES_MAX];
 };
 
 /* What one thread of a user's program is at. */
@@ -155,6 +214,7 @@ struct sim_client {
     int64_t busy_until_ns;  /* paused, or still in its last step */
     int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
     int64_t paused_ns;      /* in total, with what is left of a pause */
+    int64_t wall_off_ns;    /* its wall clock beside the true one */
     int64_t closed_ns, closed_paused_ns;
     uint32_t wake_serial;
     uint64_t tokens_drawn;
@@ -162,6 +222,14 @@ struct sim_client {
     struct sim_link links[SIM_NODES_MAX];
     struct sim_slot slots[SIM_SLOTS_MAX];
 };
+
+/*
+ * What is assumed, and what protects.
+ * TRUSTED  no node forgets a lock before its ttl, and no node's clock steps: the lock needs no guards
+ * GUARDED  nodes forget and clocks step, within what docs/safety.md allows for; guards are on
+ * RECKLESS nodes forget and clocks step as they like, with no guards: the lock is not safe, and fencing tokens are
+ */
+enum sim_trust { SIM_TRUSTED, SIM_GUARDED, SIM_RECKLESS };
 
 /* What a schedule may do, drawn from its seed. */
 struct sim_profile {
@@ -171,7 +239,20 @@ struct sim_profile {
     bool leaps;       /* pauses inside env calls */
     bool may_kill;    /* CLIENT KILL ID is permitted (R9) */
     bool auto_extend; /* users like it */
-    unsigned faults;  /* bit i: enum sim_fault i may happen */
+    enum sim_trust trust;
+    bool early;        /* each client has met each node before anything happens */
+    bool counters_die; /* nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong */
+    bool fencing;      /* users ask for fencing tokens */
+    bool heal;         /* as they should */
+    redlock_restart_guard restart_guard;
+    bool clock_guard, first_boot;
+    bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
+    int64_t guarded_ttl_max_ms; /* with the lock delay */
+    int64_t lock_delay_max_ms;
+    int64_t fence_expiry_ms;
+    int64_t step_min_ns, step_max_ns; /* of nodes' clocks */
+    int64_t uptime_ns;                /* of nodes, when it begins */
+    unsigned faults;                  /* bit i: enum sim_fault i may happen */
     unsigned leap_permille;
     unsigned no_random_permille; /* the kernel gives no random bytes */
     int64_t fault_gap_ns, user_gap_ns, active_ns;
@@ -181,7 +262,15 @@ struct sim_profile {
     int64_t ttl_min_ms, ttl_max_ms;
 };
 
-enum sim_control { SIM_CONTROL_NONE, SIM_CONTROL_SKEW, SIM_CONTROL_MEMORYLESS };
+/* Runs that break what is assumed, or leave out what protects. */
+enum sim_control {
+    SIM_CONTROL_NONE,
+    SIM_CONTROL_SKEW,             /* clocks run at rates beyond the drift */
+    SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nobody minds */
+    SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
+    SIM_CONTROL_NO_CLOCK_GUARD,
+    SIM_CONTROL_WRONG_AND_LOST /* wrong wall clocks, and counters that are lost */
+};
 
 enum sim_phase { SIM_ACTIVE, SIM_SETTLING, SIM_PROBING, SIM_CLOSING };
 
@@ -203,8 +292,12 @@ struct sim_world {
     unsigned lease_count;
     struct sim_call calls[SIM_CALLS_MAX];
     unsigned call_count;
-    unsigned probed;                                       /* resources that were taken again after the faults healed */
-    unsigned users;                                        /* things that users did */
+    unsigned probed; /* resources that were taken again after the faults healed */
+    unsigned users;  /* things that users did */
+    struct sim_grant grants[SIM_LEASES_MAX];
+    unsigned grant_count;
+    struct sim_support supports[SIM_SUPPORTS_MAX];
+    unsigned support_count;
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
     unsigned forgotten_count;
     const char *only_checker; /* all others are silent; NULL for none */
@@ -235,9 +328,12 @@ int64_t sim_delay_ns(struct sim_world *world);
 void sim_profile_draw(struct sim_world *world);
 
 /* --- link.c --- */
-bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t operation,
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t expected,
                    void *owner, uint32_t round);
 void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
+bool sim_key_is_counter(const struct fake_key *key);
+/* When the key will be gone, in true time. */
+int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key);
 void sim_link_arrive(struct sim_world *world, const struct sim_event *event);
 void sim_link_reply(struct sim_world *world, const struct sim_event *event);
 void sim_link_timeout(struct sim_world *world, const struct sim_event *event);
@@ -253,6 +349,7 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event);
 void sim_link_handshake(struct sim_world *world, const struct sim_event *event);
 void sim_link_ready(struct sim_world *world, const struct sim_event *event);
 void sim_link_open(struct sim_world *world, unsigned client, unsigned node);
+bool sim_is_guarded(const struct sim_world *world);
 
 /* --- client.c: the env of one manager --- */
 bool sim_client_open(struct sim_world *world, unsigned index);
@@ -304,6 +401,29 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event);
 void sim_mode_event(struct sim_world *world, const struct sim_event *event);
 /* Everything works again from now on. Returns when that is. */
 int64_t sim_faults_heal(struct sim_world *world);
+
+/* A key that the node loses now, though its ttl is not over. */
+void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key);
+
+/* --- grants.c: what a lease means for those that come after it --- */
+struct sim_grant *sim_grant_of(struct sim_world *world, const char *token);
+/* An acquire was told OK: its fencing token, and whether it may be. */
+void sim_grant_told(struct sim_call *call, const struct sim_lease *lease);
+/* A caller's extend was told OK: nobody else may have been granted it meanwhile. */
+void sim_grant_extended(const struct sim_call *call);
+/* Valid for so long on its client's clock, and the lock delay beyond that. */
+void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
+/* Whoever has the token has released it. */
+void sim_grant_ended(struct sim_world *world, const char *token);
+/* A node set the key under this token. */
+void sim_grant_set(struct sim_world *world, const char *token);
+
+/* --- supports.c: votes that a node's clock makes void --- */
+/* The client has read the node's clock. */
+void sim_support_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
+void sim_support_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
+/* Enough votes for this lease that are not void, as far as its client can know. */
+bool sim_support_is_enough(const struct sim_world *world, const struct sim_lease *lease);
 
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);

@@ -1,0 +1,325 @@
+/* What the library's Lua scripts do, on the fake node. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fence.h"
+#include "fake_store.h"
+
+#define HOUR_S 3600
+
+static void run_inspect(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply) {
+    const struct fake_key *key = fake_find(node, name);
+    if (key != NULL) {
+        fake_reply_value(reply, key);
+    }
+    reply->type = REDLOCK_REPLY_ARRAY;
+    reply->shape = FAKE_VALUE_AND_NUMBER;
+    reply->integer = fake_ttl(node, key);
+}
+
+static bool holds(const struct fake_key *key, const struct sim_argument *value) {
+    return !key->list && key->value_size == value->size && memcmp(key->value, value->bytes, value->size) == 0;
+}
+
+/* {number, false, seconds, microseconds} in place of the number, where the time is asked for. */
+static void add_time(struct fake_node *node, bool timed, struct fake_reply *reply) {
+    if (timed && reply->type == REDLOCK_REPLY_INTEGER) {
+        reply->type = REDLOCK_REPLY_ARRAY;
+        reply->shape = FAKE_NUMBER_AND_VALUE;
+        fake_reply_time(reply, node);
+    }
+}
+
+/* The two scripts that compare, in one step. */
+static void run_compared(struct fake_node *node, bool extend, bool may_shorten, const struct sim_argument *a,
+                         struct fake_reply *reply) {
+    struct fake_key *key = fake_find(node, &a[0]);
+    int64_t ttl_ms = 0;
+    if (key == NULL) {
+        fake_reply_integer(reply, 0);
+    } else if (!holds(key, &a[1])) {
+        fake_reply_integer(reply, -1);
+    } else if (extend && !fake_integer(&a[2], &ttl_ms)) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
+    } else if (extend && !may_shorten && fake_ttl(node, key) >= ttl_ms) {
+        fake_reply_integer(reply, 1); /* it lives so long: nothing is written, and nothing refused */
+    } else if (!fake_refused(node, false, reply)) {
+        if (extend) {
+            fake_expire(node, key, ttl_ms);
+        } else {
+            fake_delete(node, key);
+        }
+        fake_reply_integer(reply, 1);
+    }
+}
+
+/* The counter as the scripts compare it: 20 digits, "" for none. False, with the reply, where it is of no use. */
+static bool read_counter(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply,
+                         char counter[REDLOCK_FENCE_DIGITS + 1]) {
+    const struct fake_key *key = fake_find(node, name);
+    counter[0] = '\0';
+    if (key == NULL) {
+        return true;
+    }
+    if (key->list) {
+        fake_reply_wrong_type(reply);
+        return false;
+    }
+    bool good = key->value_size == REDLOCK_FENCE_DIGITS;
+    for (unsigned i = 0; good && i < REDLOCK_FENCE_DIGITS; i++) {
+        good = key->value[i] >= '0' && key->value[i] <= '9';
+    }
+    memcpy(counter, key->value, good ? REDLOCK_FENCE_DIGITS : 0);
+    counter[good ? REDLOCK_FENCE_DIGITS : 0] = '\0';
+    if (!good || strcmp(counter, "09223372036854775807") > 0) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the key of the fencing counter holds something else");
+        return false;
+    }
+    return true;
+}
+
+/* A counter that may expire: not too far ahead of the clock, and one that is missing is taken for an hour behind it. */
+static bool check_expiry(const struct fake_node *node, const struct sim_argument *number,
+                         const struct sim_argument *expiry, struct fake_reply *reply,
+                         char counter[REDLOCK_FENCE_DIGITS + 1]) {
+    char limit[48];
+    if (fake_is(expiry, "0")) {
+        return true;
+    }
+    int64_t seconds = node->now_us / 1000000, micros = node->now_us % 1000000;
+    snprintf(limit, sizeof limit, "0%010" PRId64 "%06" PRId64 "000", seconds + HOUR_S, micros);
+    if (strncmp(number->bytes, limit, number->size) > 0) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fencing token is over an hour ahead of the clock");
+        return false;
+    }
+    if (counter[0] == '\0') {
+        snprintf(limit, sizeof limit, "0%010" PRId64 "%06" PRId64 "000", seconds - HOUR_S, micros);
+        memcpy(counter, limit, REDLOCK_FENCE_DIGITS);
+        counter[REDLOCK_FENCE_DIGITS] = '\0';
+    }
+    return true;
+}
+
+/* {number, counter or false} */
+static void reply_counted(struct fake_reply *reply, int64_t number, const char *counter) {
+    reply->type = REDLOCK_REPLY_ARRAY;
+    reply->shape = FAKE_NUMBER_AND_VALUE;
+    reply->integer = number;
+    reply->size = strlen(counter);
+    memcpy(reply->text, counter, reply->size + 1);
+    reply->bytes = reply->size == 0 ? NULL : reply->text;
+}
+
+static void set_counter(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *number,
+                        const struct sim_argument *expiry) {
+    struct fake_key *key = fake_add(node, name, number);
+    int64_t expiry_ms = 0;
+    if (key != NULL && fake_integer(expiry, &expiry_ms) && expiry_ms > 0) {
+        key->expires_ms = node->now_ms + expiry_ms;
+    }
+}
+
+static bool is_beaten(const char *counter, const struct sim_argument *number, bool equal_passes) {
+    int order = strncmp(counter, number->bytes, REDLOCK_FENCE_DIGITS);
+    return counter[0] != '\0' && (equal_passes ? order > 0 : order >= 0);
+}
+
+/* a: key[, counter], then v: token, ttl, number, expiry, timed */
+static void run_acquire(struct fake_node *node, const struct sim_argument *a, size_t keys, bool equal_passes,
+                        struct fake_reply *reply) {
+    const struct sim_argument *v = a + keys;
+    char counter[REDLOCK_FENCE_DIGITS + 1] = "";
+    int64_t ttl_ms = 0;
+    if (keys == 2 &&
+        (!read_counter(node, &a[1], reply, counter) || !check_expiry(node, &v[2], &v[3], reply, counter))) {
+        return;
+    }
+    if (fake_refused(node, true, reply)) {
+        return;
+    }
+    if (fake_find(node, &a[0]) != NULL) {
+        reply_counted(reply, 0, counter);
+    } else {
+        struct fake_key *key = fake_add(node, &a[0], &v[0]);
+        if (key != NULL && fake_integer(&v[1], &ttl_ms)) {
+            key->expires_ms = node->now_ms + ttl_ms;
+        }
+        if (keys == 2 && is_beaten(counter, &v[2], equal_passes)) {
+            reply_counted(reply, 2, counter);
+        } else {
+            if (keys == 2) {
+                set_counter(node, &a[1], &v[2], &v[3]);
+            }
+            fake_reply_integer(reply, 1);
+        }
+    }
+    if (fake_is(&v[4], "1")) {
+        add_time(node, true, reply);
+        fake_reply_time(reply, node);
+    }
+}
+
+/* a: key, counter, token, number, expiry */
+static void run_fence(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    char counter[REDLOCK_FENCE_DIGITS + 1];
+    const struct fake_key *key = fake_find(node, &a[0]);
+    if (key == NULL) {
+        fake_reply_integer(reply, 0);
+        return;
+    }
+    if (!holds(key, &a[2])) {
+        fake_reply_integer(reply, -1);
+        return;
+    }
+    if (!read_counter(node, &a[1], reply, counter) || !check_expiry(node, &a[3], &a[4], reply, counter)) {
+        return;
+    }
+    if (is_beaten(counter, &a[3], false)) {
+        reply_counted(reply, 2, counter);
+    } else if (!fake_refused(node, true, reply)) {
+        set_counter(node, &a[1], &a[3], &a[4]);
+        fake_reply_integer(reply, 1);
+    }
+}
+
+#ifdef REDLOCK_PLANTED_BUGS
+
+/* RELEASE_ANY_TOKEN: the release that does not compare. */
+static void run_planted_release(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    struct fake_key *key = fake_find(node, &a[0]);
+    if (fake_refused(node, false, reply)) {
+        return;
+    }
+    fake_reply_integer(reply, key != NULL);
+    if (key != NULL) {
+        fake_delete(node, key);
+    }
+}
+
+/* FENCE_INCR: this node's own count, whatever was proposed. */
+static void run_planted_incr(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    const struct sim_argument *v = a + 2;
+    char digits[REDLOCK_FENCE_DIGITS + 1];
+    int64_t ttl_ms = 0;
+    uint64_t count = 0;
+    if (fake_refused(node, true, reply) || !read_counter(node, &a[1], reply, digits)) {
+        return;
+    }
+    if (fake_find(node, &a[0]) != NULL) {
+        reply_counted(reply, 0, digits);
+    } else {
+        struct fake_key *key = fake_add(node, &a[0], &v[0]);
+        if (key != NULL && fake_integer(&v[1], &ttl_ms)) {
+            key->expires_ms = node->now_ms + ttl_ms;
+        }
+        (void)redlock_fence_parse(digits, strlen(digits), &count);
+        redlock_fence_format(count + 1, digits);
+        digits[REDLOCK_FENCE_DIGITS] = '\0';
+        (void)fake_add(node, &a[1], &(struct sim_argument){digits, REDLOCK_FENCE_DIGITS});
+        reply_counted(reply, 2, digits);
+    }
+    if (fake_is(&v[4], "1")) {
+        fake_reply_time(reply, node);
+    }
+}
+
+/* FENCE_ACKS_ANY: neither whether the lock is ours nor whether the number is new. */
+static void run_planted_fence(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    char counter[REDLOCK_FENCE_DIGITS + 1];
+    if (!read_counter(node, &a[1], reply, counter)) {
+        return;
+    }
+    if (is_beaten(counter, &a[3], true)) {
+        reply_counted(reply, 2, counter);
+    } else if (!fake_refused(node, true, reply)) {
+        set_counter(node, &a[1], &a[3], &a[4]);
+        fake_reply_integer(reply, 1);
+    }
+}
+
+/* HEAL_COUNTS: what is missing is set, and counts. */
+static void run_planted_heal(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    int64_t ttl_ms = 0;
+    if (fake_find(node, &a[0]) != NULL) {
+        run_compared(node, true, false, a, reply);
+        return;
+    }
+    if (fake_refused(node, true, reply)) {
+        return;
+    }
+    struct fake_key *key = fake_add(node, &a[0], &a[1]);
+    if (key != NULL && fake_integer(&a[2], &ttl_ms)) {
+        key->expires_ms = node->now_ms + ttl_ms;
+    }
+    fake_reply_integer(reply, 1);
+}
+
+static void run_planted(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
+                        struct fake_reply *reply) {
+    switch (id) {
+    case REDLOCK_SCRIPT_PLANTED_RELEASE:
+        run_planted_release(node, a, reply);
+        break;
+    case REDLOCK_SCRIPT_PLANTED_EXTEND:
+        run_compared(node, true, true, a, reply);
+        break;
+    case REDLOCK_SCRIPT_PLANTED_INCR:
+        run_planted_incr(node, a, reply);
+        break;
+    case REDLOCK_SCRIPT_PLANTED_EQUAL:
+        run_acquire(node, a, keys, true, reply);
+        break;
+    case REDLOCK_SCRIPT_PLANTED_FENCE:
+        run_planted_fence(node, a, reply);
+        break;
+    default:
+        run_planted_heal(node, a, reply);
+        add_time(node, count > 3, reply);
+    }
+}
+
+#endif
+
+static bool is_too_short(unsigned id, size_t keys, size_t count) {
+    static const size_t need[] = {[REDLOCK_SCRIPT_RELEASE] = 2,
+                                  [REDLOCK_SCRIPT_EXTEND] = 3,
+                                  [REDLOCK_SCRIPT_INSPECT] = 1,
+                                  [REDLOCK_SCRIPT_ACQUIRE] = 6,
+                                  [REDLOCK_SCRIPT_FENCE] = 5};
+    bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE;
+    return id < REDLOCK_SCRIPT_COUNT &&
+           (count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
+            (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5));
+}
+
+void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
+                     struct fake_reply *reply) {
+    if (is_too_short(id, keys, count)) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR arguments that the fake node does not expect");
+        return;
+    }
+    switch (id) {
+    case REDLOCK_SCRIPT_RELEASE:
+        run_compared(node, false, false, a, reply);
+        break;
+    case REDLOCK_SCRIPT_EXTEND:
+        run_compared(node, true, false, a, reply);
+        add_time(node, count > 3, reply);
+        break;
+    case REDLOCK_SCRIPT_INSPECT:
+        run_inspect(node, &a[0], reply);
+        break;
+    case REDLOCK_SCRIPT_ACQUIRE:
+        run_acquire(node, a, keys, false, reply);
+        break;
+    case REDLOCK_SCRIPT_FENCE:
+        run_fence(node, a, reply);
+        break;
+    default:
+#ifdef REDLOCK_PLANTED_BUGS
+        run_planted(node, id, a, keys, count, reply);
+#endif
+        break;
+    }
+}

@@ -1,0 +1,147 @@
+/* The fake node's keys, and the words of its replies. */
+#include "fake_store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool fake_is(const struct sim_argument *argument, const char *word) {
+    size_t size = strlen(word);
+    return argument->size == size && strncasecmp(argument->bytes, word, size) == 0;
+}
+
+void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes) {
+    reply->type = type;
+    reply->bytes = bytes;
+    reply->size = strlen(bytes);
+}
+
+void fake_reply_integer(struct fake_reply *reply, int64_t value) {
+    reply->type = REDLOCK_REPLY_INTEGER;
+    reply->integer = value;
+}
+
+void fake_reply_value(struct fake_reply *reply, const struct fake_key *key) {
+    if (key->list) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_STRING, "(a list)");
+        return;
+    }
+    memcpy(reply->text, key->value, key->value_size);
+    reply->type = REDLOCK_REPLY_STRING;
+    reply->bytes = reply->text;
+    reply->size = key->value_size;
+}
+
+void fake_reply_wrong_type(struct fake_reply *reply) {
+    fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+void fake_reply_time(struct fake_reply *reply, const struct fake_node *node) {
+    snprintf(reply->seconds, sizeof reply->seconds, "%lld", (long long)(node->now_us / 1000000) % 100000000000);
+    snprintf(reply->micros, sizeof reply->micros, "%d", (int)(node->now_us % 1000000));
+}
+
+/* Why a writing command is refused in this mode; NULL if it is not. */
+static const char *write_refusal(const struct fake_node *node, bool grows) {
+    switch (node->mode) {
+    case FAKE_READONLY:
+        return "READONLY You can't write against a read only replica.";
+    case FAKE_MISCONF:
+        return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+    case FAKE_OOM:
+        return grows ? "OOM command not allowed when used memory > 'maxmemory'." : NULL;
+    case FAKE_LOADING:
+    case FAKE_NORMAL:
+        break;
+    }
+    return NULL;
+}
+
+bool fake_refused(const struct fake_node *node, bool grows, struct fake_reply *reply) {
+    const char *refusal = write_refusal(node, grows);
+    if (refusal != NULL) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, refusal);
+    }
+    return refusal != NULL;
+}
+
+struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size) {
+    for (unsigned i = 0; i < node->key_count; i++) {
+        struct fake_key *key = &node->keys[i];
+        if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0) {
+            continue;
+        }
+        if (key->expires_ms == FAKE_NO_TTL || node->now_ms <= key->expires_ms) {
+            return key;
+        }
+        key->used = false;
+        return NULL;
+    }
+    return NULL;
+}
+
+struct fake_key *fake_find(struct fake_node *node, const struct sim_argument *name) {
+    return fake_node_find(node, name->bytes, name->size);
+}
+
+struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value) {
+    struct fake_key *key = fake_find(node, name);
+    for (unsigned i = 0; key == NULL && i < FAKE_KEYS_MAX; i++) {
+        if (!node->keys[i].used) {
+            key = &node->keys[i];
+        }
+    }
+    if (key == NULL || name->size > FAKE_NAME_MAX || value->size > FAKE_VALUE_MAX) {
+        return NULL;
+    }
+    if (key >= node->keys + node->key_count) {
+        node->key_count = (unsigned)(key - node->keys) + 1;
+    }
+    key->used = true;
+    key->list = false;
+    key->name_size = (uint8_t)name->size;
+    memcpy(key->name, name->bytes, name->size);
+    key->value_size = (uint8_t)value->size;
+    memcpy(key->value, value->bytes, value->size);
+    key->expires_ms = FAKE_NO_TTL;
+    node->wrote = true;
+    return key;
+}
+
+bool fake_integer(const struct sim_argument *argument, int64_t *value) {
+    bool negative = argument->size > 0 && argument->bytes[0] == '-';
+    *value = 0;
+    if (argument->size == (negative ? 1U : 0U) || argument->size > 18) {
+        return false;
+    }
+    for (size_t i = negative ? 1 : 0; i < argument->size; i++) {
+        if (argument->bytes[i] < '0' || argument->bytes[i] > '9') {
+            return false;
+        }
+        *value = *value * 10 + (argument->bytes[i] - '0');
+    }
+    if (negative) {
+        *value = -*value;
+    }
+    return true;
+}
+
+void fake_delete(struct fake_node *node, struct fake_key *key) {
+    key->used = false;
+    node->wrote = true;
+}
+
+void fake_expire(struct fake_node *node, struct fake_key *key, int64_t ttl_ms) {
+    node->wrote = true;
+    if (ttl_ms <= 0) {
+        key->used = false;
+    } else {
+        key->expires_ms = node->now_ms + ttl_ms;
+    }
+}
+
+int64_t fake_ttl(const struct fake_node *node, const struct fake_key *key) {
+    if (key == NULL) {
+        return -2;
+    }
+    return key->expires_ms == FAKE_NO_TTL ? -1 : key->expires_ms - node->now_ms;
+}

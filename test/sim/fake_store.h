@@ -1,0 +1,40 @@
+/* What the fake node's commands and scripts share: its keys, and the words of its replies. */
+#ifndef SIM_FAKE_STORE_H
+#define SIM_FAKE_STORE_H
+
+#include "command.h"
+#include "fake_node.h"
+#include "script.h"
+
+#ifdef REDLOCK_PLANTED_BUGS
+#define FAKE_SCRIPTS (REDLOCK_SCRIPT_PLANTED_COUNT)
+#else
+#define FAKE_SCRIPTS REDLOCK_SCRIPT_COUNT
+#endif
+
+bool fake_is(const struct sim_argument *argument, const char *word);
+bool fake_integer(const struct sim_argument *argument, int64_t *value);
+
+void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes);
+void fake_reply_integer(struct fake_reply *reply, int64_t value);
+/* As a STRING, or as the first element of an INSPECT. */
+void fake_reply_value(struct fake_reply *reply, const struct fake_key *key);
+void fake_reply_wrong_type(struct fake_reply *reply);
+void fake_reply_time(struct fake_reply *reply, const struct fake_node *node);
+
+/* Whether the node's mode forbids to write; `grows`: what needs memory. Then that is the reply. */
+bool fake_refused(const struct fake_node *node, bool grows, struct fake_reply *reply);
+
+struct fake_key *fake_find(struct fake_node *node, const struct sim_argument *name);
+/* Sets it, without a ttl. NULL without room. */
+struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value);
+void fake_delete(struct fake_node *node, struct fake_key *key);
+void fake_expire(struct fake_node *node, struct fake_key *key, int64_t ttl_ms);
+int64_t fake_ttl(const struct fake_node *node, const struct fake_key *key);
+
+/* --- fake_scripts.c --- */
+/* a: keys and arguments, `count` of them, of which `keys` are keys. */
+void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
+                     struct fake_reply *reply);
+
+#endif

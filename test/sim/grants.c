@@ -1,0 +1,106 @@
+/* What a lease means for those that come after it: fencing tokens rise, no older lease is extended, a lock delay is kept. */
+#include <string.h>
+
+#include "world.h"
+
+struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
+    for (unsigned i = world->grant_count; i-- > 0;) {
+        if (memcmp(world->grants[i].token, token, SIM_TOKEN_SIZE) == 0) {
+            return &world->grants[i];
+        }
+    }
+    return NULL;
+}
+
+/* Never equal; and larger than what was told before this one was asked for. */
+static void check_fences(struct sim_world *world, const struct sim_grant *a, const struct sim_grant *b) {
+    if (!a->fenced || !b->fenced || a->resource != b->resource) {
+        return;
+    }
+    bool wrong = a->fence == b->fence || (a->told_ns < b->asked_ns && a->fence > b->fence) ||
+                 (b->told_ns < a->asked_ns && b->fence > a->fence);
+    if (wrong) {
+        sim_violation(world, "fence", "'%s': client %u (%.8s) has the fencing token %llu, client %u (%.8s) later %llu",
+                      sim_resource_name(a->resource), a->client, a->token, (unsigned long long)a->fence, b->client,
+                      b->token, (unsigned long long)b->fence);
+    }
+}
+
+static void check_delay(struct sim_world *world, const struct sim_grant *earlier, const struct sim_grant *grant) {
+    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->told_ns) {
+        return;
+    }
+    sim_violation(world, "delay", "client %u (%.8s) has '%s' %.3f ms before the lock delay of client %u (%.8s) is over",
+                  grant->client, grant->token, sim_resource_name(grant->resource),
+                  (double)(earlier->promised_ns - grant->told_ns) / 1e6, earlier->client, earlier->token);
+}
+
+void sim_grant_told(struct sim_call *call, const struct sim_lease *lease) {
+    struct sim_world *world = call->client->world;
+    if (world->grant_count == SIM_LEASES_MAX) {
+        return;
+    }
+    struct sim_grant *grant = &world->grants[world->grant_count];
+    *grant = (struct sim_grant){.client = lease->client,
+                                .resource = lease->resource,
+                                .fenced = call->fencing,
+                                .fence = redlock_lease_fence(lease->handle),
+                                .asked_ns = call->asked_ns,
+                                .told_ns = call->client->step_ns,
+                                .set_ns = call->client->step_ns};
+    memcpy(grant->token, lease->token, SIM_TOKEN_SIZE);
+    if (grant->fenced != (grant->fence != 0)) {
+        sim_violation(world, "fence", "client %u (%.8s) has the fencing token %llu", lease->client, lease->token,
+                      (unsigned long long)grant->fence);
+    }
+    for (unsigned i = 0; i < world->grant_count; i++) {
+        check_fences(world, &world->grants[i], grant);
+        if (world->profile.trust != SIM_RECKLESS) {
+            check_delay(world, &world->grants[i], grant);
+        }
+    }
+    world->grant_count++;
+}
+
+void sim_grant_extended(const struct sim_call *call) {
+    struct sim_world *world = call->client->world;
+    const struct sim_grant *grant = sim_grant_of(world, call->lease->token);
+    for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
+        const struct sim_grant *other = &world->grants[i];
+        /* Where a quorum was granted to the other and then had the key of this one, that was set in between. */
+        if (other != grant && other->resource == grant->resource && other->asked_ns > grant->told_ns &&
+            other->told_ns < call->asked_ns && grant->set_ns < other->told_ns) {
+            sim_violation(
+                world, "takeover", "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
+                call->client->index, sim_resource_name(grant->resource), grant->token, other->client, other->token);
+        }
+    }
+}
+
+void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms) {
+    const struct sim_client *client = &world->clients[lease->client];
+    struct sim_grant *grant = lease->lock_delay_ms > 0 ? sim_grant_of(world, lease->token) : NULL;
+    if (grant == NULL) {
+        return;
+    }
+    /* The keys live for ttl + delay on clocks of nodes; what the drift of the ttl does not cover of that is at most 1 %. */
+    int64_t delay_ns = lease->lock_delay_ms * (SIM_MS - SIM_MS / 100) - 2 * SIM_MS;
+    int64_t until_ns = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS + delay_ns);
+    if (until_ns > grant->promised_ns) {
+        grant->promised_ns = until_ns;
+    }
+}
+
+void sim_grant_ended(struct sim_world *world, const char *token) {
+    struct sim_grant *grant = sim_grant_of(world, token);
+    if (grant != NULL) {
+        grant->ended = true;
+    }
+}
+
+void sim_grant_set(struct sim_world *world, const char *token) {
+    struct sim_grant *grant = sim_grant_of(world, token);
+    if (grant != NULL) {
+        grant->set_ns = world->now_ns;
+    }
+}
