@@ -1,4 +1,4 @@
-/* Owed releases in their thousands: a node that comes back is asked in parts, and the oldest makes room. */
+/* Owed releases in their thousands: a node that comes back is asked in parts, the oldest makes room; and whose the clock ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static int open_two(void **state) {
     return 0;
 }
 
-static int close_two(void **state) {
+static int close_env(void **state) {
     (void)state;
     fake_env_close(&fake);
     return 0;
@@ -140,13 +140,133 @@ static void room_is_made_between_the_parts(void **state) {
     assert_int_equal(fake.sent_count, PART);
 }
 
-#define owed_test(function) cmocka_unit_test_setup_teardown(function, open_two, close_two)
+/* --- Whose debt the clock ends: leases of three nodes, of which node 2 hangs at some time and refuses the release --- */
+
+struct seen {
+    unsigned count;
+    int code;
+    redlock_lease *lease;
+};
+
+static void see(const redlock_result *result, void *data) {
+    struct seen *seen = data;
+    seen->count++;
+    seen->code = redlock_result_code(result);
+    seen->lease = redlock_result_lease(result);
+}
+
+static int open_three(void **state) {
+    (void)state;
+    fake_env_open(&fake, 3, NULL);
+    return 0;
+}
+
+/* Nodes 0 and 1 grant it. */
+static redlock_lease *take(void) {
+    struct seen seen = {0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    return seen.lease;
+}
+
+/* Node 2 does not take the release, the others confirm it. Whether node 2 owes it still when the ttl has long passed. */
+static bool owes_for_ever(redlock_lease *lease) {
+    struct seen released = {0};
+    fake.refusing = 4;
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
+    assert_owed(1, 0);
+    fake_env_pass_ms(&fake, 100 * 1000);
+    redlock_statistics now = {.size = sizeof now};
+    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    return now.releases_owed == 1;
+}
+
+static void a_node_that_answered_is_certain(void **state) {
+    (void)state;
+    redlock_lease *lease = take();
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_false(owes_for_ever(lease));
+}
+
+static void a_node_that_is_silent_is_not(void **state) {
+    (void)state;
+    redlock_lease *lease = take();
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    fake.refusing = 4; /* nothing that it refuses makes it certain */
+    assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    assert_true(owes_for_ever(lease));
+}
+
+static void a_later_answer_makes_it_certain_again(void **state) {
+    (void)state;
+    redlock_lease *lease = take();
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
+        fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+        fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+        fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    }
+    assert_false(owes_for_ever(lease));
+}
+
+/* The answer to the ACQUIRE comes when HEAL is under way, which sets the key, too. */
+static void one_answer_of_two_makes_nothing_certain(void **state) {
+    (void)state;
+    redlock_lease *lease = take();
+    fake_env_pass_ms(&fake, 1000);
+    assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_HEAL));
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_HEAL, REDLOCK_VOTE_UNKNOWN);
+    assert_true(owes_for_ever(lease));
+}
+
+/* The answer to the first attempt comes when the second one is under way. */
+static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    }
+    assert_owed(0, 0);
+    fake_env_pass_ms(&fake, 500);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED); /* the first attempt's */
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    assert_true(owes_for_ever(seen.lease));
+}
+
+#define certainty_test(function) cmocka_unit_test_setup_teardown(function, open_three, close_env)
+#define owed_test(function)      cmocka_unit_test_setup_teardown(function, open_two, close_env)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        owed_test(a_node_that_comes_back_is_asked_in_parts), owed_test(debts_end_between_the_parts),
-        owed_test(nodes_come_and_go_between_the_parts),      owed_test(the_oldest_that_is_not_being_asked_makes_room),
+        owed_test(a_node_that_comes_back_is_asked_in_parts),
+        owed_test(debts_end_between_the_parts),
+        owed_test(nodes_come_and_go_between_the_parts),
+        owed_test(the_oldest_that_is_not_being_asked_makes_room),
         owed_test(room_is_made_between_the_parts),
+        certainty_test(a_node_that_answered_is_certain),
+        certainty_test(a_node_that_is_silent_is_not),
+        certainty_test(a_later_answer_makes_it_certain_again),
+        certainty_test(one_answer_of_two_makes_nothing_certain),
+        certainty_test(an_answer_to_an_earlier_attempt_makes_nothing_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
