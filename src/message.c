@@ -159,7 +159,8 @@ static const char *advice(const redlock_result *result) {
         {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
         {"replica", "Correct the list of nodes: each must be a primary of its own."},
         {"same server", "Correct the list of nodes: each must be a server of its own."},
-        {"no vote for", "Wait until enough nodes may vote again (redlock status shows when), or keep restarts apart."},
+        {"no vote for", "Wait until enough nodes may vote again (redlock status with the same guards shows when), or "
+                        "keep restarts apart."},
         {"OOM", "The nodes' memory is full: see maxmemory."},
     };
     for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
