@@ -294,9 +294,14 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     publish(lease);
 }
 
-static int64_t wall_us(const struct redlock_lease *lease) {
-    const struct redlock_env *env = &lease->manager->env;
-    return lease->core.plan.fencing ? env->wall_us(env->ctx) : 0;
+/* What fencing tokens are made of: the clock of the client that is furthest ahead, as far as we know. */
+static int64_t wall_us(const redlock_manager *manager, const struct redlock_plan *plan) {
+    return plan->fencing ? manager->env.wall_us(manager->env.ctx) + manager->fence_ahead_us : 0;
+}
+
+static void follow_clock(redlock_manager *manager, uint64_t counter) {
+    manager->fence_ahead_us =
+        redlock_fence_ahead_us(manager->fence_ahead_us, counter, manager->env.wall_us(manager->env.ctx));
 }
 
 /* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
@@ -344,11 +349,14 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
     note_vote(lease, node, vote, barred ? barred : answer->text, answer->read_ns);
     redlock_text_drop(barred);
+    if (answer->fenced && answer->counter != 0) {
+        follow_clock(manager, answer->counter);
+    }
     if (answer->fenced || !redlock_lease_count_only(&lease->core, node, vote)) {
         /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
                                                           .now_ns = redlock_manager_now_ns(manager),
-                                                          .wall_us = wall_us(lease),
+                                                          .wall_us = wall_us(manager, &lease->core.plan),
                                                           .nodes = REDLOCK_NODE(node),
                                                           .vote = vote,
                                                           .accepted = answer->accepted,
@@ -378,12 +386,11 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
     redlock_manager *manager = lease->manager;
     /* R1: start is read before the first byte of the round is sent. */
     const int64_t now_ns = redlock_manager_now_ns(manager);
-    redlock_lease_feed(lease,
-                       &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
-                                               .now_ns = now_ns,
-                                               .wall_us = plan->fencing ? manager->env.wall_us(manager->env.ctx) : 0,
-                                               .barred = redlock_guards_barred(manager, now_ns),
-                                               .plan = plan});
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
+                                                      .now_ns = now_ns,
+                                                      .wall_us = wall_us(manager, plan),
+                                                      .barred = redlock_guards_barred(manager, now_ns),
+                                                      .plan = plan});
 }
 
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
@@ -410,7 +417,7 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     } else {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                           .now_ns = now_ns,
-                                                          .wall_us = wall_us(lease),
+                                                          .wall_us = wall_us(lease->manager, &lease->core.plan),
                                                           .barred = redlock_guards_barred(lease->manager, now_ns)});
     }
     redlock_lease_free_if_over(lease);

@@ -112,6 +112,7 @@ struct redlock_manager {
     struct redlock_guards *guards; /* NULL where no guard is on */
     bool watching_clocks;          /* the clock guard is */
     uint16_t fence_client;         /* low digits of our fencing tokens */
+    int64_t fence_ahead_us;        /* by how much other clients' clocks are ahead, see redlock_fence_ahead_us() */
     struct redlock_fence_keys fence_keys;
     char *fence_suffix;
     struct redlock_schedule schedule;

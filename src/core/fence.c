@@ -57,6 +57,15 @@ bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us) {
     return set_token(fence, highest(fence->token, fence->seen), wall_us);
 }
 
+int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_us) {
+    const uint64_t counter_us = counter / REDLOCK_FENCE_CLIENTS;
+    if (wall_us < 0 || counter_us <= (uint64_t)wall_us || counter_us - (uint64_t)wall_us > REDLOCK_FENCE_AHEAD_MAX_US) {
+        return ahead_us;
+    }
+    const int64_t told_us = (int64_t)(counter_us - (uint64_t)wall_us);
+    return told_us > ahead_us ? told_us : ahead_us;
+}
+
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter) {
     assert(node < REDLOCK_NODES_MAX);
     if (accepted) {

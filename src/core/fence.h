@@ -35,6 +35,14 @@ bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 /* For the slow path: likewise, and above the token that was proposed. Both forget who accepted. */
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us);
 
+/*
+ * Clients' clocks differ a little, and a counter that is a little ahead of ours was made by one that is: ours follows it, or whoever has the lock
+ * after that client has to write a number back. Returns by how much: never less than before, and no more than others' clocks are ahead, for
+ * the number was proposed before it was read. So clients do not drive each other on. A counter that is further ahead is no sign of a clock.
+ */
+#define REDLOCK_FENCE_AHEAD_MAX_US 10000
+int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_us);
+
 /* A node's vote of the current round: it raised its counter to the token (then `counter` is not looked at), or told its counter
  * (0: it did not). */
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter);

@@ -287,6 +287,57 @@ static void tokens_rise_whatever_the_order(void **state) {
     assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are walked */
 }
 
+/* The number of a client whose clock reads so much. */
+static uint64_t made_at(int64_t wall_us) {
+    return (uint64_t)wall_us * REDLOCK_FENCE_CLIENTS + 7;
+}
+
+static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
+    (void)state;
+    assert_int_equal(redlock_fence_ahead_us(0, made_at(WALL_US + 1000), WALL_US), 1000);
+    assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 900), WALL_US), 1000); /* made a while ago */
+    assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 1001), WALL_US), 1001);
+    assert_int_equal(redlock_fence_ahead_us(5, made_at(WALL_US), WALL_US), 5);
+    assert_int_equal(redlock_fence_ahead_us(5, made_at(WALL_US - 1000), WALL_US), 5);
+    assert_int_equal(redlock_fence_ahead_us(0, made_at(WALL_US + REDLOCK_FENCE_AHEAD_MAX_US), WALL_US),
+                     REDLOCK_FENCE_AHEAD_MAX_US);
+    /* What is further ahead is no clock to follow, nor is anything beside a clock of our own that tells nothing. */
+    assert_int_equal(redlock_fence_ahead_us(3, made_at(WALL_US + REDLOCK_FENCE_AHEAD_MAX_US + 1), WALL_US), 3);
+    assert_int_equal(redlock_fence_ahead_us(3, REDLOCK_FENCE_MAX, WALL_US), 3);
+    assert_int_equal(redlock_fence_ahead_us(3, REDLOCK_FENCE_MAX, 0), 3);
+    assert_int_equal(redlock_fence_ahead_us(3, made_at(WALL_US), -1), 3);
+    assert_int_equal(redlock_fence_ahead_us(3, made_at(WALL_US), INT64_MAX), 3);
+}
+
+/* Two clients whose clocks differ take turns and follow each other: both end at the clock that is ahead, not beyond. */
+static void clients_do_not_drive_each_other_on(void **state) {
+    (void)state;
+    enum { SKEW_US = 1000 };
+    const int64_t skew_us[2] = {SKEW_US, 0};
+    int64_t ahead_us[2] = {0, 0}, now_us = WALL_US;
+    uint64_t counter = 0;
+    unsigned slow = 0;
+    for (unsigned turn = 0; turn < 10000; turn++) {
+        const unsigned i = turn % 2;
+        struct redlock_fence fence = {.client = (uint16_t)i};
+        const int64_t wall_us = now_us + skew_us[i];
+        assert_true(redlock_fence_propose(&fence, wall_us + ahead_us[i]));
+        now_us += 30; /* there */
+        if (fence.token <= counter) {
+            slow++;
+            redlock_fence_note(&fence, 0, false, counter);
+            now_us += 30; /* and back */
+            ahead_us[i] = redlock_fence_ahead_us(ahead_us[i], counter, now_us + skew_us[i]);
+            assert_true(redlock_fence_raise(&fence, now_us + skew_us[i] + ahead_us[i]));
+        }
+        counter = fence.token;
+        now_us += 40 + turn % 7 * 20; /* until the other's turn */
+    }
+    assert_int_equal(ahead_us[0], 0);
+    assert_in_range(ahead_us[1], 1, SKEW_US);
+    assert_true(slow < 5000); /* without, each of the second one's */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_proposal_is_the_wall_clock_and_the_client),
@@ -298,6 +349,8 @@ int main(void) {
         cmocka_unit_test(on_the_wire_they_have_twenty_digits),
         cmocka_unit_test(nothing_else_is_a_number),
         cmocka_unit_test(tokens_rise_whatever_the_order),
+        cmocka_unit_test(a_clock_that_is_a_little_ahead_is_followed),
+        cmocka_unit_test(clients_do_not_drive_each_other_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
