@@ -372,7 +372,6 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         "*1000\r\n", /* and what comes after it */
         TIMED_BY(":1763791726\r\n", "$1\r\n0\r\n"),
         TIMED_BY("$10\r\n1763791726\r\n", ":0\r\n"),
-        TIMED_BY("$10\r\n1763791726\r\n", "$-1\r\n"),
         TIMED_BY("$-1\r\n", "$1\r\n0\r\n"),
         TIMED_BY("$11\r\n-1763791726\r\n", "$1\r\n0\r\n"),
         TIMED_BY("$2\r\n-1\r\n", "$1\r\n0\r\n"),
