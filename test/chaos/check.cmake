@@ -1,6 +1,7 @@
 # The checker.
 if(TARGET chaos_check)
   chaos_test(test_check LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
+  chaos_test(test_check_fence LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
   chaos_test(test_check_record LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
   chaos_test(test_check_random LIBS chaos_check chaos_record LABELS unit SOURCES check_world.c kit.c)
   chaos_test(test_check_figures LIBS chaos_check chaos_record LABELS unit SOURCES check_world.c kit.c)

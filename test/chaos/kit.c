@@ -132,6 +132,43 @@ size_t kit_increment(struct kit *kit, size_t lease_index, int64_t read, int64_t 
     return index;
 }
 
+void kit_fence(struct kit *kit, const char *token, int64_t fence) {
+    struct chaos_operation *operation = &kit->history.operations[kit->history.operation_count - 1];
+    snprintf(operation->token, sizeof operation->token, "%s", token);
+    operation->fence = fence;
+}
+
+void kit_receipts(struct kit *kit, size_t index, int64_t fence, int64_t read_number, int64_t write_number) {
+    struct chaos_increment *increment = &kit->history.increments[index];
+    increment->fence = fence;
+    increment->read_number = read_number;
+    increment->write_number = write_number;
+}
+
+void kit_refuse(struct kit *kit, size_t increment, int client, int resource, int64_t at_us, int64_t fence,
+                int64_t highest) {
+    size_t index = APPEND(kit, refusals, refusal);
+    kit->history.refusals[index] = (struct chaos_refusal){.client = client,
+                                                          .resource = resource,
+                                                          .at_us = absolute(at_us),
+                                                          .fence = fence,
+                                                          .highest = highest,
+                                                          .write = increment != SIZE_MAX};
+    if (increment != SIZE_MAX) {
+        kit->history.increments[increment].refused = true;
+    }
+}
+
+void kit_tally(struct kit *kit, int client, int64_t at_us, int64_t fenced_fast, int64_t quarantines) {
+    size_t index = APPEND(kit, tallies, tally);
+    int64_t pid = 0;
+    for (size_t i = 0; i < kit->history.life_count; i++) {
+        pid = kit->history.lives[i].client == client ? kit->history.lives[i].pid : pid;
+    }
+    kit->history.tallies[index] = (struct chaos_tally){
+        .client = client, .pid = pid, .at_us = absolute(at_us), .fenced_fast = fenced_fast, .quarantines = quarantines};
+}
+
 size_t kit_sweep(struct kit *kit, int resource, int64_t from_us, int64_t to_us) {
     size_t index = APPEND(kit, sweeps, sweep);
     struct chaos_sight *nodes = must(calloc(kit->history.node_count, sizeof *nodes));

@@ -18,7 +18,7 @@
 struct kit {
     struct chaos_history history;
     size_t operation_capacity, lease_capacity, increment_capacity, sweep_capacity, band_capacity, life_capacity,
-        left_capacity;
+        left_capacity, refusal_capacity, tally_capacity;
     int64_t last_op, last_id;
 };
 
@@ -42,6 +42,15 @@ void kit_end(struct kit *kit, size_t lease, int64_t ended_us, bool released);
 void kit_release(struct kit *kit, size_t lease, int64_t ended_us);
 /* done_us: CHAOS_NEVER_US if it never wrote. Of the lease's client, resource, token and promise. */
 size_t kit_increment(struct kit *kit, size_t lease, int64_t read, int64_t intent_us, int64_t done_us);
+/* The token of the operation that was appended last, and its fencing token. */
+void kit_fence(struct kit *kit, const char *token, int64_t fence);
+/* With what fencing token an increment was made, and the numbers that the resource gave to its read and write; 0: none. */
+void kit_receipts(struct kit *kit, size_t increment, int64_t fence, int64_t read_number, int64_t write_number);
+/* The increment's write was refused, or, where it is none (SIZE_MAX), a read. */
+void kit_refuse(struct kit *kit, size_t increment, int client, int resource, int64_t at_us, int64_t fence,
+                int64_t highest);
+/* Of the client's last process. */
+void kit_tally(struct kit *kit, int client, int64_t at_us, int64_t fenced_fast, int64_t quarantines);
 /* Every node has answered, and has no key. */
 size_t kit_sweep(struct kit *kit, int resource, int64_t from_us, int64_t to_us);
 /* Nodes of the mask have the token for so long. */
