@@ -32,6 +32,8 @@ struct world {
     int64_t free_us[WORLD_CLIENTS]; /* the client can begin something */
     int64_t next_us[WORLD_RESOURCES];
     int64_t counters[WORLD_RESOURCES];
+    int64_t fences[WORLD_RESOURCES];   /* the highest fencing token */
+    int64_t accesses[WORLD_RESOURCES]; /* that the guarded resource has granted */
     int64_t tokens;
 };
 
@@ -92,6 +94,7 @@ struct round {
     int64_t start_us;
     int64_t decided_us;  /* won or lost */
     int64_t deadline_us; /* of the lease */
+    int64_t fence;
     size_t first_key;
 };
 
@@ -186,23 +189,33 @@ static void die(struct world *world, const struct round *round, int64_t at_us) {
     world->next_us[round->resource] = at_us;
 }
 
+/* The resource numbers what it grants, whether a line tells of it or not. */
+static void increment(struct world *world, const struct round *round, size_t lease, int64_t intent_us, int64_t done_us,
+                      bool writes) {
+    int64_t *counter = &world->counters[round->resource], *accesses = &world->accesses[round->resource];
+    size_t index = kit_increment(world->kit, lease, *counter, intent_us, done_us);
+    int64_t read_number = ++*accesses;
+    *counter += writes;
+    *accesses += writes;
+    kit_receipts(world->kit, index, round->fence, read_number, done_us == CHAOS_NEVER_US ? 0 : *accesses);
+}
+
 /* Killed, at some moment around its increment. */
 static void hold_until_death(struct world *world, const struct round *round, size_t lease, int64_t claimed_us,
                              int64_t until_us) {
-    int64_t *counter = &world->counters[round->resource];
     int64_t intent_us = between(world, claimed_us, claimed_us + (until_us - claimed_us) / 3);
     int64_t died_us = between(world, intent_us + 100, until_us + 100000);
     switch (between(world, 0, 3)) {
     case 0: /* before */
         break;
     case 1: /* before the write */
-        kit_increment(world->kit, lease, *counter, intent_us, CHAOS_NEVER_US);
+        increment(world, round, lease, intent_us, CHAOS_NEVER_US, false);
         break;
     case 2: /* after the write, before the line */
-        kit_increment(world->kit, lease, (*counter)++, intent_us, CHAOS_NEVER_US);
+        increment(world, round, lease, intent_us, CHAOS_NEVER_US, true);
         break;
     default:
-        kit_increment(world->kit, lease, (*counter)++, intent_us, intent_us + 50);
+        increment(world, round, lease, intent_us, intent_us + 50, true);
         break;
     }
     die(world, round, died_us);
@@ -216,7 +229,7 @@ static void hold_too_long(struct world *world, const struct round *round, size_t
         ended_us = round->deadline_us + between(world, 0, 800000);
         kit_band(world->kit, CHAOS_FAULT_CLIENT_PAUSE, 0, UINT64_C(1) << round->client, stopped_us - 20, ended_us + 20);
         if (chance(world, 50)) {
-            kit_increment(world->kit, lease, world->counters[round->resource], stopped_us, CHAOS_NEVER_US);
+            increment(world, round, lease, stopped_us, CHAOS_NEVER_US, false);
         }
     }
     kit_end(world->kit, lease, ended_us, false);
@@ -237,7 +250,7 @@ static void hold(struct world *world, struct round *round, size_t lease, int64_t
         }
     }
     int64_t ended_us = between(world, last_us + 1000, last_us + (until_us - last_us) / 2);
-    kit_increment(world->kit, lease, world->counters[round->resource]++, ended_us - 500, ended_us - 100);
+    increment(world, round, lease, ended_us - 500, ended_us - 100, true);
     kit_end(world->kit, lease, ended_us, true);
     delete_keys(world, round, ended_us);
     world->free_us[round->client] = release(world, round, ended_us, "OK");
@@ -271,6 +284,8 @@ static void turn(struct world *world, int resource) {
         return;
     }
     kit_operation(world->kit, round.client, resource, CHAOS_ACQUIRE, invoked_us, round.decided_us, "OK");
+    round.fence = world->fences[resource] += between(world, 1, 3);
+    kit_fence(world->kit, round.token, round.fence);
     if (chance(world, 2)) {
         wake_too_late(world, &round);
         return;
@@ -309,6 +324,7 @@ void world_make(struct kit *kit, uint64_t seed, size_t nodes, int64_t length_us)
     struct world world = {.kit = kit, .random = seed, .nodes = nodes, .quorum = nodes / 2 + 1};
     kit_begin(kit, nodes, WORLD_CLIENTS, WORLD_RESOURCES);
     kit->history.ttl_ms = TTL_MS;
+    kit->history.protection.fencing = true;
     for (int c = 0; c < WORLD_CLIENTS; c++) {
         world.free_us[c] = 1000;
     }

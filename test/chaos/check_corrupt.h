@@ -1,0 +1,29 @@
+/* Ways to corrupt a history of a correct lock, each of which the checker must find. */
+#ifndef CHAOS_CHECK_CORRUPT_H
+#define CHAOS_CHECK_CORRUPT_H
+
+#include "check_parts.h"
+#include "check_world.h"
+
+#define SLACK_US INT64_C(1000000)
+
+/*
+ * Changes one thing, at random; the kinds of violations of which one must be told, as bits; 0 if the history has nothing to change in this
+ * way.
+ */
+typedef unsigned (*corrupt_history)(struct kit *kit, const struct chaos_case *c, uint64_t *random);
+
+struct corruption {
+    const char *name;
+    corrupt_history corrupt;
+};
+
+extern const struct corruption corruptions[];
+extern const size_t corruption_count;
+
+/* An index of so many. */
+static inline size_t pick(uint64_t *random, size_t count) {
+    return (size_t)world_random(random, (int64_t)count - 1);
+}
+
+#endif
