@@ -395,7 +395,9 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
 
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     struct redlock_detail *detail = &lease->details[node];
-    if (lease->forgotten || detail->kind != REDLOCK_VOTE_GRANTED) {
+    /* What was decided already is told with the votes that decided it; and a release needs no support. */
+    if (lease->forgotten || lease->tell || lease->core.operation == REDLOCK_OP_RELEASE ||
+        detail->kind != REDLOCK_VOTE_GRANTED) {
         why = NULL;
     }
     if (why) {
