@@ -105,7 +105,7 @@ def measure(
         stack.callback(fleet.close)
         fleet.ensure(NODES)
         proxy = None
-        if {"c", "g", "h"} & set(letters):
+        if {"c", "g", "h", "i"} & set(letters):
             proxy = Proxy(build / "bench" / "delay", ports[nodes:], ports[:NODES], logs / "delay.log")
             stack.callback(proxy.close)
         Runner(fleet, proxy, contenders, results, mode.bound_seconds - (time.monotonic() - began)).run(workloads)

@@ -10,6 +10,7 @@ from .schedule import (
     ASYNC,
     BLOCKING,
     CONCURRENCIES,
+    FAR,
     FAULTS,
     FENCED_WORKERS,
     FLOOR,
@@ -183,10 +184,11 @@ def fast_share(results: Results, points: list[tuple[str, str]]) -> float | None:
 def _fencing(results: Results) -> list[Ratio]:
     made = []
     why = _why(results, "i", ALTERNATE, ASYNC)
-    for percentile in ("p50", "p99"):
-        above = results.by_round("i", ALTERNATE, ASYNC, f"fenced_{percentile}_us")
-        below = results.by_round("i", ALTERNATE, ASYNC, f"acquire_{percentile}_us")
-        made.append(_spread(f"fenced_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
+    for name, point in (("fenced", ALTERNATE), ("link1_fenced", FAR)):
+        for percentile in ("p50", "p99"):
+            above = results.by_round("i", point, ASYNC, f"fenced_{percentile}_us")
+            below = results.by_round("i", point, ASYNC, f"acquire_{percentile}_us")
+            made.append(_spread(f"{name}_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
     for name, key in (("cycles", "cycles_per_s"), ("cpu", "cpu_us_each"), ("servers_cpu", "servers_cpu_us_each")):
         ratio = results.ratio("i", WITH_TOKENS, ASYNC, key, (WITHOUT_TOKENS, ASYNC))
         made.append(_spread(f"fenced_{name}_ratio_{FENCED_WORKERS}", ratio, _why(results, "i", WITH_TOKENS, ASYNC)))

@@ -35,6 +35,8 @@ ALIASES = {"fencing": "i"}
 
 FENCED_WORKERS = 256
 ALTERNATE = "alternate"  # with and without a fencing token in turn, in one process
+FAR = "alternate:far"  # the same over links of FENCED_LINK_US
+FENCED_LINK_US = 1000
 WITHOUT_TOKENS = "without"
 WITH_TOKENS = "with"
 # Pattern, clients, µs of holding, µs from the first client's clock to the last one's.
@@ -140,7 +142,7 @@ QUICK = Mode(
         "f": Size(rounds=2, ms=150, peer_rounds=0, peer_ms=0),
         "g": Size(rounds=1, ms=200, peer_rounds=0, peer_ms=0),
         "h": Size(rounds=1, ms=100, peer_rounds=0, peer_ms=0),
-        "i": Size(rounds=3, ms=300, peer_rounds=0, peer_ms=0),
+        "i": Size(rounds=3, ms=250, peer_rounds=1, peer_ms=600),  # of peers: handovers and links
     },
     peer_concurrencies=(256, 1024),
     threads=(1, 4, 16),
@@ -167,7 +169,7 @@ FULL = Mode(
         "f": Size(rounds=4, ms=500, peer_rounds=1, peer_ms=500),
         "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
         "h": Size(rounds=5, ms=500, peer_rounds=0, peer_ms=0),
-        "i": Size(rounds=11, ms=1000, peer_rounds=0, peer_ms=0),
+        "i": Size(rounds=11, ms=1000, peer_rounds=3, peer_ms=2000),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,
@@ -348,17 +350,22 @@ class Planner:
 
     def _i(self, number: int, size: Size) -> tuple[Stage, ...]:
         """What a fencing token costs, and how often it takes one round trip."""
-        ms = size.ms // 2
-        samples = min(size.ms * SAMPLES_A_MS, SAMPLES_MAX)
-        workers = FENCED_WORKERS
+        ms, long_ms = size.ms // 2, size.peer_ms
         steps = [
-            self._own(ASYNC, ALTERNATE, f"alternate {size.ms} {samples}", size.ms),
-            self._cycles(ASYNC, WITHOUT_TOKENS, workers, ms),
-            self._own(ASYNC, WITH_TOKENS, f"fenced {workers} {ms} 0", ms),
+            self._alternate(ALTERNATE, size.ms),
+            self._cycles(ASYNC, WITHOUT_TOKENS, FENCED_WORKERS, ms),
+            self._own(ASYNC, WITH_TOKENS, f"fenced {FENCED_WORKERS} {ms} 0", ms),
         ]
+        if number < size.rounds - size.peer_rounds:
+            return (Stage(tuple(steps)),)
         for point, (pattern, clients, hold_us, skew_us) in HANDOVERS.items():
-            steps.append(self._own(HANDOVER, point, f"handover {pattern} {clients} {ms} {hold_us} {skew_us}", ms))
-        return (Stage(tuple(steps)),)
+            command = f"handover {pattern} {clients} {long_ms} {hold_us} {skew_us}"
+            steps.append(self._own(HANDOVER, point, command, long_ms))
+        links = tuple((node, FENCED_LINK_US) for node in range(NODES))
+        return (Stage(tuple(steps)), Stage((self._alternate(FAR, long_ms),), delayed=links))
+
+    def _alternate(self, point: str, ms: int) -> Step:
+        return self._own(ASYNC, point, f"alternate {ms} {min(ms * SAMPLES_A_MS, SAMPLES_MAX)}", ms)
 
     def _own(self, name: str, point: str, command: str, ms: int) -> Step:
         return Step(name, point, command, ms, ms / 1000 + self.mode.patience_seconds)

@@ -11,8 +11,10 @@ from .schedule import (
     ASYNC,
     BLOCKING,
     CONCURRENCIES,
+    FAR,
     FAULTS,
     FAULTY,
+    FENCED_LINK_US,
     FENCED_WORKERS,
     FLOOR,
     HANDOVER,
@@ -262,16 +264,21 @@ def links(results: Results) -> list[str]:
     ]
 
 
-def fencing(results: Results) -> list[str]:
-    latencies = []
+def alternation(results: Results, point: str) -> str:
+    rows = []
     for what, name in (("without", "acquire"), ("with", "fenced")):
-        found = [results.spread("i", ALTERNATE, ASYNC, f"{name}_{key}_us") for key in ("p50", "p90", "p99")]
-        latencies.append([what, *(spread(one) for one in found)])
+        found = [results.spread("i", point, ASYNC, f"{name}_{key}_us") for key in ("p50", "p90", "p99")]
+        rows.append([what, *(spread(one) for one in found)])
     ratios = []
     for key in ("p50", "p90", "p99"):
-        above, below = (results.by_round("i", ALTERNATE, ASYNC, f"{name}_{key}_us") for name in ("fenced", "acquire"))
+        above, below = (results.by_round("i", point, ASYNC, f"{name}_{key}_us") for name in ("fenced", "acquire"))
         ratios.append(spread(stats.spread(stats.ratios(above, below)), factor=True))
-    latencies.append(["with ÷ without, round by round", *ratios])
+    rows.append(["with ÷ without, round by round", *ratios])
+    return table(["acquire", "p50", "p90", "p99"], rows)
+
+
+def fencing(results: Results) -> list[str]:
+    near, far = (alternation(results, point) for point in (ALTERNATE, FAR))
     keys = ("cycles_per_s", "cpu_us_each", "servers_cpu_us_each")
     many = [
         [what, *(spread(results.spread("i", point, ASYNC, key)) for key in keys)]
@@ -283,7 +290,9 @@ def fencing(results: Results) -> list[str]:
     shares += [token_row(results, handover_title(point), point, HANDOVER) for point in HANDOVERS]
     return [
         "Acquire, one at a time, in µs, with and without a fencing token in turn, cycle by cycle in one process:",
-        table(["acquire", "p50", "p90", "p99"], latencies),
+        near,
+        f"The same over links of {FENCED_LINK_US / 1000:g} ms:",
+        far,
         f"{FENCED_WORKERS} at a time:",
         table(["", "cycles a second", "client's processor time a cycle, µs", "servers', µs"], many),
         "How many tokens took one round trip; the others took two or more:",

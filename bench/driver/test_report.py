@@ -166,11 +166,12 @@ class WholeRun(unittest.TestCase):
         found = by_name(made)
         self.assertAlmostEqual(float(found["fenced_p50_ratio"].value or 0), 1.1)
         self.assertAlmostEqual(float(found["fenced_fast_share"].value or 0), 79 / 80)
+        self.assertAlmostEqual(float(found["link1_fenced_p50_ratio"].value or 0), 1.1)
         self.assertAlmostEqual(float(found["fenced_fast_share_next"].value or 0), 35 / 40)
         self.assertEqual(found["fenced_not_rising"].value, 0)
         text = "\n".join(tables.fencing(made))
         self.assertIn("| with ÷ without, round by round | 1.10 (1.10 … 1.10) |", text)
-        self.assertIn("| 440 | 87.50 % | 75.00 % | 5.00 |", text)
+        self.assertIn("| 120 | 87.50 % | 75.00 % | 5.00 |", text)
 
 
 class Plots(unittest.TestCase):

@@ -4,10 +4,13 @@ import unittest
 from .schedule import (
     ASYNC,
     CORE,
+    FAR,
     FAULTS,
     FAULTS_LINK_US,
     FLOOR,
     FULL,
+    HANDOVER,
+    HANDOVERS,
     LETTERS,
     NODES,
     OURS,
@@ -98,6 +101,17 @@ class Faults(unittest.TestCase):
                 slowed = sum(delay_us == FAULTS_LINK_US + SLOW_US for _, delay_us in after.delayed)
                 self.assertEqual(slowed, int(fault[-1]) if fault.startswith("slow") else 0)
                 self.assertEqual(len(after.delayed), NODES)
+
+
+class Fencing(unittest.TestCase):
+    def test_the_last_rounds_have_handovers_and_links_too(self) -> None:
+        for quick in (False, True):
+            rounds = workload("i", quick=quick).rounds
+            self.assertEqual(len(rounds[0]), 1)
+            near, far = rounds[-1]
+            self.assertEqual({step.point for step in near.steps if step.contender == HANDOVER}, set(HANDOVERS))
+            self.assertEqual([node for node, _ in far.delayed], list(range(NODES)))
+            self.assertEqual([step.point for step in far.steps], [FAR])
 
 
 class Links(unittest.TestCase):
