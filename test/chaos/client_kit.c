@@ -48,7 +48,7 @@ int kit_setup(void **state) {
     path_count = 0;
     snprintf(kit_counters_path, sizeof kit_counters_path, "%s/counters", directory);
     int fd = open(kit_counters_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, KIT_RESOURCES * 8) != 0) {
+    if (fd < 0 || ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) != 0) {
         support_fatal("%s: %s", kit_counters_path, strerror(errno));
     }
     close(fd);

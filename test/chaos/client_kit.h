@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "client.h"
+#include "resource.h"
 #include "servers.h"
 #include "support.h"
 

@@ -172,6 +172,59 @@ static void parts_are_put_together(void **state) {
     chaos_history_clear(&history);
 }
 
+#define FENCED_START                                                                                                   \
+    "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"c\",\"backend\":\"process\","          \
+    "\"experiment\":\"\",\"seed\":1,\"nodes\":3,\"clients\":4,\"resources\":[\"a\",\"b\"],\"ttl_ms\":2000,"            \
+    "\"node_timeout_ms\":50,\"wait_ms\":10000,\"breaks_assumptions\":true,\"memoryless\":true,\"fencing\":true,"       \
+    "\"restart_guard\":\"observed\",\"clock_guard\":true,\"first_boot\":true,\"no_heal\":true,\"ttl_max_ms\":2500,"    \
+    "\"lock_delay_ms\":500}\n"
+#define ABOUT "\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\""
+#define FENCED_INTENT                                                                                                  \
+    "{\"t\":1120,\"event\":\"intent\"," ABOUT ",\"read\":41,\"fence\":1795167037123456789,\"number\":7}\n"
+#define REFUSED(what)                                                                                                  \
+    "{\"t\":1130,\"event\":\"refused\"," ABOUT ",\"what\":\"" what                                                     \
+    "\",\"read\":41,\"fence\":1795167037123456789,\"highest\":1795167037123456790}\n"
+#define TALLY                                                                                                          \
+    "{\"t\":1140,\"event\":\"tally\",\"client\":1,\"pid\":500,\"fenced_fast\":1,\"fenced_slow\":2,\"healed\":3,"       \
+    "\"quarantines\":4,\"clock_jumps\":5}\n"
+
+static void protection_is_read(void **state) {
+    (void)state;
+    struct chaos_history history;
+    read_ok(FENCED_START TALLY FENCED_INTENT REFUSED("write") REFUSED("read") INVOKE
+            "{\"t\":1109,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":2,\"token\":\"t\","
+            "\"fence\":1795167037123456789,\"votes\":\"GGP\",\"message\":\"\"}\n",
+            &history);
+    const struct chaos_protection *protection = &history.protection;
+    assert_true(protection->fencing && protection->clock_guard && protection->first_boot && protection->no_heal);
+    assert_int_equal(protection->restart_guard, CHAOS_RESTART_GUARD_OBSERVED);
+    assert_int_equal(protection->ttl_max_ms, 2500);
+    assert_int_equal(protection->lock_delay_ms, 500);
+    assert_true(history.memoryless);
+    assert_int_equal(history.operations[0].fence, INT64_C(1795167037123456789));
+    assert_string_equal(history.operations[0].token, "t");
+    assert_int_equal(history.increment_count, 1);
+    assert_true(history.increments[0].refused);
+    assert_int_equal(history.increments[0].done_us, CHAOS_NEVER_US);
+    assert_int_equal(history.increments[0].fence, INT64_C(1795167037123456789));
+    assert_int_equal(history.increments[0].read_number, 7);
+    assert_int_equal(history.refusal_count, 2);
+    assert_int_equal(history.refusals[0].highest, INT64_C(1795167037123456790));
+    assert_int_equal(history.refusals[0].write + history.refusals[1].write, 1);
+    assert_int_equal(history.tally_count, 1);
+    assert_int_equal(history.tallies[0].fenced_slow, 2);
+    assert_int_equal(history.tallies[0].clock_jumps, 5);
+    chaos_history_clear(&history);
+    read_ok(FENCED_START FENCED_INTENT "{\"t\":1130,\"event\":\"done\"," ABOUT
+                                       ",\"read\":41,\"until\":2900,\"number\":8}\n",
+            &history);
+    assert_int_equal(history.increments[0].write_number, 8);
+    chaos_history_clear(&history);
+    /* One that was refused is not done, and what was never read is not refused. */
+    refuse(FENCED_START FENCED_INTENT REFUSED("write") DONE, "done: there is no `intent` of client 1");
+    refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
+}
+
 static void faults_that_failed(void **state) {
     (void)state;
     struct chaos_history history;
@@ -243,6 +296,20 @@ static void refuse_with(const char *event, const char *from, const char *to, con
     refuse(text, sentence);
 }
 
+static void members_of_protection_out_of_range(void **state) {
+    (void)state;
+    refuse_with(START, "\"ttl_ms\"", "\"fencing\":1,\"ttl_ms\"", "\"fencing\" is 1; true or false");
+    refuse_with(START, "\"ttl_ms\"", "\"restart_guard\":\"on\",\"ttl_ms\"", "off, observed or strict is expected");
+    refuse_with(START, "\"ttl_ms\"", "\"restart_guard\":1,\"ttl_ms\"", "\"restart_guard\" is 1; a text");
+    refuse_with(START, "\"ttl_ms\"", "\"ttl_max_ms\":-1,\"ttl_ms\"", "\"ttl_max_ms\" is -1");
+    refuse_with(COMPLETE, "\"votes\"", "\"fence\":\"9\",\"votes\"", "\"fence\" is \"9\"; a number");
+    refuse_with(FENCED_INTENT, "\"number\":7", "\"number\":-7", "\"number\" is -7");
+    refuse_with(REFUSED("read"), "\"highest\"", "\"hi\"", "refused: \"highest\" is missing");
+    refuse_with(REFUSED("read"), "\"what\":\"read\"", "\"what\":\"look\"", "\"read\" or \"write\" is expected");
+    refuse_with(TALLY, "\"quarantines\":4", "\"quarantines\":null", "\"quarantines\" is null; a number");
+    refuse_with(TALLY, "\"pid\":500", "\"pid\":0", "\"pid\" is 0");
+}
+
 static void members_out_of_range(void **state) {
     (void)state;
     refuse_with(START, "\"nodes\":3", "\"nodes\":0", "start: \"nodes\" is 0; a number from 1 to 31 is expected");
@@ -303,6 +370,8 @@ int main(void) {
         cmocka_unit_test(any_order),
         cmocka_unit_test(half_lines_and_strangers),
         cmocka_unit_test(parts_are_put_together),
+        cmocka_unit_test(protection_is_read),
+        cmocka_unit_test(members_of_protection_out_of_range),
         cmocka_unit_test(faults_that_failed),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(members_out_of_range),

@@ -166,20 +166,26 @@ static int take_turn(struct client *client, const struct choice *choice) {
     return release(client, lease, &held);
 }
 
-/* What the library has counted, where it is of interest: after news of a guard, once a second, and at the end. */
-static void tally(struct client *client, bool last) {
+static bool is_protected(const struct client *client) {
     const struct chaos_protection *protection = &client->options->settings->protection;
-    redlock_statistics now = {.size = sizeof now};
+    return protection->fencing || chaos_has_guard(protection);
+}
+
+/* What the library has counted: after news of a guard, once a second, and at the end. */
+static void tally(struct client *client, const redlock_statistics *now, bool last) {
     int64_t now_us = chaos_now_us();
-    if ((!protection->fencing && !chaos_has_guard(protection)) ||
-        redlock_client_statistics(client->library, &now) != REDLOCK_OK) {
-        return;
-    }
-    bool news = now.quarantines != client->told.quarantines || now.clock_jumps != client->told.clock_jumps;
+    bool news = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
     if (news || last || now_us - client->told_us >= TALLY_US) {
-        client->told = now;
+        client->told = *now;
         client->told_us = now_us;
-        chaos_journal_tally(&client->journal, &now);
+        chaos_journal_tally(&client->journal, now);
+    }
+}
+
+static void ask_tally(struct client *client, bool last) {
+    redlock_statistics now = {.size = sizeof now};
+    if (is_protected(client) && redlock_client_statistics(client->library, &now) == REDLOCK_OK) {
+        tally(client, &now, last);
     }
 }
 
@@ -194,13 +200,15 @@ static int work(struct client *client) {
         struct choice choice = choose(client);
         status = take_turn(client, &choice);
         if (!chaos_stop_cut(&client->stop)) {
-            tally(client, false);
+            ask_tally(client, false);
         }
         stopped = chaos_stop_wait_us(&client->stop, choice.think_us);
     }
     if (chaos_stop_finish(&client->stop)) {
-        tally(client, true);
+        ask_tally(client, true);
         (void)redlock_client_close(client->library);
+    } else if (is_protected(client)) {
+        tally(client, &client->stop.last, true);
     }
     return status;
 }

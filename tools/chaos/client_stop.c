@@ -14,8 +14,8 @@ static bool move(struct chaos_stop *stop, int from, int to) {
 
 /* The main thread is the only one that asks: what is pending is its acquire. */
 static bool library_has_acquire(struct chaos_stop *stop) {
-    redlock_statistics statistics = {.size = sizeof statistics};
-    return redlock_client_statistics(stop->library, &statistics) == REDLOCK_OK && statistics.requests_pending > 0;
+    stop->last = (redlock_statistics){.size = sizeof stop->last};
+    return redlock_client_statistics(stop->library, &stop->last) == REDLOCK_OK && stop->last.requests_pending > 0;
 }
 
 static void *await_signal(void *data) {

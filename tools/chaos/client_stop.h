@@ -28,6 +28,7 @@ struct chaos_stop {
     pthread_t thread;
     int event; /* an eventfd, readable once SIGTERM has come */
     _Atomic int state;
+    redlock_statistics last; /* of the library's client, right before it was closed: in CUT only */
 };
 
 /* Before anything else, so that a signal that comes early waits for the thread. */
