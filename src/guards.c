@@ -154,6 +154,19 @@ static void count_jump(redlock_manager *manager, unsigned node, const struct red
     void_votes(manager, node);
 }
 
+static void note_begun(redlock_manager *manager, redlock_nodes begun) {
+    const struct redlock_guard *guard = &manager->guards->guard;
+    manager->statistics.quarantines += redlock_nodes_count(begun);
+    for (unsigned i = 0; begun >> i != 0; i++) {
+        if (begun & REDLOCK_NODE(i)) {
+            log_quarantine(manager, i);
+            if (guard->ahead & REDLOCK_NODE(i)) {
+                void_votes(manager, i); /* of an acquire under way: it was asked before its clock could be compared */
+            }
+        }
+    }
+}
+
 void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const struct redlock_greeting *greeting) {
     struct redlock_guards *guards = manager->guards;
     if (!guards) {
@@ -165,15 +178,7 @@ void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const
     if (jumped) {
         count_jump(manager, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
-    manager->statistics.quarantines += redlock_nodes_count(begun);
-    for (unsigned i = 0; i < manager->node_count; i++) {
-        if (begun & REDLOCK_NODE(i)) {
-            log_quarantine(manager, i);
-            if (redlock_guard_why(&guards->guard, i, redlock_manager_now_ns(manager)) == REDLOCK_GUARD_CLOCK_AHEAD) {
-                void_votes(manager, i); /* of an acquire under way: it was asked before its clock could be compared */
-            }
-        }
-    }
+    note_begun(manager, begun);
 }
 
 void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const struct redlock_clock_sample *sample) {
@@ -192,6 +197,13 @@ void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const st
         break;
     case REDLOCK_CLOCK_STEADY:
         break;
+    }
+    note_begun(manager, manager->guards->guard.ahead & ~REDLOCK_NODE(node));
+}
+
+void redlock_guards_seen(redlock_manager *manager, unsigned node, const struct redlock_answer *answer) {
+    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
+        redlock_guard_seen(&manager->guards->guard, node, answer->read_ns);
     }
 }
 

@@ -214,6 +214,9 @@ void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint3
     assert(owner->in_flight > 0 && node < manager->node_count);
     owner->in_flight--;
     manager->in_flight--;
+    if (manager->guards) {
+        redlock_guards_seen(manager, node, answer);
+    }
     switch ((enum redlock_owner_kind)owner->kind) {
     case REDLOCK_OWNER_LEASE:
         redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);

@@ -214,6 +214,8 @@ redlock_nodes redlock_guards_barred(const redlock_manager *manager, int64_t now_
 /* Why a node may not vote now: a new reference, NULL where it may (or without memory). */
 struct redlock_text *redlock_guards_text(redlock_manager *manager, unsigned node);
 void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const struct redlock_clock_sample *sample);
+/* With guards only: the node's answer is a sign of life of its run. */
+void redlock_guards_seen(redlock_manager *manager, unsigned node, const struct redlock_answer *answer);
 void redlock_guards_answer(redlock_manager *manager, unsigned node, const struct redlock_answer *answer);
 void redlock_guards_due(redlock_manager *manager, int64_t now_ns);
 /* A node has settled: acquires that came too early for a guard begin once all have. */

@@ -26,6 +26,11 @@ static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlo
     guard->suspects |= REDLOCK_NODE(node);
 }
 
+static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_ns) {
+    const int64_t apart_ns = redlock_clock_difference_ns(clock->offset_ns, median_ns);
+    return redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, clock->error_ns);
+}
+
 /*
  * The lower median of the offsets, of a quorum of nodes at least. One clock is no majority, even where one node is a quorum:
  * it would vouch for itself.
@@ -50,13 +55,22 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t *median_
     return true;
 }
 
+/* Of two clocks that disagree, either may be the wrong one, and one of them is the median: a quorum must be near it. */
+static bool is_median_confirmed(const struct redlock_guard *guard, int64_t median_ns) {
+    unsigned near = 0;
+    for (unsigned i = 0; i < guard->plan.node_count; i++) {
+        const struct redlock_clock *clock = &guard->nodes[i].clock;
+        near += clock->known && off_at_most_ns(clock, median_ns) <= CLOCK_APART_NS;
+    }
+    return near >= redlock_quorum(guard->plan.node_count);
+}
+
 /* How long the node's present run has surely lasted, by what it said of it (with its clock) and by a clock that others confirm. */
 static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
-    if (known->uptime_s < 1) {
+    if (known->uptime_s < 1 || known->uptime_stepped) {
         return 0;
     }
-    const int64_t apart_ns = redlock_clock_difference_ns(known->clock.offset_ns, median_ns);
-    const int64_t off_ns = redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, known->clock.error_ns);
+    const int64_t off_ns = off_at_most_ns(&known->clock, median_ns);
     if (off_ns > CLOCK_APART_NS) {
         return 0;
     }
@@ -77,9 +91,10 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
         return 0;
     }
     const int64_t proof_ns = (guard->plan.ttl_max_ms + redlock_drift_ms(guard->plan.ttl_max_ms)) * REDLOCK_NS_PER_MS;
+    const bool confirmed = is_median_confirmed(guard, median_ns);
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         struct redlock_guard_node *known = &guard->nodes[i];
-        if (surely_up_ns(known, median_ns, now_ns) > proof_ns) {
+        if (confirmed && surely_up_ns(known, median_ns, now_ns) > proof_ns) {
             known->run_until_ns = 0;
         }
         if (guard->plan.clock && known->clock.known && !known->clock_compared) {
@@ -140,6 +155,7 @@ static void trust_uptime(const struct redlock_guard *guard, struct redlock_guard
 static void remember(struct redlock_guard_node *known, const struct redlock_greeting *greeting, int64_t now_ns) {
     if (!is_same_run(known, greeting->run_id)) {
         const size_t size = strlen(greeting->run_id);
+        known->uptime_stepped = false;
         known->run_follows = known->greeted;
         known->run_after_ns = known->seen_ns;
         if (size < sizeof known->run_id) {
@@ -174,9 +190,10 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
         bar_for_run(guard, node, now_ns);
     }
     remember(known, greeting, now_ns);
+    known->uptime_stepped = known->uptime_stepped || verdict == REDLOCK_CLOCK_FORWARD;
     trust_uptime(guard, known, greeting->uptime_s, now_ns);
-    const redlock_nodes ahead = review(guard, now_ns);
-    return ahead | (*jumped || (another && known->run_until_ns > now_ns) ? REDLOCK_NODE(node) : 0);
+    guard->ahead = review(guard, now_ns);
+    return guard->ahead | (*jumped || (another && known->run_until_ns > now_ns) ? REDLOCK_NODE(node) : 0);
 }
 
 enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
@@ -186,16 +203,21 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t moved_ns = 0;
     enum redlock_clock_verdict verdict = REDLOCK_CLOCK_STEADY;
+    guard->ahead = 0;
     if (guard->plan.clock && redlock_clock_is_told(sample)) {
         verdict = read_clock(known, sample, &moved_ns);
         known->seen_ns = now_ns;
         if (verdict == REDLOCK_CLOCK_FORWARD) {
+            known->uptime_stepped = true;
             bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, moved_ns, now_ns);
         }
         if (verdict != REDLOCK_CLOCK_STEADY) {
             known->uptime_s = -1; /* it was told by the clock as it was */
         }
-        if (!known->clock_compared && (review(guard, now_ns) & REDLOCK_NODE(node)) != 0) {
+        if (!known->clock_compared) {
+            guard->ahead = review(guard, now_ns);
+        }
+        if ((guard->ahead & REDLOCK_NODE(node)) != 0) {
             verdict = REDLOCK_CLOCK_FORWARD;
             moved_ns = known->step_ns;
         }
@@ -204,6 +226,14 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
         *step_ns = moved_ns;
     }
     return verdict;
+}
+
+void redlock_guard_seen(struct redlock_guard *guard, unsigned node, int64_t at_ns) {
+    assert(node < guard->plan.node_count);
+    struct redlock_guard_node *known = &guard->nodes[node];
+    if (at_ns > known->seen_ns) {
+        known->seen_ns = at_ns;
+    }
 }
 
 redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns) {

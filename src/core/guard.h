@@ -26,13 +26,14 @@
  *   greeting and, where there was one, at the last before.
  * - Each quarantine is lifted, or does not begin, once the node has surely been up for longer than ttl_max and its drift. Its
  *   uptime alone does not say so: it is wall clock, and a step moves it. What counts is the uptime less a second, for it is
- *   cut to seconds, less how far the node's clock may be from the median of at least quorum nodes (itself among them,
- *   but never alone), which must be at most a second; and no more than the time since we last saw the run before.
- *   This is looked at again with each node that greets. A step of the clock after the greeting ends this use of the uptime.
+ *   cut to seconds, less how far the node's clock may be from the median, which must be at most a second, as it must be of
+ *   at least quorum nodes (itself among them, but never alone); and no more than the time since we last saw the run before.
+ *   This is looked at again with each node that greets. A step of the clock after the greeting ends this use of the uptime,
+ *   and a step forward that any reading shows (without the clock guard, that of a greeting) ends it for the whole run.
  *
  * What this cannot see:
- * - A server that was started while its clock was behind, and was set right since, tells too long an uptime, which only a sight of
- *   the run before gives away.
+ * - A server that was started while its clock was behind, and was set right before we met it, tells too long an uptime, which
+ *   only a sight of the run before gives away.
  * - A server that was given its appendonly by a restart before we met it, or between two runs that we saw.
  * - Two steps that cancel out between two readings, and one that is less than 1 % of the time between them.
  */
@@ -63,13 +64,14 @@ struct redlock_guard_node {
     bool greeted;
     bool always_synced;
     char run_id[REDLOCK_RUN_ID_SIZE];
-    int64_t uptime_s, greeted_ns;         /* the uptime as of then, or less; below 1: not known */
-    int64_t seen_ns;                      /* the last sign of life of this run */
-    bool run_follows;                     /* we saw the run before this one, */
-    int64_t run_after_ns;                 /* the last time then */
-    struct redlock_clock clock;           /* kept over restarts, with any guard */
-    int64_t first_offset_ns;              /* as its clock was when it was first read */
-    bool clock_compared;                  /* that, with the median */
+    int64_t uptime_s, greeted_ns; /* the uptime as of then, or less; below 1: not known */
+    bool uptime_stepped;          /* a step forward of the clock may be a part of any uptime that this run tells */
+    int64_t seen_ns;              /* the last sign of life of this run */
+    bool run_follows;             /* we saw the run before this one, */
+    int64_t run_after_ns;         /* the last time then */
+    struct redlock_clock clock;   /* kept over restarts, with any guard */
+    int64_t first_offset_ns;      /* as its clock was when it was first read */
+    bool clock_compared;          /* that, with the median */
     int64_t run_until_ns, clock_until_ns; /* in quarantine until both are over; 0: none */
     enum redlock_guard_reason run_reason, clock_reason;
     int64_t step_ns;
@@ -78,6 +80,7 @@ struct redlock_guard_node {
 struct redlock_guard {
     struct redlock_guard_plan plan;
     redlock_nodes suspects; /* nodes that ever were in quarantine */
+    redlock_nodes ahead;    /* nodes that the last greeting or reading found to be ahead of the median */
     struct redlock_guard_node nodes[REDLOCK_NODES_MAX];
 };
 
@@ -99,10 +102,14 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
 /*
  * A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in quarantine from now on, and its
  * earlier votes are void; also if this is its first reading, and ahead of the median. step_ns as for redlock_clock_judge().
+ * It may show that others are, too, whose clocks could not be compared before: guard->ahead.
  */
 enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
                                                 const struct redlock_clock_sample *sample, int64_t now_ns,
                                                 int64_t *step_ns);
+
+/* The node answered something on the connection that it was greeted on: its run was there then, which no run after it was. */
+void redlock_guard_seen(struct redlock_guard *guard, unsigned node, int64_t at_ns);
 
 /* The nodes that may not vote on an acquire now. */
 redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns);

@@ -1,4 +1,4 @@
-/* Quarantines: each row of the table in core/guard.h, what lifts one, and the limits of what nodes may tell. */
+/* Quarantines: each row of the table in core/guard.h, and the limits of what nodes may tell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,70 +6,7 @@
 
 #include <cmocka.h>
 
-#include "core/guard.h"
-#include "core/validity.h"
-
-#define MS REDLOCK_NS_PER_MS
-#define S  (1000 * MS)
-
-#define TTL_MAX_MS 30000
-#define LENGTH_NS  (30302 * MS) /* with its drift */
-#define EPOCH_US   INT64_C(1795167037000000)
-#define T0         (1000 * S)
-
-#define OFF      REDLOCK_RESTART_GUARD_OFF
-#define OBSERVED REDLOCK_RESTART_GUARD_OBSERVED
-#define STRICT   REDLOCK_RESTART_GUARD_STRICT
-
-static struct redlock_guard guard;
-static bool jumped;
-
-static void start(redlock_restart_guard restart, bool clock, unsigned node_count) {
-    redlock_guard_init(&guard,
-                       &(struct redlock_guard_plan){
-                           .restart = restart, .clock = clock, .ttl_max_ms = TTL_MAX_MS, .node_count = node_count});
-}
-
-/* Read in no time at now_ns, by a clock that is ahead by ahead_ns. */
-static struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {
-    return (struct redlock_clock_sample){
-        .sent_ns = now_ns, .read_ns = now_ns, .server_us = EPOCH_US + (now_ns + ahead_ns) / 1000};
-}
-
-struct said {
-    bool synced;
-    int64_t up_s;
-    int64_t ahead_ns;
-    bool no_clock;
-};
-
-static redlock_nodes greet(unsigned node, const char *run_id, int64_t now_ns, struct said said) {
-    struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = said.up_s, .always_synced = said.synced};
-    if (!said.no_clock) {
-        greeting.clock = told(now_ns, said.ahead_ns);
-    }
-    return redlock_guard_greet(&guard, node, &greeting, now_ns, &jumped);
-}
-
-static enum redlock_clock_verdict sample(unsigned node, int64_t now_ns, int64_t ahead_ns) {
-    const struct redlock_clock_sample reading = told(now_ns, ahead_ns);
-    return redlock_guard_sample(&guard, node, &reading, now_ns, NULL);
-}
-
-static void expect_free(unsigned node, int64_t now_ns) {
-    assert_int_equal(redlock_guard_barred(&guard, now_ns) & REDLOCK_NODE(node), 0);
-    assert_int_equal(redlock_guard_until_ns(&guard, node, now_ns), 0);
-    assert_int_equal(redlock_guard_why(&guard, node, now_ns), REDLOCK_GUARD_NONE);
-}
-
-/* In quarantine up to until_ns, and then no more. */
-static void expect_barred(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why) {
-    assert_int_equal(redlock_guard_barred(&guard, now_ns) & REDLOCK_NODE(node), REDLOCK_NODE(node));
-    assert_int_equal(redlock_guard_until_ns(&guard, node, now_ns), until_ns);
-    assert_int_equal(redlock_guard_why(&guard, node, now_ns), why);
-    assert_int_equal(redlock_guard_until_ns(&guard, node, until_ns - 1), until_ns);
-    expect_free(node, until_ns);
-}
+#include "greetings.h"
 
 static void it_is_on_with_either_guard(void **state) {
     (void)state;
@@ -182,130 +119,6 @@ static void a_synced_restart_does_not_lift_what_there_is(void **state) {
     assert_int_equal(greet(0, "b", T0 + S, (struct said){.synced = true}), 1);
     assert_int_equal(greet(0, "c", T0 + 2 * S, (struct said){.synced = true}), 0);
     expect_barred(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
-}
-
-static void a_long_uptime_lifts_if_clocks_agree(void **state) {
-    (void)state;
-    /* Above 30302 ms are 32 s, cut to seconds; 697 ms of disagreement are covered by them, 698 are not. */
-    static const struct {
-        int64_t up_s, ahead_ns;
-        bool barred;
-    } table[] = {
-        {32, 0, false},
-        {31, 0, true},
-        {32, 600 * MS, false},
-        {32, -600 * MS, false},
-        {32, 697 * MS, false},
-        {32, 698 * MS, true},
-        {32, -698 * MS, true},
-        {33, 999 * MS, false},
-        {33, -999 * MS, false},
-        {33, 1000 * MS, true}, /* with the error of the reading, more than a second */
-        {1000, 1100 * MS, true},
-        {1000, -1100 * MS, true},
-        {1000, 120 * S, true},
-        {INT64_MAX, 0, false},
-        {INT64_MAX, 2 * S, true},
-        {0, 0, true},
-        {1, 0, true},
-        {2, 1000 * MS - 2000, true},
-        {-1, 0, true},
-        {INT64_MIN, 0, true},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        start(STRICT, false, 3);
-        greet(1, "b", T0, (struct said){0});
-        greet(2, "c", T0, (struct said){0});
-        assert_int_equal(greet(0, "a", T0, (struct said){.up_s = table[i].up_s, .ahead_ns = table[i].ahead_ns}),
-                         table[i].barred);
-        assert_int_equal(redlock_guard_barred(&guard, T0) & 1, table[i].barred);
-    }
-}
-
-static void it_is_looked_at_again_with_each_greeting(void **state) {
-    (void)state;
-    start(STRICT, false, 5);
-    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
-    assert_int_equal(greet(1, "b", T0, (struct said){.no_clock = true, .up_s = 1000}), 2);
-    assert_int_equal(greet(2, "c", T0, (struct said){.up_s = 20}), 4);
-    assert_int_equal(redlock_guard_barred(&guard, T0), 7);
-    assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
-    assert_int_equal(redlock_guard_barred(&guard, T0), 2 | 4);
-    /* The third has been up for its 19 s and these, less the error of its clock. */
-    const int64_t later_ns = T0 + 11302 * MS + guard.nodes[2].clock.error_ns;
-    assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
-    assert_int_equal(redlock_guard_barred(&guard, later_ns), 2 | 4);
-    greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
-    assert_int_equal(redlock_guard_barred(&guard, later_ns + 1), 2);
-}
-
-/* What it says has nothing to do with how long we have been up. */
-static void a_client_that_has_just_booted_believes_it_too(void **state) {
-    (void)state;
-    start(STRICT, false, 3);
-    greet(1, "b", 5 * S, (struct said){0});
-    assert_int_equal(greet(0, "a", 5 * S, (struct said){.up_s = 1000}), 0);
-}
-
-static void one_clock_is_no_majority(void **state) {
-    (void)state;
-    start(STRICT, true, 1);
-    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
-    start(STRICT, true, 2);
-    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
-    assert_int_equal(greet(1, "b", T0, (struct said){.up_s = 1000}), 0);
-    assert_int_equal(redlock_guard_barred(&guard, T0), 0);
-}
-
-/* Born while its clock was behind, and set right since: uptime says 1000 s, but we saw the run before 20 s ago. */
-static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) {
-    (void)state;
-    const struct redlock_clock_sample silent = {.sent_ns = T0 + 110 * S, .read_ns = T0 + 110 * S};
-    for (int by_greeting = 0; by_greeting <= 1; by_greeting++) {
-        for (int seen_s = 60; seen_s <= 100; seen_s += 40) {
-            start(OBSERVED, true, 3);
-            for (unsigned i = 0; i < 3; i++) {
-                greet(i, "a", T0, (struct said){0});
-            }
-            if (by_greeting) {
-                greet(0, "a", T0 + seen_s * S, (struct said){0});
-            } else {
-                sample(0, T0 + seen_s * S, 0);
-            }
-            redlock_guard_sample(&guard, 0, &silent, T0 + 110 * S, NULL); /* no sign of life */
-            const redlock_nodes barred = seen_s == 100;
-            assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), barred);
-            assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), barred);
-            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
-            assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), barred);
-        }
-    }
-}
-
-/* Its clock is known from the run before; this uptime was told by whatever clock it has now. */
-static void an_uptime_without_a_clock_says_nothing(void **state) {
-    (void)state;
-    for (int no_clock = 0; no_clock <= 1; no_clock++) {
-        start(OBSERVED, false, 3);
-        for (unsigned i = 0; i < 3; i++) {
-            greet(i, "a", T0, (struct said){0});
-        }
-        assert_int_equal(greet(0, "b", T0 + 100 * S, (struct said){.no_clock = no_clock != 0, .up_s = 1000}), no_clock);
-    }
-}
-
-/* The uptime was told by a clock that has been set back since: it looks right now, the uptime was not. */
-static void an_uptime_ends_with_the_clock_that_told_it(void **state) {
-    (void)state;
-    start(STRICT, true, 3);
-    greet(1, "b", T0, (struct said){0});
-    greet(2, "c", T0, (struct said){0});
-    greet(0, "a", T0, (struct said){.up_s = 1000, .ahead_ns = 120 * S});
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
-    assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
-    greet(2, "c", T0 + 2 * S, (struct said){0});
-    expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
 }
 
 static void a_step_forward_bars_with_the_clock_guard(void **state) {
@@ -421,6 +234,21 @@ static void the_first_reading_may_come_with_a_vote(void **state) {
     assert_int_equal(redlock_guard_sample(&guard, 2, &ahead, T0, &step_ns), REDLOCK_CLOCK_FORWARD);
     assert_int_equal(step_ns, 2 * S);
     expect_barred(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    assert_int_equal(guard.ahead, 4);
+    assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
+    assert_int_equal(guard.ahead, 0); /* but once */
+}
+
+/* The reading of one may show that another is ahead. */
+static void a_vote_may_give_another_node_away(void **state) {
+    (void)state;
+    start(OFF, true, 3);
+    greet(0, "a", T0, (struct said){.ahead_ns = 7 * S});
+    greet(1, "b", T0, (struct said){.no_clock = true});
+    assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
+    assert_int_equal(guard.ahead, 1);
+    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_free(1, T0);
 }
 
 static void many_nodes_and_far_times(void **state) {
@@ -450,19 +278,13 @@ int main(void) {
         cmocka_unit_test(the_same_run_is_as_it_was),
         cmocka_unit_test(a_node_that_synced_always_forgot_nothing),
         cmocka_unit_test(a_synced_restart_does_not_lift_what_there_is),
-        cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
-        cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
-        cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
-        cmocka_unit_test(one_clock_is_no_majority),
-        cmocka_unit_test(no_run_is_older_than_the_last_sight_of_the_one_before),
-        cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
-        cmocka_unit_test(an_uptime_ends_with_the_clock_that_told_it),
         cmocka_unit_test(a_step_forward_bars_with_the_clock_guard),
         cmocka_unit_test(a_step_is_seen_at_a_greeting_and_over_a_restart),
         cmocka_unit_test(what_ends_last_is_why),
         cmocka_unit_test(a_clock_ahead_of_the_median_bars_in_whichever_order),
         cmocka_unit_test(ahead_is_more_than_a_second_above_the_lower_median),
         cmocka_unit_test(the_first_reading_may_come_with_a_vote),
+        cmocka_unit_test(a_vote_may_give_another_node_away),
         cmocka_unit_test(many_nodes_and_far_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

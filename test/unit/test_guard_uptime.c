@@ -1,0 +1,205 @@
+/* What lifts a quarantine: an uptime that is surely long enough, and what makes an uptime doubtful (core/guard.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "greetings.h"
+
+static void a_long_uptime_lifts_if_clocks_agree(void **state) {
+    (void)state;
+    /* Above 30302 ms are 32 s, cut to seconds; 697 ms of disagreement are covered by them, 698 are not. */
+    static const struct {
+        int64_t up_s, ahead_ns;
+        bool barred;
+    } table[] = {
+        {32, 0, false},
+        {31, 0, true},
+        {32, 600 * MS, false},
+        {32, -600 * MS, false},
+        {32, 697 * MS, false},
+        {32, 698 * MS, true},
+        {32, -698 * MS, true},
+        {33, 999 * MS, false},
+        {33, -999 * MS, false},
+        {33, 1000 * MS, true}, /* with the error of the reading, more than a second */
+        {1000, 1100 * MS, true},
+        {1000, -1100 * MS, true},
+        {1000, 120 * S, true},
+        {INT64_MAX, 0, false},
+        {INT64_MAX, 2 * S, true},
+        {0, 0, true},
+        {1, 0, true},
+        {2, 1000 * MS - 2000, true},
+        {-1, 0, true},
+        {INT64_MIN, 0, true},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        start(STRICT, false, 3);
+        greet(1, "b", T0, (struct said){0});
+        greet(2, "c", T0, (struct said){0});
+        assert_int_equal(greet(0, "a", T0, (struct said){.up_s = table[i].up_s, .ahead_ns = table[i].ahead_ns}),
+                         table[i].barred);
+        assert_int_equal(redlock_guard_barred(&guard, T0) & 1, table[i].barred);
+    }
+}
+
+static void it_is_looked_at_again_with_each_greeting(void **state) {
+    (void)state;
+    start(STRICT, false, 5);
+    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
+    assert_int_equal(greet(1, "b", T0, (struct said){.no_clock = true, .up_s = 1000}), 2);
+    assert_int_equal(greet(2, "c", T0, (struct said){.up_s = 20}), 4);
+    assert_int_equal(redlock_guard_barred(&guard, T0), 7);
+    assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
+    assert_int_equal(redlock_guard_barred(&guard, T0), 2 | 4);
+    /* The third has been up for its 19 s and these, less the error of its clock. */
+    const int64_t later_ns = T0 + 11302 * MS + guard.nodes[2].clock.error_ns;
+    assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
+    assert_int_equal(redlock_guard_barred(&guard, later_ns), 2 | 4);
+    greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
+    assert_int_equal(redlock_guard_barred(&guard, later_ns + 1), 2);
+}
+
+/* What it says has nothing to do with how long we have been up. */
+static void a_client_that_has_just_booted_believes_it_too(void **state) {
+    (void)state;
+    start(STRICT, false, 3);
+    greet(1, "b", 5 * S, (struct said){0});
+    assert_int_equal(greet(0, "a", 5 * S, (struct said){.up_s = 1000}), 0);
+}
+
+static void one_clock_is_no_majority(void **state) {
+    (void)state;
+    start(STRICT, true, 1);
+    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
+    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    start(STRICT, true, 2);
+    assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
+    assert_int_equal(greet(1, "b", T0, (struct said){.up_s = 1000}), 0);
+    assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+}
+
+/* Born while its clock was behind, and set right since: uptime says 1000 s, but we saw the run before 20 s ago. */
+static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) {
+    (void)state;
+    const struct redlock_clock_sample silent = {.sent_ns = T0 + 110 * S, .read_ns = T0 + 110 * S};
+    for (int by_greeting = 0; by_greeting <= 1; by_greeting++) {
+        for (int seen_s = 60; seen_s <= 100; seen_s += 40) {
+            start(OBSERVED, true, 3);
+            for (unsigned i = 0; i < 3; i++) {
+                greet(i, "a", T0, (struct said){0});
+            }
+            if (by_greeting) {
+                greet(0, "a", T0 + seen_s * S, (struct said){0});
+            } else {
+                sample(0, T0 + seen_s * S, 0);
+            }
+            redlock_guard_sample(&guard, 0, &silent, T0 + 110 * S, NULL); /* no sign of life */
+            const redlock_nodes barred = seen_s == 100;
+            assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), barred);
+            assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), barred);
+            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
+            assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), barred);
+        }
+    }
+}
+
+/* Likewise without the clock guard, where any answer is a sight of the run. */
+static void an_answer_is_a_sight_of_the_run(void **state) {
+    (void)state;
+    for (int seen = 0; seen <= 1; seen++) {
+        start(OBSERVED, false, 3);
+        for (unsigned i = 0; i < 3; i++) {
+            greet(i, "a", T0, (struct said){0});
+        }
+        if (seen) {
+            redlock_guard_seen(&guard, 0, T0 + 900 * S);
+            redlock_guard_seen(&guard, 0, T0 + 800 * S); /* told late */
+        }
+        assert_int_equal(greet(0, "b", T0 + 930 * S, (struct said){.up_s = 3610}), seen);
+        assert_int_equal(redlock_guard_barred(&guard, T0 + 930 * S), seen);
+    }
+}
+
+/* Born an hour behind, met, and set right since: the next greeting's uptime has that hour in it, and so has each one after. */
+static void a_step_between_greetings_is_no_uptime(void **state) {
+    (void)state;
+    for (int clock = 0; clock <= 1; clock++) {
+        start(STRICT, clock != 0, 3);
+        greet(1, "b", T0, (struct said){.up_s = 1000});
+        greet(2, "c", T0, (struct said){.up_s = 1000});
+        assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+        assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 5, .ahead_ns = -3600 * S}), 1);
+        greet(0, "a", T0 + S, (struct said){.up_s = 3606});
+        assert_int_equal(redlock_guard_barred(&guard, T0 + S), 1);
+        greet(0, "a", T0 + 2 * S, (struct said){.up_s = 3607});
+        assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 1);
+        assert_true(guard.nodes[0].run_until_ns == T0 + LENGTH_NS);
+        /* The next run is not to blame. */
+        assert_int_equal(greet(0, "d", T0 + 100 * S, (struct said){.up_s = 60}), 0);
+        expect_free(0, T0 + 100 * S);
+    }
+    start(STRICT, true, 3); /* a step told with a vote */
+    greet(1, "b", T0, (struct said){.up_s = 1000});
+    greet(0, "a", T0, (struct said){.up_s = 5, .ahead_ns = -3600 * S});
+    greet(2, "c", T0, (struct said){.up_s = 1000});
+    assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_FORWARD);
+    greet(0, "a", T0 + 2 * S, (struct said){.up_s = 3607});
+    assert_int_equal(guard.nodes[0].run_until_ns, T0 + LENGTH_NS);
+}
+
+/* Of two clocks, one is the median, and agrees with itself. */
+static void two_clocks_that_disagree_vouch_for_nobody(void **state) {
+    (void)state;
+    for (int ahead = -1; ahead <= 1; ahead++) {
+        start(STRICT, false, 3);
+        greet(0, "a", T0, (struct said){.up_s = 4000, .ahead_ns = ahead * 3600 * S});
+        greet(1, "b", T0, (struct said){.up_s = 4000});
+        assert_int_equal(redlock_guard_barred(&guard, T0), ahead == 0 ? 0 : 3);
+        greet(2, "c", T0, (struct said){.up_s = 4000});
+        assert_int_equal(redlock_guard_barred(&guard, T0), ahead == 0 ? 0 : 1);
+    }
+}
+
+/* Its clock is known from the run before; this uptime was told by whatever clock it has now. */
+static void an_uptime_without_a_clock_says_nothing(void **state) {
+    (void)state;
+    for (int no_clock = 0; no_clock <= 1; no_clock++) {
+        start(OBSERVED, false, 3);
+        for (unsigned i = 0; i < 3; i++) {
+            greet(i, "a", T0, (struct said){0});
+        }
+        assert_int_equal(greet(0, "b", T0 + 100 * S, (struct said){.no_clock = no_clock != 0, .up_s = 1000}), no_clock);
+    }
+}
+
+/* The uptime was told by a clock that has been set back since: it looks right now, the uptime was not. */
+static void an_uptime_ends_with_the_clock_that_told_it(void **state) {
+    (void)state;
+    start(STRICT, true, 3);
+    greet(1, "b", T0, (struct said){0});
+    greet(2, "c", T0, (struct said){0});
+    greet(0, "a", T0, (struct said){.up_s = 1000, .ahead_ns = 120 * S});
+    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
+    greet(2, "c", T0 + 2 * S, (struct said){0});
+    expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
+        cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
+        cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
+        cmocka_unit_test(one_clock_is_no_majority),
+        cmocka_unit_test(no_run_is_older_than_the_last_sight_of_the_one_before),
+        cmocka_unit_test(an_answer_is_a_sight_of_the_run),
+        cmocka_unit_test(a_step_between_greetings_is_no_uptime),
+        cmocka_unit_test(two_clocks_that_disagree_vouch_for_nobody),
+        cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
+        cmocka_unit_test(an_uptime_ends_with_the_clock_that_told_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
