@@ -43,6 +43,10 @@ static int env_random(void *ctx, void *buffer, size_t size) {
         sim_random_permille(&client->world->random, world->profile.no_random_permille)) {
         return REDLOCK_ERR_RANDOM;
     }
+    if (client->manager == NULL && world->profile.same_digits) {
+        memset(bytes, 7, size); /* of a manager that is being made */
+        return REDLOCK_OK;
+    }
     for (size_t i = 0; i < size; i++) {
         if (i % 16 == 0) {
             bytes[i] = (unsigned char)(0xc0 | client->index);

@@ -24,9 +24,8 @@ struct fake_key {
     uint8_t name_size, value_size;
     char name[FAKE_NAME_MAX];
     char value[FAKE_VALUE_MAX];
-    int64_t expires_ms;  /* on the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never */
-    int64_t gone_ns;     /* for the simulator: the true time of that */
-    int64_t given_up_ns; /* likewise: its owner may think by then that it is gone */
+    int64_t expires_ms; /* on the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never */
+    int64_t gone_ns;    /* for the simulator: the true time of that */
 };
 
 struct fake_node {

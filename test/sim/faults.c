@@ -71,30 +71,6 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     sim_push(world, until, (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget});
 }
 
-void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
-    struct sim_node *node = &world->nodes[event->node];
-    node->down = false;
-    node->fake.scripts = 0;
-    node->fake.mode = FAKE_NORMAL;
-    node->run++;
-    /* The clock is right before the server starts: uptime counts from then. */
-    if (event->entry && node->stepped.off_ns < 0 && world->profile.trust == SIM_GUARDED) {
-        node->clock.offset_ns -= node->stepped.off_ns;
-        node->stepped.off_ns = 0;
-    }
-    node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
-    if (event->entry) {
-        node->fake.key_count = 0;
-        memset(node->fake.keys, 0, sizeof node->fake.keys);
-    }
-    SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
-    if (sim_random_percent(&world->random, 40) && world->phase == SIM_ACTIVE) {
-        node->fake.mode = FAKE_LOADING;
-        sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 100 * SIM_MS),
-                 (struct sim_event){.kind = SIM_MODE, .node = event->node});
-    }
-}
-
 void sim_mode_event(struct sim_world *world, const struct sim_event *event) {
     world->nodes[event->node].fake.mode = FAKE_NORMAL;
     SIM_TRACE(world, "node %u works normally again", event->node);
@@ -166,6 +142,8 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     if (by_ns > 0) {
         node->stepped.steps++;
         node->stepped_ns = world->now_ns;
+    } else {
+        node->stepped_back = true;
     }
     SIM_TRACE(world, "node %u: its clock steps by %.3f ms", index, (double)by_ns / 1e6);
     for (unsigned i = 0; i < node->fake.key_count; i++) {
@@ -183,33 +161,66 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
 }
 
 /*
- * Guards compare clocks: those of most nodes are right (docs/safety.md). How many may be wrong at once: fewer than half of any quorum,
- * of which the median is taken; all, where each client has read each clock before.
+ * Guards compare clocks: those of most nodes are right (docs/safety.md). How many may be wrong at once: fewer than half of those of which
+ * a client takes the median, which is any quorum at first, and all nodes where it has met all. It takes none to see
+ * the steps of a clock that it has read before.
  */
 static unsigned wrong_clocks_max(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
-    bool alone = profile->restart_guard == REDLOCK_RESTART_GUARD_OFF && profile->early && !profile->forgets_at_once;
-    if (profile->trust != SIM_GUARDED || alone) {
+    bool needs_median = !profile->early || profile->forgets_at_once;
+    if (profile->trust != SIM_GUARDED || !needs_median) {
         return profile->nodes;
     }
-    if (profile->nodes <= 2) {
-        return profile->nodes - 1;
+    unsigned compared = profile->early ? profile->nodes : profile->nodes / 2 + 1;
+    return compared >= 3 ? (compared - 1) / 2 : profile->nodes > 1 || profile->early;
+}
+
+static unsigned wrong_clocks(const struct sim_world *world) {
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        wrong += world->nodes[i].stepped.off_ns != 0;
     }
-    unsigned quorum = profile->nodes / 2 + 1;
-    return quorum >= 3 ? (quorum - 1) / 2 : 1;
+    return wrong;
+}
+
+void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_node *node = &world->nodes[event->node];
+    node->down = false;
+    node->fake.scripts = 0;
+    node->fake.mode = FAKE_NORMAL;
+    node->run++;
+    /* The clock is right before the server starts: uptime counts from then. */
+    if (event->entry && node->stepped.off_ns < 0 && world->profile.trust == SIM_GUARDED) {
+        node->clock.offset_ns -= node->stepped.off_ns;
+        node->stepped.off_ns = 0;
+    }
+    node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
+    if (event->entry) {
+        node->fake.key_count = 0;
+        memset(node->fake.keys, 0, sizeof node->fake.keys);
+    }
+    SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
+    if (event->entry && world->profile.steps_at_boot && wrong_clocks(world) < wrong_clocks_max(world) &&
+        sim_random_percent(&world->random, 50)) {
+        step_clock(world, event->node,
+                   sim_random_between(&world->random, world->profile.step_min_ns, world->profile.step_max_ns));
+    }
+    if (sim_random_percent(&world->random, 40) && world->phase == SIM_ACTIVE) {
+        node->fake.mode = FAKE_LOADING;
+        sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 100 * SIM_MS),
+                 (struct sim_event){.kind = SIM_MODE, .node = event->node});
+    }
 }
 
 static void step(struct sim_world *world, unsigned index) {
     const struct sim_profile *profile = &world->profile;
-    unsigned wrong = 0;
     for (unsigned i = 0; i < profile->nodes; i++) {
-        if (world->nodes[i].stepped.off_ns != 0) {
-            wrong++;
-            index = sim_random_percent(&world->random, 50) ? i : index;
+        if (world->nodes[i].stepped.off_ns != 0 && sim_random_percent(&world->random, 50)) {
+            index = i;
         }
     }
     const struct sim_node *node = &world->nodes[index];
-    if (node->stepped.off_ns == 0 && wrong >= wrong_clocks_max(world)) {
+    if (node->stepped.off_ns == 0 && wrong_clocks(world) >= wrong_clocks_max(world)) {
         return;
     }
     int64_t by_ns = sim_random_between(&world->random, profile->step_min_ns, profile->step_max_ns);
@@ -229,14 +240,30 @@ static void step(struct sim_world *world, unsigned index) {
 }
 
 static void set_wall(struct sim_world *world, unsigned client) {
-    int64_t by_ns = sim_random_between(&world->random, -5000 * SIM_MS, 5000 * SIM_MS);
+    int64_t most_ns = (world->profile.storm ? 1 : 5000) * SIM_MS;
+    int64_t by_ns = sim_random_between(&world->random, -most_ns, most_ns);
     world->clients[client].wall_off_ns += by_ns;
     SIM_TRACE(world, "client %u: its wall clock steps by %.3f ms", client, (double)by_ns / 1e6);
+}
+
+/* Every lock. */
+static void drop_locks(struct sim_world *world) {
+    SIM_TRACE(world, "all nodes drop their locks");
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        for (unsigned k = 0; k < world->nodes[i].fake.key_count; k++) {
+            struct fake_key *key = &world->nodes[i].fake.keys[k];
+            key->used = key->used && sim_key_is_counter(key);
+        }
+    }
 }
 
 /* Counters, where they may be lost; locks only where nothing rests on them. */
 static void evict(struct sim_world *world, unsigned index) {
     struct fake_node *node = &world->nodes[index].fake;
+    if (world->profile.storm && sim_random_percent(&world->random, 70)) {
+        drop_locks(world);
+        return;
+    }
     unsigned from = sim_random_below(&world->random, FAKE_KEYS_MAX);
     for (unsigned i = 0; i < node->key_count; i++) {
         struct fake_key *key = &node->keys[(from + i) % node->key_count];

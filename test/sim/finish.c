@@ -78,9 +78,7 @@ void sim_leftover_event(struct sim_world *world) {
             if (key->gone_ns > free_ns) {
                 free_ns = key->gone_ns;
             }
-            /* What a node applied late outlives the time that its release is tried for: docs/safety.md. */
-            bool given_up = key->given_up_ns <= world->now_ns;
-            if (checked && !given_up && !may_stay(world, key)) {
+            if (checked && !world->nodes[i].stepped_back && !may_stay(world, key)) {
                 sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i, key->name_size,
                               key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
             }

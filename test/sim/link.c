@@ -98,17 +98,13 @@ int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key)
     return key->expires_ms == FAKE_NO_TTL ? SIM_NEVER : sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
 }
 
-static void note_expiry(struct sim_node *node, const struct sim_bytes *bytes) {
+static void note_expiry(struct sim_node *node) {
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         struct fake_key *key = &node->fake.keys[i];
         if (!key->used) {
             continue;
         }
-        int64_t gone_ns = sim_key_gone_ns(node, key);
-        if (gone_ns != key->gone_ns) {
-            key->given_up_ns = bytes->sent_ns + bytes->ttl_ms * SIM_MS * 98 / 100;
-        }
-        key->gone_ns = gone_ns;
+        key->gone_ns = sim_key_gone_ns(node, key);
     }
 }
 
@@ -190,7 +186,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     node->fake.now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
     if (node->fake.wrote) {
-        note_expiry(node, bytes);
+        note_expiry(node);
         if (bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL) {
             sim_grant_set(world, bytes->token);
         }

@@ -51,6 +51,8 @@ static void draw_fencing(struct sim_world *world) {
     profile->fencing = sim_random_percent(random, 40) || profile->trust == SIM_RECKLESS;
     profile->counters_die = !profile->fencing || sim_random_percent(random, profile->trust == SIM_GUARDED ? 70 : 50) ||
                             world->control == SIM_CONTROL_WRONG_AND_LOST;
+    profile->same_digits = !profile->counters_die && sim_random_percent(random, 50);
+    profile->storm = profile->trust == SIM_RECKLESS && !profile->counters_die && sim_random_percent(random, 60);
     profile->fence_expiry_ms = sim_random_percent(random, 20) ? 10800000 : 0;
     profile->heal = sim_random_percent(random, 75);
     profile->lock_delay_max_ms =
@@ -59,15 +61,28 @@ static void draw_fencing(struct sim_world *world) {
 
 /* Which guards, and what a client may know of a node before it has seen it restart or its clock step. */
 static void draw_guards(struct sim_profile *profile, struct sim_random *random) {
-    unsigned kind = sim_random_below(random, 7);
-    profile->restart_guard = kind <= 1   ? REDLOCK_RESTART_GUARD_OBSERVED
-                             : kind <= 4 ? REDLOCK_RESTART_GUARD_STRICT
-                                         : REDLOCK_RESTART_GUARD_OFF;
-    profile->clock_guard = kind != 1;
-    profile->first_boot = kind == 2;
-    profile->early = kind <= 2 || (kind == 5 && sim_random_percent(random, 50)) || kind == 6;
-    profile->uptime_ns = kind == 4 ? 0 : 86400000 * SIM_MS;
+    static const struct {
+        redlock_restart_guard restart;
+        bool clock, first_boot, early;
+        int64_t uptime_s;
+    } kinds[] = {
+        {REDLOCK_RESTART_GUARD_OBSERVED, true, false, true, 86400},
+        {REDLOCK_RESTART_GUARD_OBSERVED, false, false, true, 0},
+        {REDLOCK_RESTART_GUARD_STRICT, true, true, true, 0},
+        {REDLOCK_RESTART_GUARD_STRICT, true, false, false, 86400},
+        {REDLOCK_RESTART_GUARD_STRICT, true, false, false, 0},
+        {REDLOCK_RESTART_GUARD_STRICT, false, false, false, 86400},
+        {REDLOCK_RESTART_GUARD_OFF, true, false, false, 86400},
+        {REDLOCK_RESTART_GUARD_OFF, true, false, true, 86400},
+    };
+    unsigned kind = sim_random_below(random, sizeof kinds / sizeof *kinds);
+    profile->restart_guard = kinds[kind].restart;
+    profile->clock_guard = kinds[kind].clock;
+    profile->first_boot = kinds[kind].first_boot;
+    profile->early = kinds[kind].early;
+    profile->uptime_ns = kinds[kind].uptime_s * 1000 * SIM_MS;
     profile->forgets_at_once = profile->restart_guard != REDLOCK_RESTART_GUARD_OFF;
+    profile->steps_at_boot = profile->forgets_at_once && (!profile->clock_guard || sim_random_percent(random, 40));
     profile->guarded_ttl_max_ms = profile->ttl_max_ms + profile->lock_delay_max_ms;
     if (profile->guarded_ttl_max_ms < 100) {
         profile->guarded_ttl_max_ms = 100; /* room for what comes after the faults */
@@ -108,7 +123,12 @@ static void draw_faults(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     profile->faults = (unsigned)sim_random_next(&world->random) & ((1u << SIM_FAULTS) - 1);
     if (profile->trust != SIM_TRUSTED) {
-        profile->faults |= 1u << (sim_random_percent(&world->random, 50) ? SIM_FAULT_FORGET : SIM_FAULT_STEP);
+        bool forget = !profile->clock_guard || sim_random_percent(&world->random, 50);
+        profile->faults |= 1u << (forget ? SIM_FAULT_FORGET : SIM_FAULT_STEP);
+    }
+    if (profile->storm) {
+        profile->faults &= (unsigned)sim_random_next(&world->random);
+        profile->faults |= 1u << SIM_FAULT_EVICT;
     }
     limit_faults(profile);
     set_steps(profile);
@@ -162,6 +182,10 @@ void sim_profile_draw(struct sim_world *world) {
         profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);
         profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 2, 16);
+    }
+    if (profile->storm) {
+        profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 20, 100);
+        profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 40, 100);
     }
     if (profile->trust == SIM_RECKLESS || world->control == SIM_CONTROL_MEMORYLESS) {
         profile->calm = false;

@@ -246,6 +246,7 @@ static int64_t draw_wall_off_ns(struct sim_world *world) {
     int64_t most_ns = right                                    ? profile->delay_min_ns / 4
                       : sim_random_percent(&world->random, 50) ? SIM_MS
                                                                : 5000 * SIM_MS;
+    most_ns = profile->storm ? 100000 * SIM_MS : most_ns;
     return sim_random_between(&world->random, -most_ns, most_ns);
 }
 

@@ -128,6 +128,7 @@ struct sim_node {
     struct sim_clock clock;
     struct sim_stepped stepped;
     int64_t stepped_ns; /* the last step forward; negative: never */
+    bool stepped_back;  /* keys live longer than anybody counts with */
     uint32_t run;       /* counts its processes */
     int64_t started_us; /* by its wall clock */
     bool always_synced; /* it forgets nothing, and says so */
@@ -242,11 +243,14 @@ struct sim_profile {
     enum sim_trust trust;
     bool early;        /* each client has met each node before anything happens */
     bool counters_die; /* nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong */
+    bool storm;        /* locks are dropped all the time, and most proposals are too low */
     bool fencing;      /* users ask for fencing tokens */
+    bool same_digits;  /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
     bool heal;         /* as they should */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;
     bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
+    bool steps_at_boot;         /* and then its clock is set, so that it seems to have been up for long */
     int64_t guarded_ttl_max_ms; /* with the lock delay */
     int64_t lock_delay_max_ms;
     int64_t fence_expiry_ms;
