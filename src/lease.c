@@ -89,15 +89,28 @@ static void queue_to_tell(struct redlock_lease *lease, unsigned what) {
     manager->told_last = lease;
 }
 
+/*
+ * Nodes that were asked to set the key and have not answered the last such request: the key may come late (R9). Answers come in
+ * order, so the last one settles all; where that is a HEAL, the votes of the round do not tell.
+ */
+static redlock_nodes unsure(const struct redlock_lease *lease) {
+    redlock_nodes answered = 0;
+    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+        const uint8_t kind = lease->details[i].kind;
+        answered |= kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED ? REDLOCK_NODE(i) : 0;
+    }
+    return lease->unsure & (~answered | lease->healing);
+}
+
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
+    const bool guarded = lease->manager->guards && lease->core.operation == REDLOCK_OP_ACQUIRE;
     for (unsigned i = 0; i < lease->manager->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
         redlock_text_drop(detail->text);
         detail->text = NULL;
         detail->latency_us = -1;
         detail->kind = asked & REDLOCK_NODE(i) ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
-        if (lease->manager->guards && detail->kind == REDLOCK_VOTE_ABSTAINED &&
-            lease->core.operation == REDLOCK_OP_ACQUIRE) {
+        if (guarded && detail->kind == REDLOCK_VOTE_ABSTAINED) {
             detail->text = redlock_guards_text(lease->manager, i);
         }
     }
@@ -128,29 +141,17 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
-static void note_asked(struct redlock_lease *lease, redlock_nodes nodes) {
-    lease->doubtful |= lease->unsure & nodes;
-    lease->unsure |= nodes;
-}
-
-/* An answer to an older round says nothing of the requests behind it. */
-static void note_answered(struct redlock_lease *lease, uint32_t round, unsigned node, redlock_vote_kind vote) {
-    const bool settles = round == lease->core.round || round == REDLOCK_ROUND_HEAL;
-    if (settles && (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED)) {
-        lease->unsure &= ~REDLOCK_NODE(node) | lease->doubtful;
-    }
-}
-
 /* Sends the core's round; returns the nodes that refused it. */
 static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     redlock_manager *manager = lease->manager;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
+    lease->unsure = actions->send == REDLOCK_OP_ACQUIRE ? 0 : unsure(lease);
+    lease->healing = 0;
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
         manager->statistics.attempts++;
         lease->token_drawn = false;
-        lease->unsure = lease->doubtful = 0;
         break;
     case REDLOCK_OP_EXTEND:
         manager->statistics.extends++;
@@ -172,7 +173,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     }
     const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
     if (actions->send != REDLOCK_OP_RELEASE) {
-        note_asked(lease, taken);
+        lease->unsure |= taken;
     }
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
         lease->core.start_ns = redlock_manager_now_ns(manager);
@@ -182,13 +183,19 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     return actions->send_nodes & ~taken;
 }
 
-/* Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. */
+/*
+ * Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. A node in quarantine is left
+ * alone: a healed key there is a vote that the next extension counts, while one that the node forgot still supports another.
+ */
 static void heal(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_manager_now_ns(lease->manager);
-    note_asked(lease, redlock_manager_send(lease->manager, &lease->owner, nodes, &message));
+    nodes &= ~redlock_guards_barred(lease->manager, message.now_ns);
+    const redlock_nodes taken = redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
+    lease->unsure = unsure(lease) | taken;
+    lease->healing |= taken;
 }
 
 static void note_fence(struct redlock_lease *lease) {
@@ -261,7 +268,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, actions.cleanup & lease->unsure, lease->ttl_sent_max_ms);
+                         actions.cleanup, actions.cleanup & unsure(lease), lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -299,9 +306,11 @@ static int64_t wall_us(const redlock_manager *manager, const struct redlock_plan
     return plan->fencing ? manager->env.wall_us(manager->env.ctx) + manager->fence_ahead_us : 0;
 }
 
-static void follow_clock(redlock_manager *manager, uint64_t counter) {
-    manager->fence_ahead_us =
-        redlock_fence_ahead_us(manager->fence_ahead_us, counter, manager->env.wall_us(manager->env.ctx));
+static void follow_clock(redlock_manager *manager, const struct redlock_answer *answer) {
+    if (answer->counter != 0) {
+        manager->fence_ahead_us =
+            redlock_fence_ahead_us(manager->fence_ahead_us, answer->counter, manager->env.wall_us(manager->env.ctx));
+    }
 }
 
 /* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
@@ -330,52 +339,61 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     redlock_journal_vote(lease, node);
 }
 
-static bool is_barred(const struct redlock_lease *lease, unsigned node, redlock_vote_kind vote) {
-    const redlock_manager *manager = lease->manager;
-    return manager->guards && vote == REDLOCK_VOTE_GRANTED && lease->core.operation == REDLOCK_OP_ACQUIRE &&
-           (redlock_guards_barred(manager, redlock_manager_now_ns(manager)) & REDLOCK_NODE(node)) != 0;
+static bool is_barred(const redlock_manager *manager, unsigned node) {
+    return (redlock_guards_barred(manager, redlock_manager_now_ns(manager)) & REDLOCK_NODE(node)) != 0;
 }
 
 /* A vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     redlock_manager *manager = lease->manager;
     redlock_vote_kind vote = answer->vote;
-    struct redlock_text *barred = NULL;
-    if (is_barred(lease, node, vote)) {
+    struct redlock_text *text = answer->text, *barred = NULL;
+    if (manager->guards && vote == REDLOCK_VOTE_GRANTED && lease->core.operation == REDLOCK_OP_ACQUIRE &&
+        is_barred(manager, node)) {
         /* It was asked, and has come under a guard since: what it set is to be released, and not to be counted. */
         vote = REDLOCK_VOTE_UNKNOWN;
-        barred = redlock_guards_text(manager, node);
+        text = barred = redlock_guards_text(manager, node);
     }
     manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
-    note_vote(lease, node, vote, barred ? barred : answer->text, answer->read_ns);
+    note_vote(lease, node, vote, text, answer->read_ns);
     redlock_text_drop(barred);
-    if (answer->fenced && answer->counter != 0) {
-        follow_clock(manager, answer->counter);
+    if (answer->fenced) {
+        follow_clock(manager, answer);
+    } else if (redlock_lease_count_only(&lease->core, node, vote)) {
+        return;
     }
-    if (answer->fenced || !redlock_lease_count_only(&lease->core, node, vote)) {
-        /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                          .now_ns = redlock_manager_now_ns(manager),
-                                                          .wall_us = wall_us(manager, &lease->core.plan),
-                                                          .nodes = REDLOCK_NODE(node),
-                                                          .vote = vote,
-                                                          .accepted = answer->accepted,
-                                                          .counter = answer->counter,
-                                                          .round = lease->core.round});
+    /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                      .now_ns = redlock_manager_now_ns(manager),
+                                                      .wall_us = wall_us(manager, &lease->core.plan),
+                                                      .nodes = REDLOCK_NODE(node),
+                                                      .vote = vote,
+                                                      .accepted = answer->accepted,
+                                                      .counter = answer->counter,
+                                                      .round = lease->core.round});
+}
+
+/* An answer to no round that is waited for. */
+static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
+    if (round != REDLOCK_ROUND_HEAL) {
+        /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
+        lease->manager->statistics.votes_late++;
+        return;
+    }
+    lease->manager->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
+    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
+        lease->unsure &= ~(REDLOCK_NODE(node) & lease->healing);
+        lease->healing &= ~REDLOCK_NODE(node);
     }
 }
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    note_answered(lease, round, node, answer->vote);
     if (answer->clock.server_us != 0) {
         redlock_guards_read_clock(lease->manager, node, &answer->clock); /* which may end this round */
     }
-    if (round == REDLOCK_ROUND_HEAL) {
-        lease->manager->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
-    } else if (round != lease->core.round || lease->forgotten) {
-        /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
-        lease->manager->statistics.votes_late++;
+    if (round != lease->core.round || lease->forgotten) {
+        take_late(lease, round, node, answer);
     } else if (!answer->no_script || !sent_by_source(lease, node)) {
         take_vote(lease, node, answer);
     }

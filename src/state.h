@@ -57,9 +57,9 @@ struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
     redlock_manager *manager;
-    redlock_nodes owing;  /* nodes whose release is not confirmed */
-    redlock_nodes unsure; /* nodes that were asked to set the key and have not answered since: it may come late (R9) */
-    redlock_nodes doubtful; /* of these, nodes that were asked again meanwhile: one answer is not all, nobody counts */
+    redlock_nodes owing;   /* nodes whose release is not confirmed */
+    redlock_nodes unsure;  /* nodes that may set the key late, as of the start of this round: see unsure() */
+    redlock_nodes healing; /* of these, nodes whose last request is a HEAL */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t tell; /* enum redlock_tell: callbacks still to run */

@@ -35,10 +35,15 @@ static bool queue(struct redlock_node *node, const char *bytes, size_t size, str
     return true;
 }
 
+/* What sets a key where there is none: before a guarded node has said who it is, nobody knows whether that may count. */
+static bool is_grant(enum redlock_operation operation) {
+    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_HEAL;
+}
+
 /* Whether it may be queued behind the first handshake. */
 static bool may_wait(const struct redlock_node *node, unsigned expected) {
     return redlock_node_is_connecting(node) && !node->tried &&
-           !(node->options.guarded && redlock_wire_operation(expected) == REDLOCK_OP_ACQUIRE);
+           !(node->options.guarded && is_grant(redlock_wire_operation(expected)));
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned expected, void *owner,

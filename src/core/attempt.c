@@ -36,6 +36,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         return;
     }
     lease->attempts++;
+    lease->fence_written = false;
     lease->round_ttl_ms = lease->plan.ttl_ms;
     lease->deadline_ns = deadline_ns;
     if (redlock_nodes_count(asked) < redlock_quorum(lease->node_count)) {
@@ -47,6 +48,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     lease->state = REDLOCK_LEASE_ACQUIRING;
     lease->touched = asked;
     lease->healed = 0;
+    lease->heal_ns = redlock_extension_heal_ns(lease);
 }
 
 /* R13: the reason would still depend on nodes that are silent. Each answers or times out, so the wait is short. */

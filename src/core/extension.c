@@ -32,20 +32,37 @@ static int64_t renewal_delay_ns(struct redlock_lease_core *lease) {
     return redlock_between_ns(&lease->jitter, third_ns - third_ns / 10, third_ns);
 }
 
+/* The start of what the deadline is counted from: a fencing token that took a round of its own came later. */
+static int64_t term_start_ns(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_FENCE ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms)
+                                                : lease->start_ns;
+}
+
+int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
+    return lease->plan.heal ? term_start_ns(lease) + lease->round_ttl_ms * REDLOCK_NS_PER_MS / 10 : REDLOCK_NEVER_NS;
+}
+
 /*
  * protocols.md 3: only "if matched ≥ q and now is before the *old* deadline". A tenth of the ttl is left for late votes, and spares
  * the nodes the healing of locks that are held for moments.
  */
 static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
-    const int64_t tenth_ns = lease->round_ttl_ms * REDLOCK_NS_PER_MS / 10, half_ns = (before_ns - now_ns) / 2;
-    lease->heal_ns = lease->plan.heal ? now_ns + (tenth_ns < half_ns ? tenth_ns : half_ns) : REDLOCK_NEVER_NS;
+    const int64_t tenth_ns = redlock_extension_heal_ns(lease), half_ns = now_ns + (before_ns - now_ns) / 2;
+    lease->heal_ns = !lease->plan.heal ? REDLOCK_NEVER_NS : tenth_ns < half_ns ? tenth_ns : half_ns;
     lease->heal_before_ns = before_ns;
 }
 
-/* The start of what the deadline is counted from: a fencing token that took a round of its own came later. */
-static int64_t term_start_ns(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_FENCE ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms)
-                                                : lease->start_ns;
+static int64_t round_deadline_ns(const struct redlock_lease_core *lease) {
+    return redlock_deadline_ns(term_start_ns(lease), lease->round_ttl_ms);
+}
+
+/*
+ * R12: no extension shortens a key, so the later deadline stands, whichever request made it; but only where a quorum of the keys that
+ * it stands on was there. Keys of other nodes that matched may live no longer than what was asked now.
+ */
+static bool does_deadline_stand(const struct redlock_lease_core *lease) {
+    return lease->was_held && round_deadline_ns(lease) <= lease->deadline_ns &&
+           redlock_nodes_count(lease->support & lease->votes.granted) >= lease->votes.quorum;
 }
 
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -54,14 +71,12 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
     if (!lease->was_held) {
         lease->begun_ns = now_ns;
     }
-    /* R12: no extension shortens a key, so the later deadline stands, whichever request made it. */
-    const int64_t round_ns = redlock_deadline_ns(term_start_ns(lease), lease->round_ttl_ms);
-    if (!lease->was_held || round_ns > lease->deadline_ns) {
-        lease->deadline_ns = round_ns;
-    }
-    if (lease->operation != REDLOCK_OP_FENCE) {
-        lease->support = lease->votes.granted;
-        lease->support_grows = true;
+    if (does_deadline_stand(lease)) {
+        lease->support &= ~lease->votes.denied;
+    } else {
+        lease->deadline_ns = round_deadline_ns(lease);
+        lease->support_grows = lease->operation != REDLOCK_OP_FENCE;
+        lease->support = lease->support_grows ? lease->votes.granted : lease->support;
     }
     lease->was_held = true;
     lease->state = REDLOCK_LEASE_HELD;
@@ -138,6 +153,10 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
     }
     switch (redlock_round_outcome(&lease->votes)) {
     case REDLOCK_ROUND_WON:
+        if (!does_deadline_stand(lease) && now_ns >= round_deadline_ns(lease)) {
+            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions); /* too late for itself: it shows nothing */
+            break;
+        }
         redlock_extension_tell(lease, REDLOCK_OK, actions);
         redlock_extension_hold(lease, now_ns);
         break;

@@ -43,20 +43,29 @@ static void decide_release(struct redlock_lease_core *lease, struct redlock_acti
     actions->released = true;
 }
 
+static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *actions) {
+    lease->state = REDLOCK_LEASE_ENDED;
+    actions->released = true;
+    actions->released_code = REDLOCK_ERR_LOST;
+}
+
 static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
+        if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
+            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+            end_lost(lease, actions);
+            break;
+        }
         redlock_extension_tell(lease, REDLOCK_ERR_CANCELLED, actions);
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->touched) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->touched, now_ns, actions);
         break;
     case REDLOCK_LEASE_LOST:
-        lease->state = REDLOCK_LEASE_ENDED;
-        actions->released = true;
-        actions->released_code = REDLOCK_ERR_LOST;
+        end_lost(lease, actions);
         break;
     default:
         break;
@@ -91,6 +100,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
+        lease->heal_ns = now_ns < lease->heal_ns ? lease->heal_ns : REDLOCK_NEVER_NS;
         redlock_attempt_decide(lease, event, actions);
         break;
     case REDLOCK_LEASE_WAITING:
@@ -254,7 +264,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
-        return min_ns(lease->deadline_ns, lease->wait_until_ns);
+        return min_ns(min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
     case REDLOCK_LEASE_WAITING:
         return min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:

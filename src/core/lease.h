@@ -59,7 +59,8 @@
  *
  * An adopted lease that was never held has no deadline to keep: where its first EXTEND fails it is ADOPTED again
  * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where most nodes deny it, it is LOST without `lost`.
- * With a lock delay the keys outlive the lease by it, and the cleanup of LOST is left out: they end by their ttl.
+ * With a lock delay the keys outlive the lease by it, and the cleanup of LOST is left out: they end by their ttl. A release at or after
+ * the deadline then finds the lease LOST, also where no timer has said so yet.
  * Nodes that a guard bars are not asked in ACQUIRE: they abstain. Where they leave no quorum, the attempt is lost with nothing sent.
  * An extend whose ttl leaves no validity at all sends nothing and changes nothing: extended TOO_SLOW.
  *

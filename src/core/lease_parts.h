@@ -23,6 +23,8 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
 
 /* extension.c: from HELD on */
 
+/* A tenth of the ttl after the start: time to heal. An attempt's timer is for this already, so that to win it moves no timer. */
+int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease);
 /* The current round is WON, in time. */
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns);
 /* HELD at some time: renewals, healing. */

@@ -422,6 +422,39 @@ static void healed_keys_are_counted_and_released(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
+/* "Votes lost at time r support leases that end by r + ttl_max": until then a healed key must not be one, either. */
+static void a_node_in_quarantine_is_healed_after_it(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.auto_extend = true;
+    greet_all();
+    greet(4, "another", 0);
+    acquire(&options, &seen);
+    grant(0, 3);
+    unsigned heals = 0;
+    for (unsigned s = 0; s < 30; s++) {
+        heals = fake_env_waiting_count(&fake, REDLOCK_OP_HEAL);
+        const char *why;
+        const bool barred = redlock_manager_node_quarantine_ms(fake.manager, 4, &why) > 0;
+        assert_true(!barred || heals == 0);
+        for (unsigned i = 0; i < 4; i++) {
+            while (fake_env_waiting(&fake, i, REDLOCK_OP_EXTEND)) {
+                fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+            }
+        }
+        while (fake_env_waiting(&fake, 4, REDLOCK_OP_EXTEND)) {
+            fake_env_answer(&fake, 4, REDLOCK_OP_EXTEND, REDLOCK_VOTE_DENIED);
+        }
+        fake_env_pass_ms(&fake, 1000);
+    }
+    assert_true(heals > 0);
+    assert_true(redlock_lease_validity_ms(seen.lease) > 0);
+    redlock_release(seen.lease, NULL, NULL);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 static void a_lease_can_do_without_healing(void **state) {
     (void)state;
     struct seen seen;
@@ -480,6 +513,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_acquire_script_goes_by_source_where_it_is_unknown, open_plain, close_all),
         cmocka_unit_test_setup_teardown(a_lease_without_fencing_has_no_token, open_plain, close_all),
         cmocka_unit_test_setup_teardown(healed_keys_are_counted_and_released, open_plain, close_all),
+        cmocka_unit_test_setup_teardown(a_node_in_quarantine_is_healed_after_it, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_lease_can_do_without_healing, open_plain, close_all),
         cmocka_unit_test_setup_teardown(a_lock_delay_keeps_the_keys_of_a_lost_lease, open_plain, close_all),
     };
