@@ -89,6 +89,60 @@ static void a_shorter_ttl_leaves_the_deadline(void **state) {
     }
 }
 
+/* What stands on keys that are gone does not stand: others that matched live as long as was asked now, for all we know. */
+static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, G);
+    life_vote(&life, 4, G);
+    life_extend(&life, 60000);
+    life_votes(&life, "GGG");
+    life_vote(&life, 3, F);
+    life_vote(&life, 4, F);
+    assert_int_equal(life_held_until_ms(&life), 60000 - 602);
+    life.at_ms = 1000;
+    life_extend(&life, 2000);
+    life_votes(&life, "DDGGG"); /* two keys vanished; those of the last two end with the first deadline, or this one */
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 3000 - 22);
+    assert_int_equal(redlock_lease_support(&life.core), 28);
+}
+
+/* It came too late to show anything. */
+static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_extend(&life, 60000);
+    life_votes(&life, "GGG");
+    life.at_ms = 1000;
+    life_extend(&life, 2000);
+    life_vote(&life, 2, G);
+    life_vote(&life, 3, G);
+    life.at_ms = 3000 - 22;
+    life_vote(&life, 4, G);
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(life_held_until_ms(&life), 60000 - 602);
+}
+
+/* The deadline stands, and so does what it stands on, but for what is known to be gone. */
+static void a_shorter_ttl_leaves_the_support(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life.at_ms = 1000;
+    life_extend(&life, 1000);
+    life_votes(&life, "DGGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    assert_int_equal(redlock_lease_support(&life.core), 30);
+}
+
 static void a_ttl_within_the_drift_is_not_sent(void **state) {
     (void)state;
     struct life life;
@@ -338,6 +392,9 @@ int main(void) {
         cmocka_unit_test(a_lost_extend_keeps_the_lease),
         cmocka_unit_test(all_nodes_refusing_an_extend_is_no_quorum),
         cmocka_unit_test(a_shorter_ttl_leaves_the_deadline),
+        cmocka_unit_test(a_shorter_ttl_on_other_nodes_is_what_is_left),
+        cmocka_unit_test(a_shorter_ttl_that_is_over_changes_nothing),
+        cmocka_unit_test(a_shorter_ttl_leaves_the_support),
         cmocka_unit_test(a_ttl_within_the_drift_is_not_sent),
         cmocka_unit_test(denied_by_most_is_lost_at_once),
         cmocka_unit_test(denied_by_most_counts_late_votes),

@@ -153,6 +153,28 @@ static void the_next_attempt_proposes_above_what_was_seen(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
+/* Which way the token of an attempt came says nothing of the next one's. */
+static void each_attempt_has_its_own_way(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.fencing = true;
+    life.plan.wait_timeout_ms = 60000;
+    life.wall_us = WALL_US;
+    life_begin(&life);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_votes(&life, "UU");
+    life_expect(&life, WAITING, .cleanup = 7);
+    assert_true(life.core.fence_written);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_false(life.core.fence_written);
+}
+
 static void numbers_end_with_an_error(void **state) {
     (void)state;
     struct life life;
@@ -212,6 +234,7 @@ int main(void) {
         cmocka_unit_test(no_token_after_the_deadline),
         cmocka_unit_test(a_cancel_gives_the_attempt_up),
         cmocka_unit_test(the_next_attempt_proposes_above_what_was_seen),
+        cmocka_unit_test(each_attempt_has_its_own_way),
         cmocka_unit_test(numbers_end_with_an_error),
         cmocka_unit_test(a_renewal_is_timed_from_the_first_round),
         cmocka_unit_test(a_jump_takes_the_lock_from_under_the_token),

@@ -298,6 +298,31 @@ static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
 }
 
+/* A process that was paused, and releases before its timers run, is the one that the delay is for. */
+static void a_release_after_the_deadline_knows_the_delay(void **state) {
+    (void)state;
+    for (int extending = 0; extending <= 1; extending++) {
+        struct life life;
+        life_init(&life, 3);
+        life.plan.lock_delay_ms = 15000;
+        life_begin(&life);
+        life_votes(&life, "GG");
+        if (extending) {
+            life_extend(&life, TTL_MS);
+        }
+        life.at_ms = END_MS;
+        life_release(&life);
+        life_expect(&life, ENDED, .lost = true, .extended = extending != 0,
+                    .extended_code = extending ? REDLOCK_ERR_LOST : 0, RELEASED(ERR_LOST));
+    }
+    struct life adopted;
+    life_init(&adopted, 3);
+    adopted.plan.lock_delay_ms = 15000;
+    life_adopt(&adopted);
+    life_release(&adopted); /* whose deadline nobody here knows */
+    life_expect(&adopted, RELEASING, SENDS(RELEASE, 7, 1));
+}
+
 static void a_release_in_time_and_a_lost_attempt_know_no_delay(void **state) {
     (void)state;
     struct life life;
@@ -335,6 +360,7 @@ int main(void) {
         cmocka_unit_test(the_first_extension_of_an_adopted_lease_heals_nothing),
         cmocka_unit_test(a_renewal_comes_before_healing),
         cmocka_unit_test(the_keys_of_a_lost_lease_stay_for_the_delay),
+        cmocka_unit_test(a_release_after_the_deadline_knows_the_delay),
         cmocka_unit_test(a_release_in_time_and_a_lost_attempt_know_no_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
