@@ -72,6 +72,15 @@ usage() {
     expect 2 'from 1 to 31' run --nodes 32
     expect 2 'no --faults beside it' run split --faults kill
     expect 2 'drop needs --backend compose' run --faults kill,drop
+    expect 2 '--restart-guard takes off, observed or strict' run --restart-guard on
+    expect 2 '--ttl-max takes a time' run --ttl-max x --protect
+    expect 2 '--lock-delay takes a time' run --lock-delay -1s
+    expect 2 '--ttl-max is less than ttl and lock delay, 5000 ms' run --protect --ttl 3s --lock-delay 2s --ttl-max 4999ms
+    expect 2 '--ttl-max is of the guards' run --fencing --ttl-max 5s
+    expect 2 '--first-boot is of --restart-guard' run --first-boot --clock-guard
+    expect 2 'say none beside it' run clock-jump --compare --fencing
+    expect 2 'say none beside it' run clock-jump --compare --restart-guard strict
+    expect 2 'name a file, not the standard input' run --compare --schedule -
     expect 2 "there is no experiment 'nope'" run nope
     expect 2 'one experiment at a time' run split clock-jump
     expect 2 '--run names the directory' fault pause nodes=1 for=1s
@@ -105,6 +114,8 @@ no_begin() {
     expect 3 'compose-file' run --output new --backend compose --compose-file nowhere
     [[ ! -e new ]] || fail "a run that could not begin has left $(ls -a new)"
     expect 3 'No such file' run --output no/where
+    expect 3 'would never begin' run --compare --output new --seconds 5 --schedule <(echo 'at=5s fault=flushall')
+    [[ ! -e new ]] || fail "a comparison that could not begin has left $(ls -a new)"
     touch full && mkdir taken && touch taken/file
     expect 3 'name a new or an empty one' run --output taken
     expect 3 'Not a directory' run --output full
@@ -162,6 +173,40 @@ os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --node
     [[ $status == 3 ]] || fail "check, output to a full disk: exit status $status, not 3"
     rm -f "$out/report.html" && ln -s /dev/full "$out/report.html"
     expect 3 'cannot write' report "$out"
+}
+
+# What protects the clients stands in the history, and in the command that repeats the run.
+protected() {
+    local start
+    expect 0 'Guards: restarts strict (first boot), clocks watched, ttl_max 3.5 s' run --seconds 1 --clients 2 --nodes 3 --ttl 3s \
+        --lock-delay 500ms --faults none --protect --output protected
+    start=$(head -n 1 protected/history.jsonl)
+    for word in '"fencing":true' '"restart_guard":"strict"' '"clock_guard":true' '"first_boot":true' '"ttl_max_ms":3500' \
+        '"lock_delay_ms":500' ' --protect '; do
+        [[ $start == *"$word"* ]] || fail "a protected run does not tell $word: $start"
+    done
+    grep -q 'Fencing: [1-9]' out || fail 'a protected run had no fencing token'
+}
+
+# A comparison that shows nothing fails; one that is interrupted compares nothing.
+compared() {
+    expect 1 'comparison=fails none=0 fencing=0 guards=0' run --compare --seconds 1 --clients 2 --nodes 3 --faults none --output compared
+    expect 1 'nothing went wrong, so this run shows nothing' report compared
+    expect 1 'comparison=fails none=0 fencing=0 guards=0' check compared
+    expect 0 'violations=0' check compared/guards
+    grep -qF -- 'redlock-chaos run --protect --seconds 1' compared/guards/history.jsonl || fail 'the command of a side is not its own'
+    expect 3 'it is there, and not empty' run --compare --faults none --output compared
+    rm compared/fencing/history.jsonl
+    expect 3 'no run was there' check compared
+    "$chaos" run --compare --faults none --seconds 60 --clients 2 --nodes 3 --output cut >out 2>err </dev/null &
+    pid=$!
+    wait_for 'a comparison that answers' "$chaos" fault --run cut/none script-flush
+    kill -INT "$pid"
+    local status=0
+    wait "$pid" || status=$?
+    [[ $status == 3 ]] || fail "an interrupted comparison: exit status $status, not 3"
+    grep -q 'there is nothing to compare' err || fail 'an interrupted comparison does not say so'
+    [[ ! -e cut/fencing && ! -e cut/report.html ]] || fail 'an interrupted comparison goes on'
 }
 
 # A run in the background in the directory run; $pid.
@@ -258,6 +303,8 @@ usage
 no_begin
 damaged
 strange_run
+protected
+compared
 killed
 by_hand
 ((failures == 0)) || { echo "$failures failures" && exit 1; }
