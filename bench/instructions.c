@@ -289,6 +289,14 @@ static void start_cycle(struct worker *worker) {
              redlock_acquire(worker->bench->manager, worker->resource, NULL, NULL, on_acquired, worker));
 }
 
+static void start_fenced(struct worker *worker) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.fencing = true;
+    accepted("redlock_acquire",
+             redlock_acquire(worker->bench->manager, worker->resource, &options, NULL, on_acquired, worker));
+}
+
 static void on_refused(const redlock_result *result, void *data) {
     check(result, REDLOCK_ERR_CONTENDED);
     next(data);
@@ -325,6 +333,8 @@ static const struct operation operations[] = {
     {.name = "cycle_1", .outstanding = 1, .start = start_cycle},
     {.name = "cycle_64", .outstanding = 64, .start = start_cycle},
     {.name = "cycle_1024", .outstanding = 1024, .start = start_cycle},
+    {.name = "fenced_1", .outstanding = 1, .start = start_fenced},
+    {.name = "fenced_64", .outstanding = 64, .start = start_fenced},
     {.name = "refused_1", .outstanding = 1, .start = start_refused, .denied = true},
     {.name = "extend_1", .outstanding = 1, .start = start_extend},
 };

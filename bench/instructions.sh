@@ -13,7 +13,7 @@ usage() {
 usage: bench/instructions.sh [OPTION]…
 
 Prints a table: for each operation the instructions, whose they are, the system calls, and how often the clock is read.
-Five nodes; cycle_N is acquire + release with N of them outstanding, refused_1 an acquire that others keep us from, with the
+Five nodes; cycle_N is acquire + release with N of them outstanding, fenced_N the same with fencing tokens, refused_1 an acquire that others keep us from, with the
 release that follows it, extend_1 an extension. What the nodes and the kernel do is not counted.
 
   --check         compare with bench/instructions.txt; more than 5 % above it fails; more than 5 % below asks for --record
