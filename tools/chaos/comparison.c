@@ -141,11 +141,12 @@ enum needs { NEEDS_NOTHING, NEEDS_FENCING, NEEDS_GUARD };
     X("operations", COUNT, NOTHING, false, v->operations)                                                              \
     X("acquires that got the lock", COUNT, NOTHING, false, v->acquired)                                                \
     X("acquires that did not, but for the end", COUNT, NOTHING, false, v->contended + v->no_quorum + v->too_slow)      \
+    X("share of them that did", SHARE, NOTHING, false,                                                                 \
+      v->acquires == v->other ? -1 : v->acquired * 10000 / (v->acquires - v->other))                                   \
     X("acquire, median", MS, NOTHING, false, v->acquire.p50_us)                                                        \
     X("acquire, 90 %", MS, NOTHING, false, v->acquire.p90_us)                                                          \
     X("longest time without a success", MS, NOTHING, false, v->longest_without_us)                                     \
-    X("availability with healthy nodes", SHARE, NOTHING, false,                                                        \
-      v->healthy_acquires == 0 ? -1 : chaos_availability_10000(v))
+    X("availability under no fault", SHARE, NOTHING, false, v->healthy_acquires == 0 ? -1 : chaos_availability_10000(v))
 
 static const struct {
     struct chaos_row row;

@@ -61,10 +61,11 @@ static void put_table(FILE *out, const struct chaos_comparison *comparison) {
         }
         fputs("</tr>\n", out);
     }
-    fputs("</tbody></table></div>\n<p class=\"note\">A dash: that protection was off. Availability counts acquires "
-          "during all of which a quorum of nodes was under no fault; nodes that a guard keeps from voting count as "
-          "healthy there.</p></section>\n",
-          out);
+    fputs(
+        "</tbody></table></div>\n<p class=\"note\">A dash: that protection was off. The share of acquires leaves out "
+        "those that were cut by the end of their client. Availability counts acquires during all of which a quorum of "
+        "nodes was under no fault: it does not see what the guards cost, the three rows above it do.</p></section>\n",
+        out);
 }
 
 static void put_legend(FILE *out, bool guards) {
@@ -107,8 +108,8 @@ bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
     chaos_page_begin(out, experiment != NULL ? experiment->title : "Faults compared", violations);
     put_head(out, history, experiment);
     put_verdict(out, comparison);
-    put_table(out, comparison);
     bool worked = put_sides(out, comparison);
+    put_table(out, comparison);
     fprintf(out,
             "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
             "class=\"number\">%" PRIu64 "</b>; the command of each run stands on its page.</p></section>\n",

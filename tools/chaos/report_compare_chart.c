@@ -7,7 +7,7 @@
 
 #include "report_text.h"
 
-enum { WIDTH = 1376, GUTTER = 46, PLOT = WIDTH - GUTTER - 10, FAULTS = 12, LANES = 3, LANE = 8, GAP = 5, AXIS = 18 };
+enum { WIDTH = 1376, GUTTER = 46, PLOT = WIDTH - GUTTER - 20, FAULTS = 12, LANES = 3, LANE = 8, GAP = 5, AXIS = 18 };
 enum { ROW = LANES * LANE + GAP };
 
 struct chart {
