@@ -81,6 +81,59 @@ static void who_is_beaten_writes_a_larger_number(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
+/* Somebody else's number may be the same: it is theirs. */
+static void an_equal_counter_beats_too(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, NUMBER + 10);
+    life_fenced(&life, 3, D, NUMBER + 10);
+    life_fenced(&life, 2, G, NUMBER + 10);
+    life_expect(&life, FENCING, SENDS(FENCE, 23, 2));
+    const uint64_t first = life.core.fence.token;
+    life_fenced(&life, 0, D, first);
+    life_fenced(&life, 1, D, first);
+    life_expect(&life, FENCING, SENDS(FENCE, 23, 3)); /* still not where the lock was denied */
+    assert_true(life.core.fence.token > first);
+}
+
+static void who_is_beaten_gives_up_in_time(void **state) {
+    (void)state;
+    for (int by_wait = 0; by_wait <= 1; by_wait++) {
+        struct life life;
+        life_init(&life, 3);
+        life.plan.fencing = true;
+        life.plan.wait_timeout_ms = by_wait ? 1000 : 0;
+        life.wall_us = WALL_US;
+        life_begin(&life);
+        life_fenced(&life, 0, G, NUMBER + 10);
+        life_fenced(&life, 1, G, NUMBER + 10);
+        const uint64_t first = life.core.fence.token;
+        life_fenced(&life, 0, D, first + 77);
+        life.at_ms = by_wait ? 1000 : END_MS;
+        life_fenced(&life, 1, D, first + 77);
+        life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
+    }
+}
+
+/* Who confirmed the token says nothing of who holds the lock: only those who granted it count, when a clock jumps. */
+static void the_lock_stands_on_those_who_granted_it(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, NUMBER + 10);
+    life_fenced(&life, 1, G, 0);
+    life_fenced(&life, 2, G, 0);
+    life_fenced(&life, 4, G, 0);
+    life_fenced(&life, 3, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(redlock_lease_support(&life.core), 7);
+    life_fenced(&life, 0, G, 0);
+    assert_int_equal(redlock_lease_support(&life.core), 7);
+}
+
 static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **state) {
     (void)state;
     struct life life;
@@ -229,6 +282,9 @@ int main(void) {
         cmocka_unit_test(a_quorum_that_accepts_takes_one_round_trip),
         cmocka_unit_test(a_higher_counter_is_written_back),
         cmocka_unit_test(who_is_beaten_writes_a_larger_number),
+        cmocka_unit_test(an_equal_counter_beats_too),
+        cmocka_unit_test(who_is_beaten_gives_up_in_time),
+        cmocka_unit_test(the_lock_stands_on_those_who_granted_it),
         cmocka_unit_test(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt),
         cmocka_unit_test(silent_nodes_leave_no_token),
         cmocka_unit_test(no_token_after_the_deadline),

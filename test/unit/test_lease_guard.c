@@ -75,6 +75,24 @@ static void too_many_void_votes_lose_the_attempt(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
+/* R5: what cannot be won any more is lost at once. */
+static void void_votes_decide_at_once(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    life_votes(&life, "GU");
+    life_void(&life, 1);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "GGFF");
+    life_void(&life, 1);
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(redlock_lease_support(&life.core), 30);
+}
+
 /* protocols.md 4: "recount; fewer than q is LOST", at once. */
 static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     (void)state;
@@ -347,6 +365,7 @@ int main(void) {
         cmocka_unit_test(a_parked_acquire_can_be_cancelled),
         cmocka_unit_test(a_jump_voids_a_vote_of_the_attempt),
         cmocka_unit_test(too_many_void_votes_lose_the_attempt),
+        cmocka_unit_test(void_votes_decide_at_once),
         cmocka_unit_test(a_lease_on_a_bare_quorum_is_lost_with_one_clock),
         cmocka_unit_test(late_grants_support_the_lease),
         cmocka_unit_test(an_extension_renews_the_support),
