@@ -1,0 +1,204 @@
+/* What guards notice while requests are under way, through the public API over a fake env: jumps, nodes found ahead, signs of life. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+#include "fake_env.h"
+
+#define NODES 3
+
+static struct fake_env fake;
+
+struct seen {
+    unsigned count, lost;
+    int code;
+    redlock_lease *lease;
+};
+
+static void see(const redlock_result *result, void *data) {
+    struct seen *seen = data;
+    seen->count++;
+    seen->code = redlock_result_code(result);
+    seen->lease = redlock_result_lease(result);
+}
+
+static void see_lost(redlock_lease *lease, const char *reason, void *data) {
+    struct seen *seen = data;
+    (void)reason;
+    seen->lost++;
+    redlock_release(lease, NULL, NULL); /* in the middle of what the guard does */
+}
+
+static redlock_statistics statistics(void) {
+    redlock_statistics now = {.size = sizeof now};
+    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    return now;
+}
+
+static int open_observed(void **state) {
+    (void)state;
+    fake_env_open_as(
+        &fake, NODES,
+        (struct redlock_manager_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
+    return 0;
+}
+
+static int open_clock(void **state) {
+    (void)state;
+    fake_env_open_as(&fake, NODES, (struct redlock_manager_config){.clock_guard = true, .ttl_max_ms = 20000});
+    return 0;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    fake_env_close(&fake);
+    return 0;
+}
+
+static struct redlock_clock_sample reading(int64_t ahead_ms) {
+    return (struct redlock_clock_sample){.sent_ns = fake.now_ns - REDLOCK_NS_PER_MS,
+                                         .read_ns = fake.now_ns,
+                                         .server_us = 1795167037000000 + fake.now_ns / 1000 + ahead_ms * 1000};
+}
+
+static void greet(unsigned node, const char *run_id, int64_t uptime_s, struct redlock_clock_sample clock) {
+    const struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = uptime_s, .clock = clock};
+    redlock_manager_node_greeted(fake.manager, node, &greeting);
+    redlock_manager_node_settled(fake.manager, node, true);
+}
+
+/* The first node tells its clock, which is ahead; the others do not. */
+static void greet_silent(void) {
+    const struct redlock_clock_sample silent = {0};
+    greet(0, "a", 1000, reading(7000));
+    greet(1, "b", 1000, silent);
+    greet(2, "c", 1000, silent);
+}
+
+static void acquire(struct seen *seen) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.on_lost = see_lost;
+    options.lost_data = seen;
+    *seen = (struct seen){0};
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, seen), REDLOCK_OK);
+}
+
+static void grant(unsigned node, struct redlock_clock_sample clock) {
+    fake_env_answer_as(&fake, node, REDLOCK_OP_ACQUIRE,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = clock});
+}
+
+static void finish(struct seen *seen) {
+    assert_int_equal(seen->code, REDLOCK_OK);
+    redlock_release(seen->lease, NULL, NULL);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void a_node_found_ahead_by_a_greeting_loses_its_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_silent();
+    acquire(&seen);
+    grant(0, reading(7000));
+    greet(1, "b", 1000, reading(0));
+    grant(1, reading(0));
+    assert_int_equal(seen.count, 0); /* one vote */
+    grant(2, reading(0));
+    assert_int_equal(statistics().quarantines, 1);
+    finish(&seen);
+}
+
+static void a_node_found_ahead_by_a_vote_of_another_loses_its_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_silent();
+    acquire(&seen);
+    grant(0, reading(7000));
+    grant(1, reading(0));
+    assert_int_equal(seen.count, 0); /* one vote */
+    assert_non_null(
+        strstr(fake.log, "node node0:6379: no vote for 21 s: its clock is ahead of the other nodes' by 7.0"));
+    grant(2, reading(0));
+    assert_int_equal(statistics().quarantines, 1);
+    assert_int_equal(statistics().clock_jumps, 0);
+    finish(&seen);
+}
+
+static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
+    (void)state;
+    struct seen seen;
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "a", 1000, reading(0));
+    }
+    acquire(&seen);
+    grant(0, reading(0));
+    grant(1, reading(0));
+    assert_int_equal(seen.code, REDLOCK_OK);
+    fake_env_pass_ms(&fake, 500);
+    greet(1, "a", 1000, reading(120000));
+    assert_int_equal(seen.lost, 1);
+    assert_int_equal(statistics().clock_jumps, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(statistics().leases_held, 0);
+}
+
+static void note_drained(redlock_manager *manager, void *ctx) {
+    (void)manager;
+    ++*(unsigned *)ctx;
+}
+
+/* With a reading under way that nobody answers. */
+static void a_close_ends_the_readings(void **state) {
+    (void)state;
+    unsigned drained = 0;
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "a", 1000, reading(0));
+    }
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
+    redlock_manager_drain(fake.manager, note_drained, &drained);
+    fake_env_pass_ms(&fake, 2 * 50);
+    assert_int_equal(drained, 0);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(drained, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
+}
+
+/* Answers show that a run was there; silence does not. */
+static void an_answer_is_a_sight_of_the_run(void **state) {
+    (void)state;
+    struct seen seen;
+    const char *why;
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "a", 100000, reading(0));
+    }
+    fake_env_pass_ms(&fake, 1000000);
+    acquire(&seen);
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed); /* clocks are the other guard's */
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    grant(2, (struct redlock_clock_sample){0});
+    assert_int_equal(seen.count, 1);
+    fake_env_pass_ms(&fake, 10000);
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "b", 3600, reading(0));
+        assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, i, &why), i == 0 ? 0 : 20202);
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_greeting_loses_its_vote, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_vote_of_another_loses_its_vote, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(an_answer_is_a_sight_of_the_run, open_observed, close_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
