@@ -43,19 +43,18 @@ static int env_random(void *ctx, void *buffer, size_t size) {
         sim_random_permille(&client->world->random, world->profile.no_random_permille)) {
         return REDLOCK_ERR_RANDOM;
     }
-    if (client->manager == NULL && world->profile.same_digits) {
-        memset(bytes, 7, size); /* of a manager that is being made */
+    if (client->manager == NULL) { /* the low digits of fencing tokens: its manager is being made */
+        memset(bytes, world->profile.same_digits ? 7 : (int)client->index, size);
         return REDLOCK_OK;
     }
+    client->tokens_drawn++;
     for (size_t i = 0; i < size; i++) {
-        if (i % 16 == 0) {
-            bytes[i] = (unsigned char)(0xc0 | client->index);
-            client->tokens_drawn++;
-        } else if (i % 16 <= 3) {
-            bytes[i] = (unsigned char)(client->tokens_drawn >> (8 * (3 - i % 16)));
-        } else {
-            bytes[i] = (unsigned char)sim_random_next(&client->world->random);
-        }
+        /* The upper halves of the bytes are the first digits of a token. */
+        uint64_t digit = i == 0   ? 0xc
+                         : i == 1 ? client->index
+                         : i < 8  ? client->tokens_drawn >> (4 * (7 - i)) & 0xf
+                                  : sim_random_next(&client->world->random) & 0xf;
+        bytes[i] = (unsigned char)(digit << 4 | (sim_random_next(&client->world->random) & 0xf));
     }
     return REDLOCK_OK;
 }
@@ -247,8 +246,21 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     return client->manager != NULL;
 }
 
+void sim_client_count(struct sim_client *client) {
+    struct sim_totals *totals = &client->world->totals;
+    redlock_statistics counted = {.size = sizeof counted};
+    (void)redlock_manager_statistics(client->manager, &counted);
+    totals->fenced_fast += counted.fenced_fast;
+    totals->fenced_slow += counted.fenced_slow;
+    totals->healed += counted.healed;
+    totals->quarantines += counted.quarantines;
+    totals->clock_jumps += counted.clock_jumps;
+    totals->lost += counted.lost;
+}
+
 void sim_client_close(struct sim_client *client) {
     if (client->manager != NULL) {
+        sim_client_count(client);
         redlock_manager_delete(client->manager);
     }
     client->manager = NULL;

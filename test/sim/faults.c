@@ -212,6 +212,17 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
+static bool all_have_read(const struct sim_world *world, unsigned node) {
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const struct sim_link *link = &world->clients[i].links[node];
+        if (world->clients[i].manager != NULL &&
+            (!link->clock_read || link->off_ns != world->nodes[node].stepped.off_ns)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void step(struct sim_world *world, unsigned index) {
     const struct sim_profile *profile = &world->profile;
     for (unsigned i = 0; i < profile->nodes; i++) {
@@ -229,9 +240,9 @@ static void step(struct sim_world *world, unsigned index) {
         by_ns = -node->stepped.off_ns; /* it is set right */
     }
     if (profile->trust == SIM_GUARDED) {
-        /* What no client can see: forward and back between two readings; and forward into place before the first. */
+        /* What guards cannot see: two steps that cancel out between two readings, or put a clock right before the first. */
         int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
-        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : node->stepped.off_ns < 0 && !profile->early;
+        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : node->stepped.off_ns < 0 && !all_have_read(world, index);
         if (unseen) {
             return;
         }

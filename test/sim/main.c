@@ -15,7 +15,7 @@ struct options {
     uint64_t seed, schedules;
     unsigned jobs;
     int64_t seconds;
-    bool trace, hash, expect;
+    bool trace, hash, expect, count;
     enum sim_control control;
     const char *control_name, *bug_name, *checker;
 };
@@ -23,7 +23,8 @@ struct options {
 /* What the processes have in common: the lowest failing seed so far, and sums. */
 struct shared {
     _Atomic uint64_t failed_seed;
-    _Atomic uint64_t events, holds, schedules;
+    _Atomic uint64_t events, holds, schedules, violations;
+    _Atomic uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
 };
 
 static const char *const bug_names[REDLOCK_BUG_COUNT] = {
@@ -63,11 +64,12 @@ static const char *const control_names[] = {
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 
 static void usage(FILE *out) {
-    fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation]\n"
+    fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation] "
+          "[--count]\n"
           "            [--bug NAME] [--control NAME] [--checker NAME]\n"
           "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
           "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
-          "--checker silences all others.\nBugs:",
+          "--checker silences all others; --count goes on after a violation, and counts the schedules with one.\nBugs:",
           out);
     for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++) {
         fprintf(out, " %s", bug_names[i]);
@@ -147,6 +149,8 @@ static bool read_options(int argc, char **argv, struct options *options) {
             options->hash = true;
         } else if (strcmp(argv[i], "--expect-violation") == 0) {
             options->expect = true;
+        } else if (strcmp(argv[i], "--count") == 0) {
+            options->count = true;
         } else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1])) {
             i++;
         } else {
@@ -186,17 +190,25 @@ static void work(const struct options *options, unsigned job, struct shared *sha
     double end = options->seconds > 0 ? seconds_now() + (double)options->seconds : 0;
     for (uint64_t i = job; end > 0 || i < options->schedules; i += options->jobs) {
         uint64_t seed = options->seed + i;
-        if (seed > shared->failed_seed || (end > 0 && (i & 255) < options->jobs && seconds_now() > end)) {
+        if ((seed > shared->failed_seed && !options->count) ||
+            (end > 0 && (i & 255) < options->jobs && seconds_now() > end)) {
             break;
         }
         bool good = sim_world_run(world, seed);
         if (!good) {
             lower(&shared->failed_seed, seed);
+            shared->violations++;
         }
         shared->events += world->events;
         shared->schedules++;
     }
     shared->holds += world->holds;
+    shared->fenced_fast += world->totals.fenced_fast;
+    shared->fenced_slow += world->totals.fenced_slow;
+    shared->healed += world->totals.healed;
+    shared->quarantines += world->totals.quarantines;
+    shared->clock_jumps += world->totals.clock_jumps;
+    shared->lost += world->totals.lost;
     sim_world_delete(world);
 }
 
@@ -277,6 +289,14 @@ static int run_all(const struct options *options) {
     printf("bug %s: %llu schedules, %llu events, %llu leases in %.1f s\n", options->bug_name,
            (unsigned long long)shared->schedules, (unsigned long long)shared->events, (unsigned long long)shared->holds,
            seconds_now() - began);
+    printf("%llu leases lost, %llu keys healed, %llu fencing tokens at once and %llu written back, %llu quarantines, "
+           "%llu clocks seen to jump\n",
+           (unsigned long long)shared->lost, (unsigned long long)shared->healed,
+           (unsigned long long)shared->fenced_fast, (unsigned long long)shared->fenced_slow,
+           (unsigned long long)shared->quarantines, (unsigned long long)shared->clock_jumps);
+    if (options->count) {
+        printf("schedules with a violation: %llu\n", (unsigned long long)shared->violations);
+    }
     munmap(shared, sizeof *shared);
     if (!good) {
         printf("a process of the simulator died\n");

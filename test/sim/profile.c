@@ -91,15 +91,15 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random) 
 
 /* Above what two readings of a clock can differ by, with the slowest round trip and the longest time between them (docs/safety.md). */
 static void set_steps(struct sim_profile *profile) {
+    /* The longest that a client is paused, or a node away; each clock is read once a second, where the node is there. */
     int64_t pause_ms = 30 * profile->node_timeout_ms;
     if (pause_ms < profile->ttl_max_ms * 11 / 10) {
         pause_ms = profile->ttl_max_ms * 11 / 10;
     }
-    bool pauses = profile->leaps || (profile->faults & (1u << SIM_FAULT_PAUSE | 1u << SIM_FAULT_SLOW)) != 0;
-    int64_t trip_ms = 1100 + 2 * profile->node_timeout_ms + (pauses ? 2 * pause_ms : 0);
-    int64_t between_ms = profile->active_ns / SIM_MS + 30000;
+    int64_t trip_ms = 2 * profile->node_timeout_ms + (profile->prompt ? 0 : 2 * pause_ms + 1100);
+    int64_t between_ms = profile->prompt ? pause_ms + 4000 : profile->active_ns / SIM_MS + 30000;
     profile->step_min_ns = (trip_ms + between_ms / 50 + (profile->early ? 0 : 2000)) * SIM_MS;
-    profile->step_max_ns = profile->step_min_ns + 120000 * SIM_MS;
+    profile->step_max_ns = profile->step_min_ns + (profile->prompt ? profile->ttl_max_ms : 120000) * SIM_MS;
 }
 
 /* The faults that an assumption forbids. */
@@ -115,6 +115,11 @@ static void limit_faults(struct sim_profile *profile) {
     }
     if (!profile->fencing) {
         forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_EVICT;
+    }
+    if (profile->prompt) {
+        forbidden |= 1u << SIM_FAULT_HANG | 1u << SIM_FAULT_CUT | 1u << SIM_FAULT_ISOLATE | 1u << SIM_FAULT_PAUSE |
+                     1u << SIM_FAULT_BLOCK | 1u << SIM_FAULT_SLOW;
+        profile->faults |= 1u << SIM_FAULT_STEP;
     }
     profile->faults &= ~forbidden;
 }
@@ -199,5 +204,11 @@ void sim_profile_draw(struct sim_world *world) {
     profile->no_random_permille = sim_random_percent(random, 5) ? 100 : 0;
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
     profile->forgets_at_once = profile->forgets_at_once || profile->trust == SIM_RECKLESS;
+    profile->prompt =
+        profile->trust == SIM_GUARDED && profile->clock_guard && profile->early && sim_random_percent(random, 50);
+    if (profile->prompt) {
+        profile->leaps = false;
+        profile->leap_permille = profile->spike_permille = 0;
+    }
     draw_faults(world);
 }

@@ -48,7 +48,7 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
         sim_user_extend(lease);
     } else if (dice < 73) {
         sim_user_forget(lease);
-    } else if (dice < 78 && !world->profile.calm) {
+    } else if (dice < 78 && !world->profile.calm && !world->profile.prompt) {
         sim_client_pause(client,
                          sim_random_between(&world->random, 0, (sim_lease_validity_ms(world, lease) + 5) * SIM_MS));
     }
@@ -83,6 +83,7 @@ static void crash(struct sim_client *client) {
             world->calls[i].done = true;
         }
     }
+    sim_client_count(client);
     redlock_manager_delete(client->manager);
     client->manager = NULL;
 }
@@ -102,7 +103,7 @@ static void leave(struct sim_client *client) {
         redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED) {
         sim_violation(world, "refused", "a closing manager took a request");
     }
-    if (!world->profile.calm && sim_random_percent(&world->random, 30)) {
+    if (!world->profile.calm && !world->profile.prompt && sim_random_percent(&world->random, 30)) {
         sim_client_pause(client, sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms) * SIM_MS);
     }
 }

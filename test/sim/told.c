@@ -1,4 +1,6 @@
 /* What users are told, and what they do about it inside the callback. */
+#include <assert.h>
+
 #include "world.h"
 
 static void told(struct sim_call *call, const redlock_result *result) {
@@ -48,7 +50,7 @@ static void react(struct sim_client *client, unsigned slot) {
         cancel_another(client);
     } else if (dice < 50 && lease != NULL) {
         come_back_late(lease, slot);
-    } else if (dice < 57 && lease != NULL && !world->profile.calm) {
+    } else if (dice < 57 && lease != NULL && !world->profile.calm && !world->profile.prompt) {
         int64_t left_ms = sim_lease_validity_ms(world, lease);
         sim_client_pause(client, sim_random_between(&world->random, left_ms * 9 / 10, left_ms + 6) * SIM_MS);
         come_back_late(lease, slot);
@@ -70,6 +72,7 @@ void sim_told_acquired(const redlock_result *result, void *data) {
             sim_violation(world, "budget", "a schedule needs more than %u leases", SIM_LEASES_MAX);
             return;
         }
+        assert(lease->token[0] == 'c' && lease->token[1] == (char)('0' + client->index)); /* as env_random() made it */
         client->slots[call->slot].lease = lease;
         lease->held = true;
         lease->ttl_ms = call->ttl_ms;

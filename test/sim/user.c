@@ -87,8 +87,9 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
     call->capped = options->auto_extend_max_ms > 0;
-    /* A round trip more for a fencing token; and the first connections, before which guards know nothing. */
-    int64_t trips = 1 + options->fencing + sim_is_guarded(world);
+    /* A fencing token may have to be written back; each script may be sent once more by source; and guards wait for the first
+     * connections, before which they know nothing. */
+    int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard) + sim_is_guarded(world);
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
                           : (options->wait_timeout_ms + trips * world->profile.node_timeout_ms) * SIM_MS;
@@ -183,10 +184,7 @@ void sim_user_release(struct sim_lease *lease) {
     }
     SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
     redlock_lease *handle = lease->handle;
-    /* The lock delay of a lost lease is kept, whatever becomes of the handle. */
-    if (lease->lock_delay_ms > 0 && sim_lease_validity_ms(world, lease) == 0) {
-        sim_forget_token(world, lease->token);
-    }
+    const int64_t left_ms = sim_lease_validity_ms(world, lease);
     if (!lease->lost) {
         sim_grant_ended(world, lease->token);
     }
@@ -194,6 +192,10 @@ void sim_user_release(struct sim_lease *lease) {
     sim_api_enter(client);
     int code = redlock_release(handle, call != NULL ? sim_told_released : NULL, call);
     sim_api_leave(client);
+    /* The lock delay of a lease that is over is kept, whatever becomes of the handle; and a call may come late. */
+    if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
+        sim_forget_token(world, lease->token);
+    }
     if (code != REDLOCK_OK) {
         sim_violation(world, "refused", "redlock_release() returned %s", redlock_error_name(code));
     }
@@ -306,6 +308,7 @@ static void drained(redlock_manager *manager, void *ctx) {
         sim_violation(client->world, "reentrant", "a close ended inside a call");
     }
     sim_check_closed(client);
+    sim_client_count(client);
     client->manager = NULL;
     redlock_manager_delete(manager);
 }

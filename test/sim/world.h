@@ -243,10 +243,11 @@ struct sim_profile {
     enum sim_trust trust;
     bool early;        /* each client has met each node before anything happens */
     bool counters_die; /* nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong */
-    bool storm;        /* locks are dropped all the time, and most proposals are too low */
-    bool fencing;      /* users ask for fencing tokens */
-    bool same_digits;  /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
-    bool heal;         /* as they should */
+    bool prompt;  /* no pauses and no delays beyond the node timeout: clocks are read well, and may step by little */
+    bool storm;   /* locks are dropped all the time, and most proposals are too low */
+    bool fencing; /* users ask for fencing tokens */
+    bool same_digits; /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
+    bool heal;        /* as they should */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;
     bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
@@ -274,6 +275,11 @@ enum sim_control {
     SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
     SIM_CONTROL_NO_CLOCK_GUARD,
     SIM_CONTROL_WRONG_AND_LOST /* wrong wall clocks, and counters that are lost */
+};
+
+/* What the managers counted, over all schedules. */
+struct sim_totals {
+    uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
 };
 
 enum sim_phase { SIM_ACTIVE, SIM_SETTLING, SIM_PROBING, SIM_CLOSING };
@@ -309,6 +315,7 @@ struct sim_world {
     const char *checker;
     char violation[512];
     uint64_t events, total_events, holds;
+    struct sim_totals totals;
     /* the trace */
     bool tracing, printing;
     uint64_t trace_hash;
@@ -357,6 +364,8 @@ bool sim_is_guarded(const struct sim_world *world);
 
 /* --- client.c: the env of one manager --- */
 bool sim_client_open(struct sim_world *world, unsigned index);
+/* Adds up what the manager counted: before it goes. */
+void sim_client_count(struct sim_client *client);
 void sim_client_close(struct sim_client *client); /* frees what is left, without a word to anybody */
 /* A step: everything that the library and its user do in one turn of the loop. */
 void sim_client_enter(struct sim_client *client);
