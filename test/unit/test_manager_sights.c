@@ -147,6 +147,20 @@ static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
+/* It has no vote yet, and begins when it would have. */
+static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
+    (void)state;
+    struct seen seen;
+    greet(0, "a", 1000, reading(0));
+    acquire(&seen);
+    greet(0, "a", 1000, reading(120000));
+    assert_int_equal(statistics().clock_jumps, 1);
+    fake_env_pass_ms(&fake, 50);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), NODES - 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+}
+
 static void note_drained(redlock_manager *manager, void *ctx) {
     (void)manager;
     ++*(unsigned *)ctx;
@@ -197,6 +211,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_greeting_loses_its_vote, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_vote_of_another_loses_its_vote, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_jump_does_not_hold_up_an_acquire_that_waits, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),
         cmocka_unit_test_setup_teardown(an_answer_is_a_sight_of_the_run, open_observed, close_all),
     };
