@@ -48,24 +48,30 @@ void redlock_lease_free(struct redlock_lease *lease) {
 }
 
 void redlock_lease_free_if_over(struct redlock_lease *lease) {
+    if (lease->owner.in_flight != 0 || !lease->handle_ended) {
+        return; /* mostly */
+    }
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
-    if (over && lease->handle_ended && !lease->tell && !lease->telling && lease->owner.in_flight == 0) {
+    if (over && !lease->tell && !lease->telling) {
         assert(!lease->queued_to_tell);
         redlock_lease_free(lease);
     }
 }
 
+static char digit(unsigned nibble) {
+    return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
+}
+
 /* R10: a fresh token for every attempt, 128 bits from the kernel, printable. */
 int redlock_lease_draw_token(struct redlock_lease *lease) {
-    static const char digits[] = "0123456789abcdef";
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
     const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
     if (code != REDLOCK_OK) {
         return code;
     }
     for (size_t i = 0; i < sizeof bytes; i++) {
-        lease->token[2 * i] = digits[bytes[i] >> 4];
-        lease->token[2 * i + 1] = digits[bytes[i] & 15];
+        lease->token[i] = digit(bytes[i] >> 4);
+        lease->token[i + sizeof bytes] = digit(bytes[i] & 15);
     }
     lease->token[REDLOCK_TOKEN_DIGITS] = '\0';
     lease->token_size = REDLOCK_TOKEN_DIGITS;
@@ -89,29 +95,30 @@ static void queue_to_tell(struct redlock_lease *lease, unsigned what) {
     manager->told_last = lease;
 }
 
-/*
- * Nodes that were asked to set the key and have not answered the last such request: the key may come late (R9). Answers come in
- * order, so the last one settles all; where that is a HEAL, the votes of the round do not tell.
- */
-static redlock_nodes unsure(const struct redlock_lease *lease) {
-    redlock_nodes answered = 0;
-    for (unsigned i = 0; i < lease->manager->node_count; i++) {
-        const uint8_t kind = lease->details[i].kind;
-        answered |= kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED ? REDLOCK_NODE(i) : 0;
-    }
-    return lease->unsure & (~answered | lease->healing);
+/* Nodes whose vote is in: answers come in order, so whatever they were asked before that cannot come late any more. */
+static redlock_nodes answered(const struct redlock_lease *lease) {
+    return lease->core.votes.granted | lease->core.votes.denied;
+}
+
+/* Nodes that may set the key late (R9), where these have answered; where the last request was a HEAL, their votes do not tell. */
+static redlock_nodes unsure(const struct redlock_lease *lease, redlock_nodes nodes_answered) {
+    return lease->unsure & (~nodes_answered | lease->healing);
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    const bool guarded = lease->manager->guards && lease->core.operation == REDLOCK_OP_ACQUIRE;
-    for (unsigned i = 0; i < lease->manager->node_count; i++) {
-        struct redlock_detail *detail = &lease->details[i];
+    struct redlock_detail *detail = lease->details, *end = detail + lease->manager->node_count;
+    for (; detail < end; detail++, asked >>= 1) {
         redlock_text_drop(detail->text);
-        detail->text = NULL;
-        detail->latency_us = -1;
-        detail->kind = asked & REDLOCK_NODE(i) ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
-        if (guarded && detail->kind == REDLOCK_VOTE_ABSTAINED) {
-            detail->text = redlock_guards_text(lease->manager, i);
+        *detail = (struct redlock_detail){.latency_us = -1,
+                                          .kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED};
+    }
+}
+
+/* Why a guard keeps them from voting, if that is the reason. */
+static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
+    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+        if (not_asked & REDLOCK_NODE(i)) {
+            lease->details[i].text = redlock_guards_text(lease->manager, i);
         }
     }
 }
@@ -141,17 +148,21 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
-/* Sends the core's round; returns the nodes that refused it. */
-static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
+/* Sends the core's round; returns the nodes that refused it. `before` are the nodes that had answered the last one. */
+static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions,
+                                redlock_nodes before) {
     redlock_manager *manager = lease->manager;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
-    lease->unsure = actions->send == REDLOCK_OP_ACQUIRE ? 0 : unsure(lease);
+    lease->unsure = actions->send == REDLOCK_OP_ACQUIRE ? 0 : unsure(lease, before);
     lease->healing = 0;
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
         manager->statistics.attempts++;
         lease->token_drawn = false;
+        if (manager->guards) {
+            excuse_details(lease, ~actions->send_nodes);
+        }
         break;
     case REDLOCK_OP_EXTEND:
         manager->statistics.extends++;
@@ -179,8 +190,11 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         lease->core.start_ns = redlock_manager_now_ns(manager);
         lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
     }
-    refuse_details(lease, actions->send_nodes & ~taken);
-    return actions->send_nodes & ~taken;
+    const redlock_nodes refused = actions->send_nodes & ~taken;
+    if (refused) {
+        refuse_details(lease, refused);
+    }
+    return refused;
 }
 
 /*
@@ -194,7 +208,7 @@ static void heal(struct redlock_lease *lease, redlock_nodes nodes) {
     message.now_ns = redlock_manager_now_ns(lease->manager);
     nodes &= ~redlock_guards_barred(lease->manager, message.now_ns);
     const redlock_nodes taken = redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
-    lease->unsure = unsure(lease) | taken;
+    lease->unsure = unsure(lease, answered(lease)) | taken;
     lease->healing |= taken;
 }
 
@@ -261,6 +275,7 @@ static void publish(struct redlock_lease *lease) {
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
+    const redlock_nodes answered_before = answered(lease);
     redlock_lease_step(&lease->core, event, &actions);
     if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE) {
         return; /* most votes decide nothing, and then nothing is to do and nothing is due at another time */
@@ -268,7 +283,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, actions.cleanup & unsure(lease), lease->ttl_sent_max_ms);
+                         actions.cleanup, actions.cleanup & unsure(lease, answered(lease)), lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -276,7 +291,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn && !REDLOCK_PLANTED(TOKEN_REUSED)) {
             random_code = redlock_lease_draw_token(lease);
         }
-        refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
+        refused = random_code == REDLOCK_OK ? send_round(lease, &actions, answered_before) : 0;
     }
     if (actions.heal) {
         heal(lease, actions.heal);

@@ -163,17 +163,24 @@ static bool close_is_due(const redlock_manager *manager) {
 }
 
 static bool is_anybody_to_tell(const redlock_manager *manager) {
-    return manager->told_first || manager->told_queries;
+    return (manager->told_first != NULL) | (manager->told_queries != NULL);
 }
 
-void redlock_manager_rearm(redlock_manager *manager) {
-    int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
-    if (manager->drained) {
-        when_ns = manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
-    }
+/* What does not wait for a time: callbacks, owed releases that are asked in slices, a close. */
+static int64_t soonest_ns(const redlock_manager *manager, int64_t when_ns) {
     /* While callbacks run, whoever runs them looks again afterwards. */
     if (!manager->telling && (is_anybody_to_tell(manager) || manager->owed_next || close_is_due(manager))) {
-        when_ns = 0;
+        return 0;
+    }
+    return manager->drained && manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
+}
+
+/* At the end of each vote: one branch where nothing but time is waited for. */
+void redlock_manager_rearm(redlock_manager *manager) {
+    int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
+    if ((manager->told_first != NULL) | (manager->told_queries != NULL) | (manager->owed_next != NULL) |
+        (manager->drained != NULL)) {
+        when_ns = soonest_ns(manager, when_ns);
     }
     if (when_ns != manager->armed_ns) {
         manager->armed_ns = when_ns;
@@ -208,19 +215,9 @@ void redlock_manager_settle(redlock_manager *manager) {
     redlock_manager_rearm(manager);
 }
 
-void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint32_t round, unsigned node,
-                            const struct redlock_answer *answer) {
-    struct redlock_owner *owner = owner_pointer;
-    assert(owner->in_flight > 0 && node < manager->node_count);
-    owner->in_flight--;
-    manager->in_flight--;
-    if (manager->guards) {
-        redlock_guards_seen(manager, node, answer);
-    }
+static void take_other_answer(redlock_manager *manager, struct redlock_owner *owner, uint32_t round, unsigned node,
+                              const struct redlock_answer *answer) {
     switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_LEASE:
-        redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);
-        break;
     case REDLOCK_OWNER_OWED:
         redlock_owed_answer(manager, (struct redlock_owed *)owner, node, answer);
         break;
@@ -230,9 +227,26 @@ void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint3
     case REDLOCK_OWNER_GUARDS:
         redlock_guards_answer(manager, node, answer);
         break;
+    case REDLOCK_OWNER_LEASE:
     case REDLOCK_OWNER_CONNECT:
-        assert(false && "connect sends nothing");
+        assert(false && "a lease's is taken elsewhere, connect sends nothing");
         break;
+    }
+}
+
+void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint32_t round, unsigned node,
+                            const struct redlock_answer *answer) {
+    struct redlock_owner *owner = owner_pointer;
+    assert(owner->in_flight > 0 && node < manager->node_count);
+    owner->in_flight--;
+    manager->in_flight--;
+    if (manager->guards) {
+        redlock_guards_seen(manager, node, answer);
+    }
+    if (owner->kind == REDLOCK_OWNER_LEASE) {
+        redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);
+    } else {
+        take_other_answer(manager, owner, round, node, answer);
     }
     redlock_manager_settle(manager);
 }

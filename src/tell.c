@@ -4,25 +4,35 @@
 
 #define LOSS_SIZE 1024 /* 31 nodes may have something to say; what does not fit is cut */
 
-/* The votes of the last round. Of a lease that was lost before, only those of an extension say anything about the loss, or
- * those that a clock made void. */
+/* The votes of an acquire say nothing of a loss that came later, but for those that a clock made void. */
+static void silence(struct redlock_result *result) {
+    for (unsigned i = 0; i < result->count; i++) {
+        result->votes[i].error = "";
+        result->votes[i].latency_us = -1;
+        result->votes[i].kind = REDLOCK_VOTE_ABSTAINED;
+    }
+}
+
+/* The votes of the last round. */
 static void fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
     const redlock_manager *manager = lease->manager;
-    const bool silent = result->loss != REDLOCK_LOSS_NONE && result->loss != REDLOCK_LOSS_CLOCK &&
-                        lease->core.operation == REDLOCK_OP_ACQUIRE;
+    const unsigned count = manager->node_count;
     result->resource = redlock_lease_resource(lease);
     result->ttl_ms = lease->core.plan.ttl_ms;
     result->cap_ms = lease->core.plan.auto_extend_max_ms;
-    result->count = manager->node_count;
-    for (unsigned i = 0; i < manager->node_count; i++) {
+    result->count = count;
+    for (unsigned i = 0; i < count; i++) {
         const struct redlock_detail *detail = &lease->details[i];
-        result->votes[i] =
-            (struct redlock_result_vote){.node = manager->node_names[i],
-                                         .error = silent ? "" : redlock_text_string(detail->text),
-                                         .holder = "",
-                                         .latency_us = silent ? -1 : detail->latency_us,
-                                         .holder_ttl_ms = -1,
-                                         .kind = silent ? REDLOCK_VOTE_ABSTAINED : (redlock_vote_kind)detail->kind};
+        result->votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
+                                                        .error = redlock_text_string(detail->text),
+                                                        .holder = "",
+                                                        .latency_us = detail->latency_us,
+                                                        .holder_ttl_ms = -1,
+                                                        .kind = (redlock_vote_kind)detail->kind};
+    }
+    if (result->loss != REDLOCK_LOSS_NONE && result->loss != REDLOCK_LOSS_CLOCK &&
+        lease->core.operation == REDLOCK_OP_ACQUIRE) {
+        silence(result);
     }
 }
 
@@ -44,12 +54,15 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     }
     /* What cb asks of this lease may begin a round that drops the texts which cb still reads. */
     struct redlock_text *texts[REDLOCK_NODES_MAX];
-    for (unsigned i = 0; i < result.count; i++) {
-        texts[i] = redlock_text_keep(lease->details[i].text);
+    unsigned kept = 0;
+    for (const struct redlock_detail *at = lease->details, *end = at + result.count; at < end; at++) {
+        if (at->text) {
+            texts[kept++] = redlock_text_keep(at->text);
+        }
     }
     cb(&result, data);
-    for (unsigned i = 0; i < result.count; i++) {
-        redlock_text_drop(texts[i]);
+    while (kept > 0) {
+        redlock_text_drop(texts[--kept]);
     }
 }
 
