@@ -1,8 +1,8 @@
 # The conductor's own processes, against real nodes on loopback. The program links the library, so that one can be linked with planted bugs.
 if(TARGET chaos_client AND TARGET chaos_history)
   chaos_test(test_resource LIBS chaos_client LABELS unit)
-  foreach(theme client auditor crew)
-    chaos_test(test_${theme} TIMEOUT 300 SOURCES client_kit.c
+  foreach(theme client client_fence auditor crew)
+    chaos_test(test_${theme} TIMEOUT 300 SOURCES client_kit.c client_reading.c
       LIBS chaos_client chaos_history redlock_test_support PkgConfig::JANSSON PkgConfig::HIREDIS)
     set_tests_properties(test_${theme} PROPERTIES LABELS "chaos;integration")
   endforeach()

@@ -31,7 +31,7 @@ declare -A libc=(
 )
 
 # redlock-chaos: what plans and judges is pure, and knows JSON at most; each edge is one file's business.
-chaos_pure=' fault* schedule* experiments* history* check* availability* verdict* report* '
+chaos_pure=' fault* schedule* experiments* protection* history* check* comparison* availability* verdict* report* '
 chaos_pure_libc="$pure errno stdio stdlib jansson"
 declare -A chaos_edges=(
     ['<jansson.h>']=' history_read* log* client* auditor* nemesis* crew* run* '

@@ -1,0 +1,30 @@
+/* A client's events, read in order: each must follow from those before. */
+#ifndef TEST_CHAOS_CLIENT_READING_H
+#define TEST_CHAOS_CLIENT_READING_H
+
+#include "client_kit.h"
+
+/* What is known of a client while its events are read in order. */
+struct reading {
+    int64_t client;
+    int64_t op, deadline_us; /* of the operation under way; 0: none */
+    char what[16];
+    int64_t resource;
+    int64_t acquired_us;
+    char token[64]; /* of the lease that it acquired last; "" for none */
+    bool ended;
+    int64_t until_us;
+    size_t claims, most_claims;
+    int64_t intended; /* -1: nothing */
+    size_t dones[KIT_RESOURCES];
+    size_t acquired, lost, refused;
+    int64_t fenced;  /* acquires that got a token, as the library counts them */
+    bool may_be_cut; /* killed, so that the last operation may be under way */
+};
+
+/* Fails the test where an event does not follow from those before. */
+struct reading read_client(const char *path, int64_t client, int64_t ttl_ms, bool killed);
+/* Of a process that ended in order. */
+void expect_clean(int status);
+
+#endif
