@@ -45,6 +45,9 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     int64_t until = world->now_ns + draw_duration(world);
     bool at_once = world->profile.forgets_at_once;
     forget = forget && !node->always_synced;
+    if (at_once && sim_random_percent(&world->random, 60)) {
+        until = world->now_ns + sim_random_between(&world->random, 1, 20 * SIM_MS);
+    }
     if (forget && world->control == SIM_CONTROL_MEMORYLESS) {
         until = world->now_ns + SIM_MS;
     }
@@ -212,11 +215,12 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
+/* Each client has read the clock as it is, or would find it right at its first reading. */
 static bool all_have_read(const struct sim_world *world, unsigned node) {
     for (unsigned i = 0; i < world->profile.clients; i++) {
         const struct sim_link *link = &world->clients[i].links[node];
-        if (world->clients[i].manager != NULL &&
-            (!link->clock_read || link->off_ns != world->nodes[node].stepped.off_ns)) {
+        int64_t known_ns = link->clock_read ? link->off_ns : 0;
+        if (world->clients[i].manager != NULL && known_ns != world->nodes[node].stepped.off_ns) {
             return false;
         }
     }
@@ -242,7 +246,7 @@ static void step(struct sim_world *world, unsigned index) {
     if (profile->trust == SIM_GUARDED) {
         /* What guards cannot see: two steps that cancel out between two readings, or put a clock right before the first. */
         int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
-        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : node->stepped.off_ns < 0 && !all_have_read(world, index);
+        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : !all_have_read(world, index);
         if (unseen) {
             return;
         }

@@ -56,6 +56,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_NONE] = "none",
     [SIM_CONTROL_SKEW] = "skew",
     [SIM_CONTROL_MEMORYLESS] = "memoryless",
+    [SIM_CONTROL_GUARDED] = "guarded",
     [SIM_CONTROL_NO_RESTART_GUARD] = "no-restart-guard",
     [SIM_CONTROL_NO_CLOCK_GUARD] = "no-clock-guard",
     [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",

@@ -35,6 +35,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_MEMORYLESS:
         profile->trust = SIM_TRUSTED;
         break;
+    case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_NO_RESTART_GUARD:
     case SIM_CONTROL_NO_CLOCK_GUARD:
         profile->trust = SIM_GUARDED;
@@ -129,6 +130,9 @@ static void draw_faults(struct sim_world *world) {
     profile->faults = (unsigned)sim_random_next(&world->random) & ((1u << SIM_FAULTS) - 1);
     if (profile->trust != SIM_TRUSTED) {
         bool forget = !profile->clock_guard || sim_random_percent(&world->random, 50);
+        if (sim_random_percent(&world->random, 50)) {
+            profile->faults &= (unsigned)sim_random_next(&world->random); /* little else */
+        }
         profile->faults |= 1u << (forget ? SIM_FAULT_FORGET : SIM_FAULT_STEP);
     }
     if (profile->storm) {
@@ -153,6 +157,7 @@ static void draw_faults(struct sim_world *world) {
         break;
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_SKEW:
+    case SIM_CONTROL_GUARDED:
         break;
     }
 }
@@ -186,7 +191,7 @@ void sim_profile_draw(struct sim_world *world) {
         /* Quarantines end while things happen. */
         profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);
-        profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 2, 16);
+        profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 2, 40);
     }
     if (profile->storm) {
         profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 20, 100);

@@ -272,6 +272,7 @@ enum sim_control {
     SIM_CONTROL_NONE,
     SIM_CONTROL_SKEW,             /* clocks run at rates beyond the drift */
     SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nobody minds */
+    SIM_CONTROL_GUARDED,          /* nothing is broken: all schedules are GUARDED, as in the next two */
     SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
     SIM_CONTROL_NO_CLOCK_GUARD,
     SIM_CONTROL_WRONG_AND_LOST /* wrong wall clocks, and counters that are lost */
