@@ -277,7 +277,8 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     const enum redlock_lease_state before = lease->core.state;
     const redlock_nodes answered_before = answered(lease);
     redlock_lease_step(&lease->core, event, &actions);
-    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE) {
+    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE &&
+        !actions.deadline_moved) {
         return; /* most votes decide nothing, and then nothing is to do and nothing is due at another time */
     }
     count_extend(lease, before);

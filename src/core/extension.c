@@ -57,12 +57,19 @@ static int64_t round_deadline_ns(const struct redlock_lease_core *lease) {
 }
 
 /*
- * R12: no extension shortens a key, so the later deadline stands, whichever request made it; but only where a quorum of the keys that
- * it stands on was there. Keys of other nodes that matched may live no longer than what was asked now.
+ * R12: no extension shortens a key, so the later deadline stands, whichever request made it; but not on keys that this round found
+ * missing. Those of other nodes that matched may live no longer than what was asked now.
  */
 static bool does_deadline_stand(const struct redlock_lease_core *lease) {
     return lease->was_held && round_deadline_ns(lease) <= lease->deadline_ns &&
-           redlock_nodes_count(lease->support & lease->votes.granted) >= lease->votes.quorum;
+           redlock_nodes_count(lease->support & ~lease->votes.denied) >= lease->votes.quorum;
+}
+
+/* The lease stands on the current round alone, and on the nodes that grant it late. */
+static void stand_on_round(struct redlock_lease_core *lease) {
+    lease->deadline_ns = round_deadline_ns(lease);
+    lease->support_grows = lease->operation != REDLOCK_OP_FENCE;
+    lease->support = lease->support_grows ? lease->votes.granted : lease->support;
 }
 
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -74,9 +81,7 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
     if (does_deadline_stand(lease)) {
         lease->support &= ~lease->votes.denied;
     } else {
-        lease->deadline_ns = round_deadline_ns(lease);
-        lease->support_grows = lease->operation != REDLOCK_OP_FENCE;
-        lease->support = lease->support_grows ? lease->votes.granted : lease->support;
+        stand_on_round(lease);
     }
     lease->was_held = true;
     lease->state = REDLOCK_LEASE_HELD;
@@ -169,6 +174,21 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
         break;
     case REDLOCK_ROUND_PENDING:
         break;
+    }
+}
+
+void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    if (now_ns >= lease->deadline_ns) {
+        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+    } else if (redlock_extension_is_denied(&lease->votes)) {
+        redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
+    } else if (lease->operation == REDLOCK_OP_EXTEND && !lease->support_grows &&
+               redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON && !does_deadline_stand(lease)) {
+        stand_on_round(lease);
+        actions->deadline_moved = true;
+        if (now_ns >= lease->deadline_ns) {
+            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+        }
     }
 }
 

@@ -142,11 +142,7 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
         decide_release(lease, actions);
         break;
     case REDLOCK_LEASE_HELD:
-        if (event->now_ns >= lease->deadline_ns) {
-            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-        } else if (redlock_extension_is_denied(&lease->votes)) {
-            redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
-        }
+        redlock_extension_late(lease, event->now_ns, actions);
         break;
     default:
         break;

@@ -38,6 +38,8 @@
  *            deadline             → LOST       cleanup, lost
  *            late vote; by now most nodes said missing or foreign to the last EXTEND
  *                                 → LOST       cleanup, lost by votes
+ *            late vote; keys that the deadline stands on are missing, and the last EXTEND, with a shorter ttl, was WON
+ *                                 → HELD       its deadline is what is left; LOST if that has passed
  *            release              → RELEASING  send RELEASE where the cleanup would go
  * EXTENDING  WON                  → HELD       extended OK; the deadline anew from the round's own start
  *            LOST, most nodes say missing or foreign
@@ -142,10 +144,11 @@ struct redlock_actions {
     enum redlock_operation send; /* to send_nodes, as round number `round`; ACQUIRE takes a fresh token */
     redlock_nodes send_nodes;
     uint32_t round;
-    redlock_nodes heal; /* set the key again there, under the current token, outside of any round */
-    bool lost;          /* tell the owner, once */
-    bool lost_by_votes; /* because most nodes say that the key is not ours, not because of the deadline */
-    bool lost_by_clock; /* because clocks of nodes jumped, and too few votes are left */
+    redlock_nodes heal;  /* set the key again there, under the current token, outside of any round */
+    bool lost;           /* tell the owner, once */
+    bool lost_by_votes;  /* because most nodes say that the key is not ours, not because of the deadline */
+    bool deadline_moved; /* by a late vote: the state is the same, the deadline is not */
+    bool lost_by_clock;  /* because clocks of nodes jumped, and too few votes are left */
     bool acquired, extended, released;
     int acquired_code, extended_code, released_code;
 };

@@ -32,6 +32,8 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
 void redlock_extension_ask(struct redlock_lease_core *lease, const struct redlock_event *event,
                            struct redlock_actions *actions);
 void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
+/* A vote of the last round came after it was decided. */
+void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions);
 /* The deadline has come, of the lease or, where it was never held, of the round. */

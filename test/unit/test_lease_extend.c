@@ -111,6 +111,45 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     assert_int_equal(redlock_lease_support(&life.core), 28);
 }
 
+/* Likewise where that is learnt late; and nothing is known of nodes that are silent. */
+static void keys_found_missing_late_move_the_deadline(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_extend(&life, 60000);
+    life_votes(&life, "GGG");
+    life.at_ms = 1000;
+    life_extend(&life, 2000);
+    life_votes(&life, "..GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 60000 - 602);
+    assert_int_equal(redlock_lease_support(&life.core), 7);
+    life_vote(&life, 0, U);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_held_until_ms(&life), 60000 - 602);
+    life.at_ms = 1040;
+    life_vote(&life, 1, D);
+    assert_true(life.did.deadline_moved);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_held_until_ms(&life), 3000 - 22);
+    assert_int_equal(life_next_ms(&life), 3000 - 22);
+    assert_int_equal(redlock_lease_support(&life.core), 28);
+
+    life_init(&life, 5);
+    life_begin(&life);
+    life_votes(&life, "GGG");
+    life_extend(&life, 60000);
+    life_votes(&life, "GGG");
+    life.at_ms = 1000;
+    life_extend(&life, 10);
+    life_votes(&life, "..GGG");
+    life.at_ms = 1007; /* of 10 ms, less 3 of drift, nothing is left */
+    life_vote(&life, 1, D);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
 /* It came too late to show anything. */
 static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
     (void)state;
@@ -122,8 +161,7 @@ static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
     life_votes(&life, "GGG");
     life.at_ms = 1000;
     life_extend(&life, 2000);
-    life_vote(&life, 2, G);
-    life_vote(&life, 3, G);
+    life_votes(&life, "DDGG");
     life.at_ms = 3000 - 22;
     life_vote(&life, 4, G);
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
@@ -393,6 +431,7 @@ int main(void) {
         cmocka_unit_test(all_nodes_refusing_an_extend_is_no_quorum),
         cmocka_unit_test(a_shorter_ttl_leaves_the_deadline),
         cmocka_unit_test(a_shorter_ttl_on_other_nodes_is_what_is_left),
+        cmocka_unit_test(keys_found_missing_late_move_the_deadline),
         cmocka_unit_test(a_shorter_ttl_that_is_over_changes_nothing),
         cmocka_unit_test(a_shorter_ttl_leaves_the_support),
         cmocka_unit_test(a_ttl_within_the_drift_is_not_sent),
