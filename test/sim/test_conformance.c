@@ -234,9 +234,13 @@ static void let_expire(const char *key) {
     assert_true(real_gone && fake_gone);
 }
 
-/* Where a counter should be there is something else, for a while. */
-static void ask_wrong_counter(const char *counter) {
+/* Where a counter should be there is nothing, or something else for a while. */
+static void ask_counter(const char *counter) {
     static const char *const values[] = {"t", "0123456789012345678x", "99999999999999999999", "09223372036854775807"};
+    if (sim_random_percent(&rng, 50)) {
+        ask_both(sim_random_percent(&rng, 50) ? "DEL" : "GET", counter);
+        return;
+    }
     ask_both("DEL", counter);
     if (sim_random_percent(&rng, 30)) {
         ask_both("RPUSH", counter, "x");
@@ -254,7 +258,7 @@ static void ask_other(void) {
     const char *key = pick(keys, 4);
     const struct redlock_script *script =
         redlock_script_get((enum redlock_script_id)sim_random_below(&rng, REDLOCK_SCRIPT_COUNT));
-    switch (sim_random_below(&rng, 19)) {
+    switch (sim_random_below(&rng, 18)) {
     case 0:
         ask_both("GET", key);
         break;
@@ -308,10 +312,7 @@ static void ask_other(void) {
         ask_both("TIME");
         break;
     case 16:
-        ask_both(sim_random_percent(&rng, 50) ? "DEL" : "GET", pick(counters, 4));
-        break;
-    case 17:
-        ask_wrong_counter(pick(counters, 4));
+        ask_counter(pick(counters, 4));
         break;
     default:
         if (fake.mode == FAKE_NORMAL && sim_random_percent(&rng, 30)) {
