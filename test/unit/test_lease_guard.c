@@ -210,6 +210,18 @@ static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2)); /* where it was healed, too */
 }
 
+/* The attempt's timer is for healing already; it comes once, not in every turn until the votes are in. */
+static void an_attempt_that_takes_long_is_woken_once(void **state) {
+    (void)state;
+    struct life life;
+    healing(&life, 3, false);
+    assert_int_equal(life_next_ms(&life), 1000);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+}
+
 static void where_all_have_granted_nothing_is_healed(void **state) {
     (void)state;
     struct life life;
@@ -373,6 +385,7 @@ int main(void) {
         cmocka_unit_test(a_jump_while_extending_may_lose_the_lease),
         cmocka_unit_test(an_adopted_lease_has_no_votes_to_void),
         cmocka_unit_test(the_rest_is_healed_a_tenth_of_the_ttl_later),
+        cmocka_unit_test(an_attempt_that_takes_long_is_woken_once),
         cmocka_unit_test(where_all_have_granted_nothing_is_healed),
         cmocka_unit_test(an_extension_heals_what_it_missed),
         cmocka_unit_test(nothing_is_healed_at_the_old_deadline),

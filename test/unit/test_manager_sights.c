@@ -206,6 +206,28 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+/* A key that is there is there: a quarantine is about what a node forgot. */
+static void a_node_in_quarantine_takes_extensions(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    const char *why;
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "a", 100000, reading(0));
+    }
+    acquire(&seen);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    greet(1, "b", 1, reading(0));
+    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 1, &why), 20202);
+    assert_int_equal(redlock_extend(seen.lease, 10000, see, &extended), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
+    fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(extended.count, 1);
+    assert_int_equal(extended.code, REDLOCK_OK);
+    finish(&seen);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_greeting_loses_its_vote, open_clock, close_all),
@@ -213,6 +235,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_does_not_hold_up_an_acquire_that_waits, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_node_in_quarantine_takes_extensions, open_observed, close_all),
         cmocka_unit_test_setup_teardown(an_answer_is_a_sight_of_the_run, open_observed, close_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
