@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_SIZE (16u << 20)
+#define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 400000u
 
 struct sim_world *sim_world_new(void) {
