@@ -50,6 +50,15 @@ redlock_nodes redlock_guards_barred(const redlock_manager *manager, int64_t now_
     return manager->guards ? redlock_guard_barred(&manager->guards->guard, now_ns) : 0;
 }
 
+redlock_nodes redlock_guards_barred_by_clock(const redlock_manager *manager, int64_t now_ns) {
+    const struct redlock_guard *guard = &manager->guards->guard;
+    redlock_nodes barred = 0;
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        barred |= guard->nodes[i].clock_until_ns > now_ns ? REDLOCK_NODE(i) : 0;
+    }
+    return barred;
+}
+
 int64_t redlock_guards_ttl_max_ms(const redlock_manager *manager) {
     return manager->guards ? manager->guards->guard.plan.ttl_max_ms : REDLOCK_TTL_MS_MAX;
 }

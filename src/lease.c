@@ -355,8 +355,21 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     redlock_journal_vote(lease, node);
 }
 
-static bool is_barred(const redlock_manager *manager, unsigned node) {
-    return (redlock_guards_barred(manager, redlock_manager_now_ns(manager)) & REDLOCK_NODE(node)) != 0;
+/*
+ * A node that was asked and has come under a guard since: what it set is to be released, and not to be counted. Nor does an
+ * extension count it: a key that was set after a jump stands where one that ended too early may have stood.
+ */
+static bool is_barred(const struct redlock_lease *lease, unsigned node) {
+    const redlock_manager *manager = lease->manager;
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    switch (lease->core.operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return (redlock_guards_barred(manager, now_ns) & REDLOCK_NODE(node)) != 0;
+    case REDLOCK_OP_EXTEND:
+        return (redlock_guards_barred_by_clock(manager, now_ns) & ~lease->core.support & REDLOCK_NODE(node)) != 0;
+    default:
+        return false;
+    }
 }
 
 /* A vote of the current round. */
@@ -364,9 +377,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     redlock_manager *manager = lease->manager;
     redlock_vote_kind vote = answer->vote;
     struct redlock_text *text = answer->text, *barred = NULL;
-    if (manager->guards && vote == REDLOCK_VOTE_GRANTED && lease->core.operation == REDLOCK_OP_ACQUIRE &&
-        is_barred(manager, node)) {
-        /* It was asked, and has come under a guard since: what it set is to be released, and not to be counted. */
+    if (manager->guards && vote == REDLOCK_VOTE_GRANTED && is_barred(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
         text = barred = redlock_guards_text(manager, node);
     }

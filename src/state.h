@@ -211,6 +211,8 @@ void redlock_guards_free(redlock_manager *manager);
 /* Readings of the clocks end with a close. */
 void redlock_guards_close(redlock_manager *manager);
 redlock_nodes redlock_guards_barred(const redlock_manager *manager, int64_t now_ns);
+/* Of these, the ones because of their clock; only with a guard. */
+redlock_nodes redlock_guards_barred_by_clock(const redlock_manager *manager, int64_t now_ns);
 /* Why a node may not vote now: a new reference, NULL where it may (or without memory). */
 struct redlock_text *redlock_guards_text(redlock_manager *manager, unsigned node);
 void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const struct redlock_clock_sample *sample);

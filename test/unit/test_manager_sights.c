@@ -228,8 +228,31 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     finish(&seen);
 }
 
+/* It would be a vote that was refused, by another door; protocols.md 4 keeps the node out for ttl_max. */
+static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, i == 0 ? "a" : i == 1 ? "b" : "c", 1000, reading(0));
+    }
+    acquire(&seen);
+    grant(0, reading(30000));
+    grant(1, reading(0));
+    grant(2, reading(0));
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
+    const struct redlock_answer granted = {.vote = REDLOCK_VOTE_GRANTED, .clock = reading(30000)};
+    fake_env_answer_as(&fake, 0, REDLOCK_OP_EXTEND, granted);
+    fake_env_answer_as(&fake, 2, REDLOCK_OP_EXTEND, (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED});
+    assert_int_equal(extended.count, 0);
+    fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
+    finish(&seen);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_key_set_after_a_jump_is_not_counted_by_an_extension, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_greeting_loses_its_vote, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_found_ahead_by_a_vote_of_another_loses_its_vote, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
