@@ -148,6 +148,20 @@ static void add_votes(struct sentence *sentence, const redlock_result *result) {
     }
 }
 
+static const char no_vote[] = "no vote for"; /* what guards.c says of a node in quarantine */
+
+/* Whether waiting for nodes in quarantine helps: not where too many others are down. */
+static bool would_be_quorum(const redlock_result *result) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < result->count; i++) {
+        const char *text = complaint(&result->votes[i]);
+        const redlock_vote_kind kind = result->votes[i].kind;
+        count += kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED || kind == REDLOCK_VOTE_PENDING ||
+                 (text && strstr(text, no_vote));
+    }
+    return count >= redlock_quorum(result->count);
+}
+
 /* What to do depends on what the nodes said; the first cause that can be told is the one to mend first. */
 static const char *advice(const redlock_result *result) {
     static const struct {
@@ -159,14 +173,15 @@ static const char *advice(const redlock_result *result) {
         {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
         {"replica", "Correct the list of nodes: each must be a primary of its own."},
         {"same server", "Correct the list of nodes: each must be a server of its own."},
-        {"no vote for", "Wait until enough nodes may vote again (redlock status with the same guards shows when), or "
-                        "keep restarts apart."},
+        {no_vote,
+         "Wait until enough nodes may vote again: redlock status with the same guards shows when. Restart nodes "
+         "one at a time."},
         {"OOM", "The nodes' memory is full: see maxmemory."},
     };
     for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
         for (unsigned i = 0; i < result->count; i++) {
             const char *text = complaint(&result->votes[i]);
-            if (text && strstr(text, causes[c].said)) {
+            if (text && strstr(text, causes[c].said) && (causes[c].said != no_vote || would_be_quorum(result))) {
                 return causes[c].advice;
             }
         }

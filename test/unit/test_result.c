@@ -91,6 +91,24 @@ static void folds_texts_and_advises_by_cause(void **state) {
     }
 }
 
+/* To wait for nodes in quarantine helps only where they would make a quorum. */
+static void advises_to_wait_only_where_that_helps(void **state) {
+    (void)state;
+    char text[512];
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
+    result.votes[1].kind = REDLOCK_VOTE_ABSTAINED;
+    result.votes[1].error = "no vote for 11 s: it restarted, and may have forgotten locks";
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
+    result.votes[0].kind = REDLOCK_VOTE_FAILED;
+    result.votes[0].error = "connection refused";
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "). Look at these nodes and at the network to them."));
+    result.votes[2].kind = REDLOCK_VOTE_PENDING;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
+}
+
 static void message_fits_any_buffer(void **state) {
     (void)state;
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
@@ -160,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_why_and_what_to_do),
         cmocka_unit_test(folds_texts_and_advises_by_cause),
+        cmocka_unit_test(advises_to_wait_only_where_that_helps),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
         cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),
