@@ -56,6 +56,10 @@ token=$(lock acquire -t 10m lock:acl)
 lock extend -t 10m lock:acl "$token"
 lock status lock:acl >"$work/status" || { cat "$work/status"; exit 1; }
 lock release lock:acl "$token"
+guarded=(--restart-guard=strict --first-boot --clock-guard --ttl-max 10m)
+token=$(lock "${guarded[@]}" acquire --fence -t 10m lock:acl)
+lock "${guarded[@]}" extend -t 10m lock:acl "${token% *}"
+lock "${guarded[@]}" release lock:acl "${token% *}"
 [[ $(locker exists lock:acl 2>&1) == *NOPERM* && -z $(locker get lock:acl) ]] || { echo "the key is still there"; exit 1; }
 # Without its scripts the node must get them again (R11): by EVAL, or by SCRIPT LOAD.
 token=$(lock acquire -t 10m lock:acl)
