@@ -125,11 +125,23 @@ int64_t redlock_manager_node_quarantine_ms(const redlock_manager *manager, unsig
     return (left_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
 }
 
+/* A first meeting is no event: a node that has long been up may vote a moment later, once the others have told their clocks. */
 static void log_quarantine(redlock_manager *manager, unsigned node) {
     char why[WHY_SIZE], left[SPAN_SIZE];
     const int64_t left_ns = write_why(manager, node, why);
-    manager->env.log(manager->env.ctx, REDLOCK_LOG_WARNING, "node %s: no vote for %s: %s", manager->node_names[node],
-                     span(left_ns, left), why);
+    const bool is_first_meeting =
+        redlock_guard_why(&manager->guards->guard, node, redlock_manager_now_ns(manager)) == REDLOCK_GUARD_UNKNOWN;
+    manager->env.log(manager->env.ctx, is_first_meeting ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARNING,
+                     "node %s: no vote for %s: %s", manager->node_names[node], span(left_ns, left), why);
+}
+
+static void log_lifted(const redlock_manager *manager, redlock_nodes lifted) {
+    for (unsigned i = 0; lifted >> i != 0; i++) {
+        if (lifted & REDLOCK_NODE(i)) {
+            manager->env.log(manager->env.ctx, REDLOCK_LOG_INFO,
+                             "node %s: it may vote: it has been up for longer than ttl_max", manager->node_names[i]);
+        }
+    }
 }
 
 /* "and logs both clocks" (protocols.md 4). */
@@ -182,8 +194,10 @@ void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const
         return;
     }
     bool jumped = false;
-    const redlock_nodes begun =
-        redlock_guard_greet(&guards->guard, node, greeting, redlock_manager_now_ns(manager), &jumped);
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    const redlock_nodes barred = redlock_guard_barred(&guards->guard, now_ns);
+    const redlock_nodes begun = redlock_guard_greet(&guards->guard, node, greeting, now_ns, &jumped);
+    log_lifted(manager, barred & ~redlock_guard_barred(&guards->guard, now_ns));
     if (jumped) {
         count_jump(manager, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }

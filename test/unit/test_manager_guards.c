@@ -82,6 +82,14 @@ static int open_observed(void **state) {
     return 0;
 }
 
+static int open_strict(void **state) {
+    (void)state;
+    fake_env_open_as(
+        &fake, NODES,
+        (struct redlock_manager_config){.restart_guard = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 20000});
+    return 0;
+}
+
 static int open_clock(void **state) {
     (void)state;
     fake_env_open_as(&fake, NODES, (struct redlock_manager_config){.clock_guard = true, .ttl_max_ms = 20000});
@@ -165,6 +173,21 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
     assert_non_null(strstr(seen.message, "node1:6379: no vote for 16 s: it restarted, and may have forgotten locks"));
     assert_non_null(strstr(fake.log, "node node1:6379: no vote for 21 s: it restarted"));
     assert_int_equal(statistics().quarantines, 1);
+}
+
+/* Each start of a program has first meetings: they warn of nothing, and the log says when they are over. */
+static void a_first_meeting_warns_of_nothing(void **state) {
+    (void)state;
+    greet(0, "a", 100000);
+    greet(1, "b", 1);
+    assert_non_null(strstr(fake.log, "node node0:6379: no vote for 21 s: met for the first time"));
+    assert_null(strstr(fake.log, "it may vote"));
+    greet(2, "c", 100000);
+    assert_non_null(strstr(fake.log, "node node0:6379: it may vote"));
+    assert_null(strstr(fake.log, "node node1:6379: it may vote"));
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
+    greet(2, "another", 1);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
 static void too_few_voters_are_no_quorum_at_once(void **state) {
@@ -333,6 +356,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(it_waits_a_node_timeout_at_most, open_observed, close_all),
         cmocka_unit_test_setup_teardown(what_waits_can_be_cancelled_or_closed, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_restarted_node_abstains_and_says_for_how_long, open_observed, close_all),
+        cmocka_unit_test_setup_teardown(a_first_meeting_warns_of_nothing, open_strict, close_all),
         cmocka_unit_test_setup_teardown(too_few_voters_are_no_quorum_at_once, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_longer_ttl_than_the_guards_is_refused, open_observed, close_all),
         cmocka_unit_test_setup_teardown(clocks_are_read_every_second_until_the_end, open_clock, close_all),
