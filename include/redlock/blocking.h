@@ -7,8 +7,9 @@
  * but no call of the client completes meanwhile, so keep callbacks short, and never let one wait for a thread that may
  * be inside a call. The loop thread blocks the application's signals.
  *
- * Leases are the handles of redlock.h: redlock_lease_validity_ms(), redlock_lease_token() and redlock_lease_resource()
- * work on them from any thread, without a lock; every other function of redlock.h that takes a lease does not.
+ * Leases are the handles of redlock.h: redlock_lease_validity_ms(), redlock_lease_fence(), redlock_lease_token() and
+ * redlock_lease_resource() work on them from any thread, without a lock; every other function of redlock.h that takes a
+ * lease does not.
  *
  * After fork() the child needs a client of its own: calls on its parent's return #REDLOCK_ERR_FORKED.
  * A thread is never cancelled inside a call: pthread_cancel() takes effect at its next cancellation point after it.
@@ -73,7 +74,8 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * @param options  NULL for the defaults.
  * @param lease    set on success; end it with redlock_client_release().
  * @param result   set to a result to be freed with redlock_result_free(), in case of success and of failure; may be
- * NULL; NULL is stored where no node was asked, as for a lease that is held already, or where there was no memory.
+ * NULL; NULL is stored where no node was asked, as for a lease that is held already, or for #REDLOCK_ERR_INVALID (on_log is
+ * told what is wrong with resource or lock), or where there was no memory.
  */
 REDLOCK_API int redlock_client_acquire(redlock_client *client, const char *resource,
                                        const redlock_client_acquire_options *options, redlock_lease **lease,

@@ -100,8 +100,8 @@ typedef enum redlock_restart_guard {
 /** How much on_log gets to see. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_ERROR = 0, /**< Needs somebody: a node is unusable, a lease was lost. */
-    REDLOCK_LOG_WARNING,   /**< A node went away, evicts, or answers out of protocol. */
-    REDLOCK_LOG_INFO,      /**< A node came, with its version. */
+    REDLOCK_LOG_WARNING,   /**< A node went away, evicts, answers out of protocol, restarted or jumped under a guard. */
+    REDLOCK_LOG_INFO,      /**< A node came, with its version; a strict guard met it, and lets it vote after all. */
     REDLOCK_LOG_DEBUG      /**< Attempts, votes, retries. */
 } redlock_log_level;
 
@@ -157,7 +157,8 @@ typedef struct redlock_manager_options {
      * has fewer than a quorum left is lost, at once), and casts no vote on an acquire for ttl_max_ms. Default false.
      */
     bool clock_guard;
-    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection. Default false. */
+    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection. For the very first
+     * start of the nodes, not for a program's settings: later it switches off what STRICT adds. Default false. */
     bool first_boot;
     /** The longest ttl, lock delay included, that any client of these nodes uses; needed with either guard, and no longer one is
      * accepted then. 1 to #REDLOCK_TTL_MS_MAX; default 0, none. */
@@ -258,7 +259,7 @@ typedef struct redlock_statistics {
     uint64_t fenced_fast;      /**< Fencing tokens that took one round trip. */
     uint64_t fenced_slow;      /**< Fencing tokens that had to be written back. */
     uint64_t healed;           /**< Keys that were set again on nodes that had lost or never had them. */
-    uint64_t quarantines;      /**< Nodes kept from voting by a guard. */
+    uint64_t quarantines;      /**< Nodes kept from voting by a guard; with STRICT also for a moment at the start. */
     uint64_t clock_jumps;      /**< Forward steps of nodes' clocks that were noticed. */
 } redlock_statistics;
 
@@ -311,8 +312,8 @@ REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *option
  * @param options   NULL for the defaults; copied.
  * @param request   set to a handle for redlock_request_cancel(), valid until cb has run; may be NULL.
  * @param cb        not NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED,
- * #REDLOCK_ERR_LIMIT, #REDLOCK_ERR_RANDOM
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (what is wrong with resource or options is told to on_log, as an ERROR),
+ * #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED, #REDLOCK_ERR_LIMIT, #REDLOCK_ERR_RANDOM
  */
 REDLOCK_API int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options,
                                 redlock_request **request, redlock_callback cb, void *data);
@@ -328,7 +329,8 @@ REDLOCK_API void redlock_request_cancel(redlock_request *request);
  * stands (an extension that a node applies late could else cut short a lease that is held). The result is #REDLOCK_OK (the validity is recomputed),
  * #REDLOCK_ERR_NO_QUORUM (the old deadline stands; try again), #REDLOCK_ERR_LOST,
  * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), or #REDLOCK_ERR_CANCELLED when a release overtook it.
- * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX; also the ttl of later automatic renewals.
+ * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, with a guard to ttl_max_ms, either less the lease's lock delay; also the ttl of
+ *                later automatic renewals.
  * @param cb      may be NULL.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_LOST, #REDLOCK_ERR_BUSY, #REDLOCK_ERR_CLOSED,
  * #REDLOCK_ERR_FORKED
@@ -354,7 +356,7 @@ REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
  * @param token    1 to #REDLOCK_TOKEN_SIZE_MAX bytes; copied.
  * @param options  ttl_ms, auto_extend, heal, lock_delay_ms and on_lost are used; NULL for the defaults.
  * @param lease    set on success; end it with redlock_release() or redlock_lease_forget().
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
+ * @return as redlock_acquire(), but never #REDLOCK_ERR_RANDOM
  */
 REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
                               const redlock_acquire_options *options, redlock_lease **lease);
