@@ -51,7 +51,7 @@ static const char statuses[] = "\n"
                                "exit status:\n"
                                "   0  done\n"
                                "  64  bad usage or input\n"
-                               "  69  no quorum: too few nodes answered, or too late for the ttl\n"
+                               "  69  no quorum: too few nodes answered, or may vote; or too late for the ttl\n"
                                "  71  the system failed us (memory, descriptors)\n"
                                "  74  standard output could not be written\n";
 
