@@ -17,7 +17,7 @@
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY; refused by an ACL → a warning
  * TIME     guarded                 refused → a warning
- * FSYNC    guarded                 refused → as if not always, a warning where it writes an append-only file
+ * FSYNC    guarded                 refused → as if not always
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
  * KILL     for the old id, if run_id is that of the old connection (else the id may be a stranger's); result ignored
@@ -291,9 +291,6 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         on_time(handshake, reply, error);
         break;
     case STEP_FSYNC:
-        if (failed && handshake->info.append_only) {
-            warn(handshake, "CONFIG GET refused (%s): it cannot show that it keeps its locks over a restart", error);
-        }
         on_fsync(handshake, reply);
         break;
     case STEP_ID:
