@@ -20,8 +20,7 @@ static bool open_guards(redlock_manager *manager, const struct redlock_manager_c
                                             .first_boot = config->first_boot,
                                             .ttl_max_ms = config->ttl_max_ms,
                                             .node_count = config->node_count};
-    const bool on = plan.restart != REDLOCK_RESTART_GUARD_OFF || plan.clock;
-    return !on || redlock_guards_open(manager, &plan);
+    return !redlock_guard_is_on(&plan) || redlock_guards_open(manager, &plan);
 }
 
 redlock_manager *redlock_manager_new(const struct redlock_env *env, const struct redlock_manager_config *config) {
@@ -122,18 +121,14 @@ void redlock_manager_own(struct redlock_owner_list *list, struct redlock_owner *
     list->count++;
 }
 
-void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner) {
-    if (owner->previous) {
-        owner->previous->next = owner->next;
-    } else {
-        list->first = owner->next;
-    }
-    if (owner->next) {
-        owner->next->previous = owner->previous;
-    } else {
-        list->last = owner->previous;
-    }
+void redlock_manager_unlink(struct redlock_owner_list *list, struct redlock_owner *owner) {
+    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
+    *(owner->next ? &owner->next->previous : &list->last) = owner->previous;
     list->count--;
+}
+
+void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner) {
+    redlock_manager_unlink(list, owner);
     redlock_schedule_unreserve(&manager->schedule, &owner->due);
 }
 
@@ -178,8 +173,7 @@ static int64_t soonest_ns(const redlock_manager *manager, int64_t when_ns) {
 /* At the end of each vote: one branch where nothing but time is waited for. */
 void redlock_manager_rearm(redlock_manager *manager) {
     int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
-    if ((manager->told_first != NULL) | (manager->told_queries != NULL) | (manager->owed_next != NULL) |
-        (manager->drained != NULL)) {
+    if (is_anybody_to_tell(manager) | (manager->owed_next != NULL) | (manager->drained != NULL)) {
         when_ns = soonest_ns(manager, when_ns);
     }
     if (when_ns != manager->armed_ns) {

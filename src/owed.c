@@ -7,18 +7,6 @@
 #define ASKED_A_TURN  1024 /* of a node that came back: other work of the loop wants its turn */
 #define LOOKS_TO_DROP 16
 
-static void to_the_end(struct redlock_owner_list *list, struct redlock_owner *owner) {
-    if (!owner->next) {
-        return;
-    }
-    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
-    owner->next->previous = owner->previous;
-    owner->previous = list->last;
-    owner->next = NULL;
-    list->last->next = owner;
-    list->last = owner;
-}
-
 /* What is being asked cannot be dropped (of those there are no more than nodes take requests); it goes to the end, so that no
  * look meets it twice. */
 static void drop_oldest(redlock_manager *manager) {
@@ -32,7 +20,8 @@ static void drop_oldest(redlock_manager *manager) {
         if (manager->owed_next == owner) {
             manager->owed_next = owner->next;
         }
-        to_the_end(&manager->owed, owner);
+        redlock_manager_unlink(&manager->owed, owner);
+        redlock_manager_own(&manager->owed, owner, REDLOCK_OWNER_OWED);
     }
 }
 

@@ -136,6 +136,8 @@ struct redlock_manager {
 int redlock_manager_check_open(redlock_manager *manager); /* OK, ERR_CLOSED or ERR_FORKED */
 int64_t redlock_manager_now_ns(const redlock_manager *manager);
 void redlock_manager_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind);
+/* Out of the list, but not of the schedule: to be owned again. */
+void redlock_manager_unlink(struct redlock_owner_list *list, struct redlock_owner *owner);
 void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner);
 /* Sends and counts; returns the nodes that took the message. */
 redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,

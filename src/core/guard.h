@@ -87,8 +87,8 @@ struct redlock_guard {
 void redlock_guard_init(struct redlock_guard *guard, const struct redlock_guard_plan *plan);
 
 /* Whether any guard is on. */
-static inline bool redlock_guard_is_on(const struct redlock_guard *guard) {
-    return guard->plan.restart != REDLOCK_RESTART_GUARD_OFF || guard->plan.clock;
+static inline bool redlock_guard_is_on(const struct redlock_guard_plan *plan) {
+    return plan->restart != REDLOCK_RESTART_GUARD_OFF || plan->clock;
 }
 
 /*

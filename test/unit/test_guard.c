@@ -11,13 +11,13 @@
 static void it_is_on_with_either_guard(void **state) {
     (void)state;
     start(OFF, false, 3);
-    assert_false(redlock_guard_is_on(&guard));
+    assert_false(redlock_guard_is_on(&guard.plan));
     start(OFF, true, 3);
-    assert_true(redlock_guard_is_on(&guard));
+    assert_true(redlock_guard_is_on(&guard.plan));
     start(OBSERVED, false, 3);
-    assert_true(redlock_guard_is_on(&guard));
+    assert_true(redlock_guard_is_on(&guard.plan));
     start(STRICT, false, 3);
-    assert_true(redlock_guard_is_on(&guard));
+    assert_true(redlock_guard_is_on(&guard.plan));
     assert_int_equal(redlock_guard_barred(&guard, T0), 0);
 }
 
