@@ -51,12 +51,7 @@ redlock_nodes redlock_guards_barred(const redlock_manager *manager, int64_t now_
 }
 
 redlock_nodes redlock_guards_barred_by_clock(const redlock_manager *manager, int64_t now_ns) {
-    const struct redlock_guard *guard = &manager->guards->guard;
-    redlock_nodes barred = 0;
-    for (unsigned i = 0; i < manager->node_count; i++) {
-        barred |= guard->nodes[i].clock_until_ns > now_ns ? REDLOCK_NODE(i) : 0;
-    }
-    return barred;
+    return redlock_guard_barred_by_clock(&manager->guards->guard, now_ns);
 }
 
 int64_t redlock_guards_ttl_max_ms(const redlock_manager *manager) {
@@ -103,6 +98,9 @@ static int64_t write_why(const redlock_manager *manager, unsigned node, char why
     case REDLOCK_GUARD_CLOCK_AHEAD:
         (void)snprintf(why, WHY_SIZE, "its clock is ahead of the other nodes' by %s", jumped);
         break;
+    case REDLOCK_GUARD_CLOCK_UNCONFIRMED:
+        (void)snprintf(why, WHY_SIZE, "met for the first time, its clock does not agree with a quorum of nodes yet");
+        break;
     case REDLOCK_GUARD_NONE:
         break;
     }
@@ -135,11 +133,21 @@ static void log_quarantine(redlock_manager *manager, unsigned node) {
                      "node %s: no vote for %s: %s", manager->node_names[node], span(left_ns, left), why);
 }
 
-static void log_lifted(const redlock_manager *manager, redlock_nodes lifted) {
-    for (unsigned i = 0; lifted >> i != 0; i++) {
-        if (lifted & REDLOCK_NODE(i)) {
-            manager->env.log(manager->env.ctx, REDLOCK_LOG_INFO,
-                             "node %s: it may vote: it has been up for longer than ttl_max", manager->node_names[i]);
+/* Why each node may not vote. */
+static void write_reasons(const redlock_manager *manager, int64_t now_ns, enum redlock_guard_reason *why) {
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        why[i] = redlock_guard_why(&manager->guards->guard, i, now_ns);
+    }
+}
+
+/* A clock that is confirmed at once is no event either. */
+static void log_lifted(const redlock_manager *manager, int64_t now_ns, const enum redlock_guard_reason *before) {
+    for (unsigned i = 0; i < manager->node_count; i++) {
+        if (before[i] != REDLOCK_GUARD_NONE && before[i] != REDLOCK_GUARD_CLOCK_UNCONFIRMED &&
+            redlock_guard_why(&manager->guards->guard, i, now_ns) == REDLOCK_GUARD_NONE) {
+            manager->env.log(manager->env.ctx, REDLOCK_LOG_INFO, "node %s: it may vote: %s", manager->node_names[i],
+                             before[i] == REDLOCK_GUARD_CLOCK_AHEAD ? "its clock agrees with a quorum of nodes"
+                                                                    : "it has been up for longer than ttl_max");
         }
     }
 }
@@ -194,10 +202,11 @@ void redlock_manager_node_greeted(redlock_manager *manager, unsigned node, const
         return;
     }
     bool jumped = false;
+    enum redlock_guard_reason before[REDLOCK_NODES_MAX];
     const int64_t now_ns = redlock_manager_now_ns(manager);
-    const redlock_nodes barred = redlock_guard_barred(&guards->guard, now_ns);
+    write_reasons(manager, now_ns, before);
     const redlock_nodes begun = redlock_guard_greet(&guards->guard, node, greeting, now_ns, &jumped);
-    log_lifted(manager, barred & ~redlock_guard_barred(&guards->guard, now_ns));
+    log_lifted(manager, now_ns, before);
     if (jumped) {
         count_jump(manager, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
@@ -221,7 +230,7 @@ void redlock_guards_read_clock(redlock_manager *manager, unsigned node, const st
     case REDLOCK_CLOCK_STEADY:
         break;
     }
-    note_begun(manager, manager->guards->guard.ahead & ~REDLOCK_NODE(node));
+    note_begun(manager, manager->guards->guard.ahead);
 }
 
 void redlock_guards_seen(redlock_manager *manager, unsigned node, const struct redlock_answer *answer) {

@@ -17,17 +17,16 @@
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY; refused by an ACL → a warning
  * TIME     guarded                 refused → a warning
- * FSYNC    guarded                 refused → as if not always
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
  * KILL     for the old id, if run_id is that of the old connection (else the id may be a stranger's); result ignored
  * NAME     always                  refused → a warning
  * LOAD     for each script         refused → a warning; requests then send the source
  */
-enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_FSYNC, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
+enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
 
-_Static_assert(6 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
-_Static_assert(6 <= REDLOCK_HANDSHAKE_STEPS_MAX && 2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX,
+_Static_assert(5 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
+_Static_assert(5 <= REDLOCK_HANDSHAKE_STEPS_MAX && 2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX,
                "either part fits");
 
 __attribute__((format(printf, 2, 3))) static void warn(struct redlock_handshake *handshake, const char *format, ...) {
@@ -82,7 +81,6 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     bool said = true;
     handshake->step = handshake->step_count = 0;
     handshake->client_id = handshake->server_us = 0;
-    handshake->always_synced = false;
     handshake->scripts_refused = false;
     handshake->reason[0] = handshake->warning[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
@@ -98,8 +96,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     }
     said = said && say(handshake, outbox, STEP_INFO, (const char *[4]){"INFO"});
     if (said && handshake->guarded) {
-        said = say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"}) &&
-               say(handshake, outbox, STEP_FSYNC, (const char *[4]){"CONFIG", "GET", "*appendfsync*"});
+        said = say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"});
     }
     said = said && say(handshake, outbox, STEP_ID, (const char *[4]){"CLIENT", "ID"});
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
@@ -210,32 +207,6 @@ static void on_time(struct redlock_handshake *handshake, const struct redlock_re
     }
 }
 
-static bool is_string(const struct redlock_reply_value *value, const char *string) {
-    return value->type == REDLOCK_REPLY_STRING && value->size == strlen(string) &&
-           memcmp(value->bytes, string, value->size) == 0;
-}
-
-/*
- * The pattern is for appendfsync, and for no-appendfsync-on-rewrite, which is an exception to it; in any order. A server with more
- * settings of this kind may have more exceptions.
- */
-static void on_fsync(struct redlock_handshake *handshake, const struct redlock_reply *reply) {
-    bool always = false, exceptions = false;
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count > REDLOCK_REPLY_ELEMENTS_MAX ||
-        reply->element_count % 2 != 0) {
-        return;
-    }
-    for (size_t i = 0; i + 1 < reply->element_count; i += 2) {
-        const struct redlock_reply_value *name = &reply->elements[i], *value = &reply->elements[i + 1];
-        if (is_string(name, "appendfsync")) {
-            always = is_string(value, "always");
-        } else {
-            exceptions = exceptions || !is_string(name, "no-appendfsync-on-rewrite") || !is_string(value, "no");
-        }
-    }
-    handshake->always_synced = handshake->info.append_only && always && !exceptions;
-}
-
 /* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
 static bool possible(enum step step, const struct redlock_reply *reply) {
     enum redlock_reply_type type = reply->value.type;
@@ -247,7 +218,6 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     case STEP_LOAD:
         return type == REDLOCK_REPLY_STRING;
     case STEP_TIME:
-    case STEP_FSYNC:
         return type == REDLOCK_REPLY_ARRAY;
     case STEP_ID:
         return type == REDLOCK_REPLY_INTEGER;
@@ -289,9 +259,6 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         return on_info(handshake, reply, error);
     case STEP_TIME:
         on_time(handshake, reply, error);
-        break;
-    case STEP_FSYNC:
-        on_fsync(handshake, reply);
         break;
     case STEP_ID:
         if (!failed && reply->value.integer > 0) {

@@ -26,12 +26,11 @@ struct redlock_handshake {
     const char *client_name;
     const char *old_run_id; /* of the connection that was lost; "" for none */
     int64_t old_client_id;  /* its id, to be killed on that same server; 0 for none */
-    bool guarded;           /* asks for the clock, and for how it keeps what it has */
+    bool guarded;           /* asks for the clock */
 
     struct redlock_info info;
-    int64_t client_id;  /* 0 where the server did not say */
-    int64_t server_us;  /* TIME; 0 where the server did not say */
-    bool always_synced; /* appendonly yes and appendfsync always */
+    int64_t client_id; /* 0 where the server did not say */
+    int64_t server_us; /* TIME; 0 where the server did not say */
     bool scripts_refused;
     char reason[REDLOCK_HANDSHAKE_TEXT_SIZE];
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE]; /* "" for none */

@@ -59,7 +59,7 @@ static void take_number(const struct line *line, const char *name, uint64_t *num
 void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size) {
     char redis[REDLOCK_INFO_WORD_SIZE] = "", valkey[REDLOCK_INFO_WORD_SIZE] = "", kind[REDLOCK_INFO_WORD_SIZE] = "";
     char host[REDLOCK_INFO_WORD_SIZE] = "", port[REDLOCK_INFO_WORD_SIZE] = "";
-    uint64_t uptime = UINT64_MAX, loading = 0, append_only = 0, rewriting = 0, to_rewrite = 0;
+    uint64_t uptime = UINT64_MAX, loading = 0;
     *info = (struct redlock_info){.uptime_s = -1};
     for (const char *at = bytes, *end = bytes + size; at < end;) {
         struct line line;
@@ -77,13 +77,8 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
         take_number(&line, "uptime_in_seconds", &uptime);
         take_number(&line, "maxmemory", &info->memory_max);
         take_number(&line, "loading", &loading);
-        take_number(&line, "aof_enabled", &append_only);
-        take_number(&line, "aof_rewrite_in_progress", &rewriting);
-        take_number(&line, "aof_rewrite_scheduled", &to_rewrite);
     }
     info->loading = loading != 0;
-    /* Switched on while it runs, the file is not there before the first rewrite is done. */
-    info->append_only = append_only != 0 && rewriting == 0 && to_rewrite == 0;
     if (uptime != UINT64_MAX) {
         info->uptime_s = (int64_t)uptime;
     }

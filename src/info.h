@@ -19,8 +19,6 @@ struct redlock_info {
     int64_t uptime_s; /* -1 where the server did not say */
     uint64_t memory_max;
     bool loading;
-    bool
-        append_only; /* all that was written is in the append-only file: not only what a rewrite under way will bring */
 };
 
 void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size);

@@ -19,7 +19,8 @@ static bool open_guards(redlock_manager *manager, const struct redlock_manager_c
                                             .clock = config->clock_guard,
                                             .first_boot = config->first_boot,
                                             .ttl_max_ms = config->ttl_max_ms,
-                                            .node_count = config->node_count};
+                                            .node_count = config->node_count,
+                                            .start_ns = redlock_manager_now_ns(manager)};
     return !redlock_guard_is_on(&plan) || redlock_guards_open(manager, &plan);
 }
 

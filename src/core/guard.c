@@ -9,6 +9,7 @@
 
 #define NS_PER_S       INT64_C(1000000000)
 #define CLOCK_APART_NS NS_PER_S           /* clocks that agree are no further apart */
+#define CLOCK_FRESH_NS (3 * NS_PER_S)     /* older readings are not compared */
 #define UPTIME_S_MAX   INT64_C(100000000) /* more than three years are as good as three, and fit */
 
 static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t now_ns) {
@@ -24,6 +25,41 @@ static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlo
     known->clock_reason = reason;
     known->step_ns = step_ns;
     guard->suspects |= REDLOCK_NODE(node);
+}
+
+/* Fewer than a quorum of clocks are wrong at one time: what is compared must have been read at about one time. */
+static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
+    return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
+}
+
+/*
+ * By how much the node's clock may be ahead of a quorum of nodes, itself among them: of all differences, the quorum-th
+ * smallest. False where fewer clocks were read of late.
+ */
+static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
+    const struct redlock_clock *clock = &guard->nodes[node].clock;
+    const unsigned quorum = redlock_quorum(guard->plan.node_count);
+    int64_t smallest_ns[REDLOCK_NODES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < guard->plan.node_count; i++) {
+        const struct redlock_clock *other = &guard->nodes[i].clock;
+        if (!is_fresh(other, now_ns)) {
+            continue;
+        }
+        const int64_t by_ns = redlock_clock_difference_ns(clock->offset_ns, other->offset_ns);
+        const int64_t most_ns =
+            i == node ? 0 : redlock_clock_difference_ns(by_ns, -(clock->error_ns + other->error_ns));
+        unsigned place = count++;
+        for (; place > 0 && smallest_ns[place - 1] > most_ns; place--) {
+            smallest_ns[place] = smallest_ns[place - 1];
+        }
+        smallest_ns[place] = most_ns;
+    }
+    if (count < quorum) {
+        return false;
+    }
+    *ahead_ns = smallest_ns[REDLOCK_PLANTED(CLOCK_MEDIAN) ? (count - 1) / 2 : quorum - 1];
+    return true;
 }
 
 static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_ns) {
@@ -83,38 +119,71 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
 }
 
-/* Each node again, now that more is known. Returns those whose clock is found to be ahead of the others'. */
-static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
+/* "It has surely been up for longer than ttl_max and its drift", for each node, now that more clocks are known. */
+static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     int64_t median_ns;
-    redlock_nodes ahead = 0;
-    if (!median_of_clocks(guard, &median_ns)) {
-        return 0;
+    if (!median_of_clocks(guard, &median_ns) || !is_median_confirmed(guard, median_ns)) {
+        return;
     }
     const int64_t proof_ns = (guard->plan.ttl_max_ms + redlock_drift_ms(guard->plan.ttl_max_ms)) * REDLOCK_NS_PER_MS;
-    const bool confirmed = is_median_confirmed(guard, median_ns);
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
-        struct redlock_guard_node *known = &guard->nodes[i];
-        if (confirmed && surely_up_ns(known, median_ns, now_ns) > proof_ns) {
-            known->run_until_ns = 0;
+        if (surely_up_ns(&guard->nodes[i], median_ns, now_ns) > proof_ns) {
+            guard->nodes[i].run_until_ns = 0;
         }
-        if (guard->plan.clock && known->clock.known && !known->clock_compared) {
-            const int64_t ahead_ns = redlock_clock_difference_ns(known->first_offset_ns, median_ns);
-            known->clock_compared = true;
-            if (ahead_ns > CLOCK_APART_NS) {
-                bar_for_clock(guard, i, REDLOCK_GUARD_CLOCK_AHEAD, ahead_ns, now_ns);
-                ahead |= REDLOCK_NODE(i);
-            }
+    }
+}
+
+/* Compares a clock that is not judged with the others. Returns whether it is now found to be ahead, and was not before. */
+static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    struct redlock_guard_node *known = &guard->nodes[node];
+    int64_t ahead_ns;
+    if (now_ns >= known->clock_until_ns) {
+        known->clock_judged = true; /* what it lost before it was first read is over */
+        return false;
+    }
+    if (!is_fresh(&known->clock, now_ns) || !ahead_of_quorum_ns(guard, node, now_ns, &ahead_ns)) {
+        return false;
+    }
+    if (ahead_ns <= CLOCK_APART_NS) {
+        known->clock_judged = true;
+        known->clock_until_ns = 0;
+        return false;
+    }
+    const bool is_news = known->clock_reason != REDLOCK_GUARD_CLOCK_AHEAD;
+    known->clock_reason = REDLOCK_GUARD_CLOCK_AHEAD;
+    known->step_ns = ahead_ns;
+    return is_news;
+}
+
+/* Every node again, now that more is known. Returns those whose clock is now found to be ahead of the others'. */
+static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
+    redlock_nodes ahead = 0;
+    review_uptimes(guard, now_ns);
+    for (unsigned i = 0; i < guard->plan.node_count; i++) {
+        if ((guard->unjudged & REDLOCK_NODE(i)) != 0) {
+            ahead |= compare_clock(guard, i, now_ns) ? REDLOCK_NODE(i) : 0;
+            guard->unjudged &= ~(guard->nodes[i].clock_judged ? REDLOCK_NODE(i) : 0);
         }
     }
     return ahead;
 }
 
-static enum redlock_clock_verdict read_clock(struct redlock_guard_node *known,
+/* Nobody knows whether a clock that is new to us has jumped: its node waits until the clock is confirmed. */
+static void bar_unconfirmed(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    if (guard->plan.clock) {
+        bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_UNCONFIRMED, 0, now_ns);
+        guard->unjudged |= REDLOCK_NODE(node);
+    }
+}
+
+/* A clock that stepped: whatever it says from now on, it is not the clock that was first read. */
+static enum redlock_clock_verdict read_clock(struct redlock_guard *guard, unsigned node,
                                              const struct redlock_clock_sample *sample, int64_t *step_ns) {
-    const bool is_first = !known->clock.known;
+    struct redlock_guard_node *known = &guard->nodes[node];
     const enum redlock_clock_verdict verdict = redlock_clock_judge(&known->clock, sample, step_ns);
-    if (is_first) {
-        known->first_offset_ns = known->clock.offset_ns;
+    if (verdict != REDLOCK_CLOCK_STEADY) {
+        known->clock_judged = true;
+        guard->unjudged &= ~REDLOCK_NODE(node);
     }
     return verdict;
 }
@@ -124,16 +193,23 @@ static bool is_same_run(const struct redlock_guard_node *known, const char *run_
     return run_id[0] != '\0' && strcmp(known->run_id, run_id) == 0;
 }
 
-/* Whether another run may have forgotten votes that count. What the server was before it was met cannot be asked. */
+/* "No node has a history" is true of the fleet's first ttl_max; a node that is met later may have one. */
+static bool is_first_boot(const struct redlock_guard *guard, int64_t now_ns) {
+    return guard->plan.first_boot && now_ns < redlock_after_ms(guard->plan.start_ns, guard->plan.ttl_max_ms);
+}
+
+/* Whether another run may have forgotten votes that count. */
 static bool may_have_forgotten(const struct redlock_guard *guard, const struct redlock_guard_node *known,
-                               const struct redlock_greeting *greeting) {
-    if (guard->plan.restart == REDLOCK_RESTART_GUARD_OFF) {
-        return false;
+                               int64_t now_ns) {
+    switch (guard->plan.restart) {
+    case REDLOCK_RESTART_GUARD_OBSERVED:
+        return known->greeted;
+    case REDLOCK_RESTART_GUARD_STRICT:
+        return known->greeted || !is_first_boot(guard, now_ns);
+    case REDLOCK_RESTART_GUARD_OFF:
+        break;
     }
-    if (!known->greeted && (guard->plan.restart == REDLOCK_RESTART_GUARD_OBSERVED || guard->plan.first_boot)) {
-        return false;
-    }
-    return !greeting->always_synced || (known->greeted && !known->always_synced);
+    return false;
 }
 
 static void bar_for_run(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
@@ -165,7 +241,6 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
         }
     }
     known->greeted = true;
-    known->always_synced = greeting->always_synced;
     known->uptime_s = redlock_clock_is_told(&greeting->clock) ? greeting->uptime_s : -1;
     known->greeted_ns = known->seen_ns = now_ns;
 }
@@ -180,12 +255,15 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
     assert(node < guard->plan.node_count);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t step_ns;
-    const enum redlock_clock_verdict verdict = read_clock(known, &greeting->clock, &step_ns);
+    if (!known->greeted) {
+        bar_unconfirmed(guard, node, now_ns);
+    }
+    const enum redlock_clock_verdict verdict = read_clock(guard, node, &greeting->clock, &step_ns);
     *jumped = guard->plan.clock && verdict == REDLOCK_CLOCK_FORWARD;
     if (*jumped) {
         bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, step_ns, now_ns);
     }
-    const bool another = !is_same_run(known, greeting->run_id) && may_have_forgotten(guard, known, greeting);
+    const bool another = !is_same_run(known, greeting->run_id) && may_have_forgotten(guard, known, now_ns);
     if (another) {
         bar_for_run(guard, node, now_ns);
     }
@@ -205,7 +283,10 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
     enum redlock_clock_verdict verdict = REDLOCK_CLOCK_STEADY;
     guard->ahead = 0;
     if (guard->plan.clock && redlock_clock_is_told(sample)) {
-        verdict = read_clock(known, sample, &moved_ns);
+        if (!known->clock.known) {
+            bar_unconfirmed(guard, node, now_ns);
+        }
+        verdict = read_clock(guard, node, sample, &moved_ns);
         known->seen_ns = now_ns;
         if (verdict == REDLOCK_CLOCK_FORWARD) {
             known->uptime_stepped = true;
@@ -214,12 +295,8 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
         if (verdict != REDLOCK_CLOCK_STEADY) {
             known->uptime_s = -1; /* it was told by the clock as it was */
         }
-        if (!known->clock_compared) {
+        if (guard->unjudged != 0) {
             guard->ahead = review(guard, now_ns);
-        }
-        if ((guard->ahead & REDLOCK_NODE(node)) != 0) {
-            verdict = REDLOCK_CLOCK_FORWARD;
-            moved_ns = known->step_ns;
         }
     }
     if (step_ns) {
@@ -240,6 +317,17 @@ redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t no
     redlock_nodes barred = 0;
     for (unsigned i = 0; guard->suspects >> i != 0; i++) {
         if (redlock_guard_until_ns(guard, i, now_ns) != 0) {
+            barred |= REDLOCK_NODE(i);
+        }
+    }
+    return barred;
+}
+
+redlock_nodes redlock_guard_barred_by_clock(const struct redlock_guard *guard, int64_t now_ns) {
+    redlock_nodes barred = 0;
+    for (unsigned i = 0; guard->suspects >> i != 0; i++) {
+        const struct redlock_guard_node *known = &guard->nodes[i];
+        if (known->clock_until_ns > now_ns && known->clock_reason != REDLOCK_GUARD_CLOCK_UNCONFIRMED) {
             barred |= REDLOCK_NODE(i);
         }
     }

@@ -26,6 +26,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUARANTINE_BY_UPTIME, /* quarantine ends when the server's uptime says so */
     REDLOCK_BUG_QUARANTINE_SHORT,     /* quarantine of a quarter of ttl_max */
     REDLOCK_BUG_JUMP_IGNORED,         /* a jump of a clock voids no vote of a lease that is held */
+    REDLOCK_BUG_CLOCK_MEDIAN,         /* a clock is held against the median of those known, right or wrong */
     REDLOCK_BUG_DEBT_ENDS_BY_CLOCK,   /* no owed release outlives the ttl, whatever may still land */
     REDLOCK_BUG_PLAIN_CLOSE,          /* a connection is given up by close(), and not killed at the server */
     REDLOCK_BUG_COUNT

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "faults.h"
 #include "wire.h"
 #include "world.h"
 
@@ -208,6 +209,14 @@ void sim_api_leave(struct sim_client *client) {
     client->in_api = false;
 }
 
+/* Some clients meet all nodes when much has happened already: their guards know nothing of it. */
+static int64_t draw_first_meeting_ns(struct sim_world *world, unsigned client) {
+    const struct sim_profile *profile = &world->profile;
+    bool cold = profile->trust == SIM_GUARDED && !profile->early && !profile->calm && client > 0 &&
+                sim_random_percent(&world->random, 40);
+    return cold ? sim_random_between(&world->random, 1, profile->active_ns) : 0;
+}
+
 bool sim_client_open(struct sim_world *world, unsigned index) {
     static const char *const names[SIM_NODES_MAX] = {"node0", "node1", "node2", "node3", "node4", "node5", "node6"};
     struct sim_client *client = &world->clients[index];
@@ -240,8 +249,12 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                             .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
                                             .fence_expiry_ms = profile->fence_expiry_ms};
     client->manager = redlock_manager_new(&env, &config);
+    const int64_t from_ns = draw_first_meeting_ns(world, index);
+    if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {
+        sim_ambush(world, from_ns);
+    }
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        sim_link_open(world, index, i);
+        sim_link_open(world, index, i, from_ns);
     }
     return client->manager != NULL;
 }

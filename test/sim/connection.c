@@ -25,16 +25,17 @@ static void fill_greeting(struct sim_world *world, const struct sim_node *node, 
     greeting->stepped = node->stepped;
     greeting->said.run_id = greeting->run_id;
     greeting->said.uptime_s = now_us < node->started_us ? 0 : (now_us / 1000000 - node->started_us / 1000000);
-    greeting->said.always_synced = node->always_synced;
     greeting->said.clock.server_us = now_us;
 }
 
-void sim_link_open(struct sim_world *world, unsigned client, unsigned node) {
+void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns) {
     struct sim_link *link = &world->clients[client].links[node];
     memset(link, 0, offsetof(struct sim_link, entries));
     link->gen = 1;
-    bool later = !world->profile.calm && !world->profile.early && sim_random_percent(&world->random, 15);
-    int64_t at = later ? sim_random_between(&world->random, 0, 2 * world->profile.node_timeout_ms * SIM_MS) : 0;
+    bool later =
+        from_ns > 0 || (!world->profile.calm && !world->profile.early && sim_random_percent(&world->random, 15));
+    int64_t at =
+        later ? from_ns + sim_random_between(&world->random, 0, 2 * world->profile.node_timeout_ms * SIM_MS) : 0;
     if (later) {
         sim_push(world, at,
                  (struct sim_event){

@@ -48,6 +48,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUARANTINE_BY_UPTIME] = "quarantine-by-uptime",
     [REDLOCK_BUG_QUARANTINE_SHORT] = "quarantine-short",
     [REDLOCK_BUG_JUMP_IGNORED] = "jump-ignored",
+    [REDLOCK_BUG_CLOCK_MEDIAN] = "clock-median",
     [REDLOCK_BUG_DEBT_ENDS_BY_CLOCK] = "debt-ends-by-clock",
     [REDLOCK_BUG_PLAIN_CLOSE] = "plain-close",
 };

@@ -174,6 +174,9 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     case SIM_USER:
         sim_user_event(world, event);
         break;
+    case SIM_AMBUSH:
+        sim_ambush_event(world);
+        break;
     case SIM_FAULT:
         sim_fault_event(world);
         break;
@@ -230,10 +233,9 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     memset(node, 0, sizeof *node);
     set_clock(world, &node->clock);
     node->clock.offset_ns = SIM_WALL_NS + sim_random_between(&world->random, -off_ms, off_ms) * SIM_MS;
-    node->stepped_ns = -SIM_NEVER / 2;
+    node->stepped_ns = node->righted_ns = -SIM_NEVER / 2;
     node->run = 1;
     node->started_us = (sim_clock_local(&node->clock, 0) - profile->uptime_ns) / 1000;
-    node->always_synced = profile->trust == SIM_GUARDED && sim_random_percent(&world->random, 15);
 }
 
 /*

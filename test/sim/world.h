@@ -38,6 +38,7 @@ enum sim_event_kind {
     SIM_WAKE,      /* the manager's timer */
     SIM_USER,      /* the user of a client does something */
     SIM_FAULT,     /* something breaks */
+    SIM_AMBUSH,    /* clocks step, and a client comes that has read none of them */
     SIM_RESTART,   /* a crashed node comes back */
     SIM_MODE,      /* a node's mode ends */
     SIM_CHECK,     /* the checkers look at a client whose step ends now */
@@ -128,10 +129,10 @@ struct sim_node {
     struct sim_clock clock;
     struct sim_stepped stepped;
     int64_t stepped_ns; /* the last step forward; negative: never */
+    int64_t righted_ns; /* when its clock was last set right */
     bool stepped_back;  /* keys live longer than anybody counts with */
     uint32_t run;       /* counts its processes */
     int64_t started_us; /* by its wall clock */
-    bool always_synced; /* it forgets nothing, and says so */
     struct sim_ghost ghosts[SIM_GHOSTS_MAX];
     unsigned ghost_count;
     bool down;
@@ -360,7 +361,8 @@ void sim_link_broken(struct sim_world *world, const struct sim_event *event);
 void sim_link_reconnect(struct sim_world *world, const struct sim_event *event);
 void sim_link_handshake(struct sim_world *world, const struct sim_event *event);
 void sim_link_ready(struct sim_world *world, const struct sim_event *event);
-void sim_link_open(struct sim_world *world, unsigned client, unsigned node);
+/* The first connection is tried at from_ns, or soon after. */
+void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns);
 bool sim_is_guarded(const struct sim_world *world);
 
 /* --- client.c: the env of one manager --- */
@@ -410,6 +412,9 @@ void sim_told_inspected(const redlock_result *result, void *data);
 void sim_told_lost(redlock_lease *handle, const char *reason, void *data);
 
 /* --- faults.c --- */
+/* For a client that meets the nodes at at_ns: what its clock guard must not be fooled by. */
+void sim_ambush(struct sim_world *world, int64_t at_ns);
+void sim_ambush_event(struct sim_world *world);
 void sim_fault_event(struct sim_world *world);
 void sim_restart_event(struct sim_world *world, const struct sim_event *event);
 void sim_mode_event(struct sim_world *world, const struct sim_event *event);

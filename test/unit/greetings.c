@@ -11,9 +11,10 @@ struct redlock_guard guard;
 bool jumped;
 
 void start(redlock_restart_guard restart, bool clock, unsigned node_count) {
-    redlock_guard_init(&guard,
-                       &(struct redlock_guard_plan){
-                           .restart = restart, .clock = clock, .ttl_max_ms = TTL_MAX_MS, .node_count = node_count});
+    redlock_guard_init(
+        &guard,
+        &(struct redlock_guard_plan){
+            .restart = restart, .clock = clock, .ttl_max_ms = TTL_MAX_MS, .node_count = node_count, .start_ns = T0});
 }
 
 struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {
@@ -22,7 +23,7 @@ struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {
 }
 
 redlock_nodes greet(unsigned node, const char *run_id, int64_t now_ns, struct said said) {
-    struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = said.up_s, .always_synced = said.synced};
+    struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = said.up_s};
     if (!said.no_clock) {
         greeting.clock = told(now_ns, said.ahead_ns);
     }

@@ -26,7 +26,6 @@ void start(redlock_restart_guard restart, bool clock, unsigned node_count);
 struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns);
 
 struct said {
-    bool synced;
     int64_t up_s;
     int64_t ahead_ns;
     bool no_clock;

@@ -210,17 +210,15 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     peer_accept(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n");
     if (peer->guarded) {
-        peer_expect(peer, "*1\r\n$4\r\nTIME\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$13\r\n*appendfsync*\r\n");
+        peer_expect(peer, "*1\r\n$4\r\nTIME\r\n");
     }
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
-    (void)snprintf(info, sizeof info,
-                   "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\naof_enabled:1\r\n",
+    (void)snprintf(info, sizeof info, "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",
                    run_id);
     (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(info), info);
     peer_say(peer, bytes);
     if (peer->guarded) {
         peer_say(peer, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");
-        peer_say(peer, "*2\r\n$11\r\nappendfsync\r\n$6\r\nalways\r\n");
     }
     (void)snprintf(bytes, sizeof bytes, ":%d\r\n", id);
     peer_say(peer, bytes);

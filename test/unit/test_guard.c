@@ -87,7 +87,7 @@ static void the_same_run_is_as_it_was(void **state) {
     (void)state;
     start(STRICT, false, 3);
     greet(0, "a", T0, (struct said){0});
-    assert_int_equal(greet(0, "a", T0 + S, (struct said){.synced = true}), 0);
+    assert_int_equal(greet(0, "a", T0 + S, (struct said){0}), 0);
     expect_barred(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
     assert_int_equal(greet(0, "a", T0 + 100 * S, (struct said){0}), 0);
     expect_free(0, T0 + 100 * S);
@@ -96,35 +96,21 @@ static void the_same_run_is_as_it_was(void **state) {
     expect_barred(0, T0 + 201 * S, T0 + 201 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
-static void a_node_that_synced_always_forgot_nothing(void **state) {
+/* A node that is met a day later, up for a second, may have granted much. */
+static void a_first_boot_ends_after_ttl_max(void **state) {
     (void)state;
-    static const bool table[][3] = {
-        {false, false, true}, {false, true, true}, {true, false, true}, {true, true, false}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        start(OBSERVED, false, 3);
-        greet(0, "a", T0, (struct said){.synced = table[i][0]});
-        assert_int_equal(greet(0, "b", T0 + S, (struct said){.synced = table[i][1]}), table[i][2]);
-        assert_int_equal(redlock_guard_barred(&guard, T0 + S), table[i][2]);
-    }
     start(STRICT, false, 3);
-    assert_int_equal(greet(0, "a", T0, (struct said){.synced = true}), 0);
-    expect_free(0, T0);
-}
-
-/* What was forgotten at one restart is not remembered by the next. */
-static void a_synced_restart_does_not_lift_what_there_is(void **state) {
-    (void)state;
-    start(OBSERVED, false, 3);
-    greet(0, "a", T0, (struct said){0});
-    assert_int_equal(greet(0, "b", T0 + S, (struct said){.synced = true}), 1);
-    assert_int_equal(greet(0, "c", T0 + 2 * S, (struct said){.synced = true}), 0);
-    expect_barred(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
+    guard.plan.first_boot = true;
+    assert_int_equal(greet(0, "a", T0 + TTL_MAX_MS * MS - 1, (struct said){0}), 0);
+    expect_free(0, T0 + TTL_MAX_MS * MS - 1);
+    assert_int_equal(greet(1, "b", T0 + TTL_MAX_MS * MS, (struct said){.up_s = 1}), 2);
+    expect_barred(1, T0 + TTL_MAX_MS * MS, T0 + TTL_MAX_MS * MS + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
 }
 
 static void a_step_forward_bars_with_the_clock_guard(void **state) {
     (void)state;
     for (int clock = 0; clock <= 1; clock++) {
-        start(OFF, clock != 0, 3);
+        start(OFF, clock != 0, 1); /* one clock has nobody to disagree with */
         greet(0, "a", T0, (struct said){0});
         int64_t step_ns = 7;
         struct redlock_clock_sample reading = told(T0 + S, 120 * S);
@@ -151,7 +137,7 @@ static void a_step_forward_bars_with_the_clock_guard(void **state) {
 
 static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
     (void)state;
-    start(OBSERVED, true, 3);
+    start(OBSERVED, true, 1);
     greet(0, "a", T0, (struct said){0});
     assert_int_equal(greet(0, "a", T0 + S, (struct said){.ahead_ns = 120 * S}), 1);
     assert_true(jumped);
@@ -169,7 +155,7 @@ static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
 
 static void what_ends_last_is_why(void **state) {
     (void)state;
-    start(STRICT, true, 3);
+    start(STRICT, true, 1);
     greet(0, "a", T0, (struct said){0});
     sample(0, T0 + S, 120 * S);
     expect_barred(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
@@ -177,44 +163,161 @@ static void what_ends_last_is_why(void **state) {
     expect_barred(0, T0 + 2 * S, T0 + 2 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
-/* Two of three clocks are 1 s apart, one is ahead of them: by whichever node it is told first. */
-static void a_clock_ahead_of_the_median_bars_in_whichever_order(void **state) {
-    (void)state;
-    static const unsigned orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
-        start(OFF, true, 5);
-        redlock_nodes began = 0;
-        for (unsigned k = 0; k < 3; k++) {
-            const int64_t ahead_ns[] = {0, S, 3 * S};
-            began |= greet(orders[i][k], "a", T0, (struct said){.ahead_ns = ahead_ns[orders[i][k]]});
-            assert_false(jumped);
-            assert_int_equal(began, k == 2 ? 4 : 0);
-        }
-        expect_barred(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
-        assert_int_equal(guard.nodes[2].step_ns, 2 * S);
-        expect_free(0, T0);
-        expect_free(1, T0);
-        assert_int_equal(greet(3, "a", T0, (struct said){.ahead_ns = S + MS}), 0);          /* by a millisecond */
-        assert_int_equal(greet(2, "a", T0 + S, (struct said){.ahead_ns = 3 * S}), 0);       /* but once */
-        assert_int_equal(greet(4, "a", T0, (struct said){.ahead_ns = 2 * S + 2 * MS}), 16); /* more than a second */
-    }
-    start(OBSERVED, false, 3);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i * 10 * S}), 0);
+/* --- Clocks that are compared: fewer than a quorum of them are wrong. --- */
+
+/* How the clock of a wrong node is off. */
+enum wrongs { AHEAD, BEHIND, EITHER, SCATTERED, WRONGS };
+
+static int64_t wrong_by_ns(enum wrongs wrongs, unsigned node) {
+    switch (wrongs) {
+    case BEHIND:
+        return -120 * S;
+    case EITHER:
+        return node % 2 == 0 ? 120 * S : -120 * S;
+    case SCATTERED:
+        return (2 + 3 * (int64_t)node) * S;
+    default:
+        return 120 * S;
     }
 }
 
-static void ahead_is_more_than_a_second_above_the_lower_median(void **state) {
-    (void)state;
-    for (unsigned count = 2; count <= 4; count++) {
-        for (int64_t more_ns = 0; more_ns <= 1000; more_ns += 1000) {
-            start(OFF, true, 3 + count / 4);
-            for (unsigned i = 0; i < count - 1; i++) {
-                assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i == 2 ? S : 0}), 0);
-            }
-            assert_int_equal(greet(count - 1, "a", T0, (struct said){.ahead_ns = S + more_ns}),
-                             more_ns == 0 ? 0 : REDLOCK_NODE(count - 1));
+/* The first `wrong` nodes are off. In this order of greetings, no node that is ahead may ever vote, and right ones soon do. */
+static void expect_order_is_safe(unsigned count, const unsigned *order, unsigned wrong, enum wrongs wrongs) {
+    const unsigned quorum = redlock_quorum(count);
+    unsigned right = 0;
+    start(OFF, true, count);
+    for (unsigned k = 0; k < count; k++) {
+        const unsigned node = order[k];
+        greet(node, "a", T0, (struct said){.ahead_ns = node < wrong ? wrong_by_ns(wrongs, node) : 0});
+        right += node >= wrong;
+        const redlock_nodes barred = redlock_guard_barred(&guard, T0);
+        for (unsigned i = 0; i <= k; i++) {
+            const bool is_ahead = order[i] < wrong && wrong_by_ns(wrongs, order[i]) > 0;
+            const bool may_vote = (barred & REDLOCK_NODE(order[i])) == 0;
+            assert_false(is_ahead && may_vote);
+            assert_true(right < quorum || order[i] < wrong || may_vote);
         }
+    }
+}
+
+/* Heap's algorithm: all orders, each by one swap. */
+static void for_all_orders(unsigned count, unsigned wrong, enum wrongs wrongs, unsigned *tried) {
+    unsigned order[7], turn[7] = {0};
+    for (unsigned i = 0; i < count; i++) {
+        order[i] = i;
+    }
+    expect_order_is_safe(count, order, wrong, wrongs);
+    ++*tried;
+    for (unsigned i = 0; i < count;) {
+        if (turn[i] == i) {
+            turn[i++] = 0;
+            continue;
+        }
+        const unsigned other = i % 2 == 0 ? 0 : turn[i], swapped = order[i];
+        order[i] = order[other];
+        order[other] = swapped;
+        expect_order_is_safe(count, order, wrong, wrongs);
+        ++*tried;
+        turn[i]++;
+        i = 0;
+    }
+}
+
+static void no_wrong_clock_passes_in_any_order(void **state) {
+    (void)state;
+    for (unsigned count = 2; count <= 7; count++) {
+        unsigned tried = 0, orders = 1;
+        for (unsigned i = 2; i <= count; i++) {
+            orders *= i;
+        }
+        for (unsigned wrong = 1; wrong < redlock_quorum(count); wrong++) {
+            for (int wrongs = 0; wrongs < WRONGS; wrongs++) {
+                for_all_orders(count, wrong, (enum wrongs)wrongs, &tried);
+            }
+        }
+        assert_int_equal(tried, orders * WRONGS * (redlock_quorum(count) - 1));
+    }
+}
+
+static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
+    (void)state;
+    for (int64_t more_ns = 0; more_ns <= 1000; more_ns += 1000) {
+        start(OFF, true, 2);
+        greet(0, "a", T0, (struct said){0});
+        expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+        assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 0);
+        start(OFF, true, 2);
+        greet(0, "a", T0, (struct said){0});
+        const int64_t errors_ns = 2 * guard.nodes[0].clock.error_ns;
+        const int64_t ahead_ns = (S - errors_ns) / 1000 * 1000 + more_ns;
+        assert_int_equal(greet(1, "b", T0, (struct said){.ahead_ns = ahead_ns}), more_ns == 0 ? 0 : 2);
+        expect_free(0, T0);
+        if (more_ns == 0) {
+            expect_free(1, T0);
+        } else {
+            assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 2);
+            assert_int_equal(guard.nodes[1].step_ns, ahead_ns + errors_ns);
+            expect_barred(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+        }
+    }
+    start(OBSERVED, false, 3); /* without the clock guard nobody compares */
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i * 10 * S}), 0);
+        expect_free(i, T0);
+    }
+}
+
+/* Of three clocks two are behind: the third seems ahead until the others are known. */
+static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
+    (void)state;
+    start(OFF, true, 5);
+    greet(0, "a", T0, (struct said){0});
+    greet(1, "b", T0, (struct said){.ahead_ns = -60 * S});
+    assert_int_equal(greet(2, "c", T0, (struct said){.ahead_ns = -60 * S}), 1);
+    expect_free(1, T0);
+    assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 1);
+    assert_int_equal(greet(3, "d", T0 + S, (struct said){0}), 8);
+    assert_int_equal(redlock_guard_barred(&guard, T0 + S), 1 | 8);
+    assert_int_equal(greet(4, "e", T0 + 2 * S, (struct said){0}), 0);
+    assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 0);
+}
+
+/* It was ahead when it was met, and votes that it gave before may have ended: that it is right now proves nothing. */
+static void a_clock_that_steps_is_never_confirmed(void **state) {
+    (void)state;
+    start(OFF, true, 3);
+    greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
+    assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
+    greet(1, "b", T0 + 2 * S, (struct said){0});
+    greet(2, "c", T0 + 2 * S, (struct said){0});
+    expect_free(1, T0 + 2 * S);
+    expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+}
+
+/* What ended too early was granted by the time of the first reading. */
+static void a_clock_that_is_ahead_may_vote_after_a_quarantine(void **state) {
+    (void)state;
+    start(OFF, true, 3);
+    greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
+    greet(1, "b", T0 + S, (struct said){0});
+    expect_barred(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    sample(1, T0 + LENGTH_NS, 0);
+    assert_int_equal(greet(2, "c", T0 + LENGTH_NS, (struct said){0}), 0);
+    expect_free(0, T0 + LENGTH_NS);
+    assert_int_equal(guard.unjudged, 0);
+}
+
+/* Node 0 was ahead and is right again, node 1 is ahead now: never more than one at a time. */
+static void clocks_that_were_not_read_at_one_time_are_not_compared(void **state) {
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        const int64_t now_ns = T0 + 3 * S + late;
+        start(OFF, true, 3);
+        greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
+        greet(1, "b", now_ns, (struct said){.ahead_ns = 60 * S});
+        assert_int_equal(redlock_guard_barred(&guard, now_ns), late ? 3 : 0);
+        sample(0, now_ns, 0);
+        assert_int_equal(redlock_guard_barred(&guard, now_ns), late ? 3 : 0);
     }
 }
 
@@ -223,20 +326,34 @@ static void the_first_reading_may_come_with_a_vote(void **state) {
     start(OFF, true, 3);
     for (unsigned i = 0; i < 3; i++) {
         greet(i, "a", T0, (struct said){.no_clock = true});
+        expect_barred(i, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
     }
     const struct redlock_clock_sample silent = {.sent_ns = T0, .read_ns = T0};
     int64_t step_ns = 7;
     assert_int_equal(redlock_guard_sample(&guard, 0, &silent, T0, &step_ns), REDLOCK_CLOCK_STEADY);
     assert_int_equal(step_ns, 0);
     assert_int_equal(sample(0, T0, 0), REDLOCK_CLOCK_STEADY);
+    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
     assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
-    const struct redlock_clock_sample ahead = told(T0, 2 * S);
-    assert_int_equal(redlock_guard_sample(&guard, 2, &ahead, T0, &step_ns), REDLOCK_CLOCK_FORWARD);
-    assert_int_equal(step_ns, 2 * S);
+    expect_free(0, T0);
+    expect_free(1, T0);
+    assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
     expect_barred(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     assert_int_equal(guard.ahead, 4);
     assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
-    assert_int_equal(guard.ahead, 0); /* but once */
+    assert_int_equal(guard.ahead, 0); /* that is no news */
+}
+
+/* Its quarantine ran out unread, and it may have jumped a moment ago. */
+static void a_first_reading_that_comes_late_bars_anew(void **state) {
+    (void)state;
+    const int64_t late_ns = T0 + 2 * LENGTH_NS;
+    start(OFF, true, 3);
+    greet(0, "a", T0, (struct said){.no_clock = true});
+    greet(1, "b", T0, (struct said){.no_clock = true});
+    expect_free(0, late_ns);
+    assert_int_equal(sample(0, late_ns, 60 * S), REDLOCK_CLOCK_STEADY);
+    expect_barred(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
 }
 
 /* The reading of one may show that another is ahead. */
@@ -276,13 +393,17 @@ int main(void) {
         cmocka_unit_test(another_run_bars_unless_off),
         cmocka_unit_test(an_id_that_does_not_fit_is_none),
         cmocka_unit_test(the_same_run_is_as_it_was),
-        cmocka_unit_test(a_node_that_synced_always_forgot_nothing),
-        cmocka_unit_test(a_synced_restart_does_not_lift_what_there_is),
+        cmocka_unit_test(a_first_boot_ends_after_ttl_max),
         cmocka_unit_test(a_step_forward_bars_with_the_clock_guard),
         cmocka_unit_test(a_step_is_seen_at_a_greeting_and_over_a_restart),
         cmocka_unit_test(what_ends_last_is_why),
-        cmocka_unit_test(a_clock_ahead_of_the_median_bars_in_whichever_order),
-        cmocka_unit_test(ahead_is_more_than_a_second_above_the_lower_median),
+        cmocka_unit_test(no_wrong_clock_passes_in_any_order),
+        cmocka_unit_test(ahead_is_more_than_a_second_with_the_errors_of_both),
+        cmocka_unit_test(a_clock_is_compared_again_with_each_that_is_read),
+        cmocka_unit_test(a_clock_that_steps_is_never_confirmed),
+        cmocka_unit_test(a_clock_that_is_ahead_may_vote_after_a_quarantine),
+        cmocka_unit_test(clocks_that_were_not_read_at_one_time_are_not_compared),
+        cmocka_unit_test(a_first_reading_that_comes_late_bars_anew),
         cmocka_unit_test(the_first_reading_may_come_with_a_vote),
         cmocka_unit_test(a_vote_may_give_another_node_away),
         cmocka_unit_test(many_nodes_and_far_times),

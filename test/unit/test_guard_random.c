@@ -30,7 +30,7 @@ struct server {
     int64_t wall_start_us; /* as its wall clock showed when the run began */
     int64_t forgot_ns;     /* when it last forgot votes that we should know of */
     int64_t known_ns;      /* when we last could have learned of it */
-    bool synced, met, met_run, connected, stepped;
+    bool met, connected, stepped;
 };
 
 struct world {
@@ -56,18 +56,12 @@ static bool is_observed_only(const struct world *world) {
     return world->guard.plan.restart == REDLOCK_RESTART_GUARD_OBSERVED || world->guard.plan.first_boot;
 }
 
-/* A restart before we met the node is the strict guard's business. A run that we never met has the settings of the one before. */
+/* A restart before we met the node is the strict guard's business. */
 static void restart(struct world *world, struct server *server) {
-    const bool was_synced = server->synced;
-    if (server->met_run) {
-        server->synced = draw(world, 2) == 0;
-        server->met_run = false;
-    }
     server->run++;
     server->connected = false;
     server->wall_start_us = wall_us(world, server);
-    if (!(was_synced && server->synced) && (server->met || !is_observed_only(world)) &&
-        world->guard.plan.restart != REDLOCK_RESTART_GUARD_OFF) {
+    if ((server->met || !is_observed_only(world)) && world->guard.plan.restart != REDLOCK_RESTART_GUARD_OFF) {
         server->forgot_ns = world->now_ns;
     }
 }
@@ -105,14 +99,6 @@ static struct redlock_clock_sample read_clock(struct world *world, struct server
     return sample;
 }
 
-static bool has_median(const struct world *world) {
-    unsigned known = 0;
-    for (unsigned i = 0; i < world->nodes; i++) {
-        known += world->servers[i].met;
-    }
-    return known >= redlock_quorum(world->nodes);
-}
-
 /* Right after a node was asked: it may vote only if it forgot nothing that counts. */
 static void check(struct world *world, unsigned node) {
     struct server *server = &world->servers[node];
@@ -121,7 +107,7 @@ static void check(struct world *world, unsigned node) {
     assert_int_equal(barred, until_ns != 0);
     assert_int_equal(barred, redlock_guard_why(&world->guard, node, world->now_ns) != REDLOCK_GUARD_NONE);
     assert_true(!barred || until_ns <= server->known_ns + LENGTH_NS);
-    if (!barred && has_median(world)) {
+    if (!barred) {
         assert_true(server->forgot_ns <= world->now_ns - TTL_MAX_NS);
         free_checks++;
         lifted +=
@@ -133,11 +119,14 @@ static void check(struct world *world, unsigned node) {
 static void connect(struct world *world, unsigned node) {
     struct server *server = &world->servers[node];
     const char run_id[] = {(char)('A' + server->run % 26), (char)('a' + server->run / 26 % 26), 0};
-    struct redlock_greeting greeting = {.run_id = draw(world, 20) == 0 ? "" : run_id, .always_synced = server->synced};
+    struct redlock_greeting greeting = {.run_id = draw(world, 20) == 0 ? "" : run_id};
     const int64_t up_us = wall_us(world, server) - server->wall_start_us;
     greeting.uptime_s = up_us < 0 ? -1 : up_us / 1000000;
     greeting.clock = read_clock(world, server);
     bool jumped;
+    if (!server->met) {
+        server->known_ns = world->now_ns;
+    }
     const redlock_nodes began =
         redlock_guard_greet(&world->guard, node, &greeting, world->now_ns, &jumped) | (jumped ? REDLOCK_NODE(node) : 0);
     for (unsigned i = 0; i < world->nodes; i++) {
@@ -145,7 +134,7 @@ static void connect(struct world *world, unsigned node) {
             world->servers[i].known_ns = world->now_ns;
         }
     }
-    server->met = server->met_run = server->connected = true;
+    server->met = server->connected = true;
     check(world, node);
 }
 
@@ -186,16 +175,15 @@ static void happen(struct world *world) {
 static void begin(struct world *world, uint32_t seed) {
     *world = (struct world){.random = seed, .now_ns = 1000 * S};
     world->nodes = 1 + (unsigned)draw(world, NODES);
-    const unsigned quorum = redlock_quorum(world->nodes);
-    world->wrong = quorum > 3 ? (quorum - 1) / 2 : 1; /* fewer than half of any quorum */
+    world->wrong = world->nodes == 1 ? 1 : world->nodes / 2; /* fewer than a quorum */
     redlock_guard_init(&world->guard, &(struct redlock_guard_plan){.restart = (redlock_restart_guard)draw(world, 3),
                                                                    .clock = draw(world, 3) != 0,
                                                                    .first_boot = draw(world, 4) == 0,
+                                                                   .start_ns = world->now_ns,
                                                                    .ttl_max_ms = TTL_MAX_MS,
                                                                    .node_count = world->nodes});
     for (unsigned i = 0; i < world->nodes; i++) {
         struct server *server = &world->servers[i];
-        server->synced = draw(world, 4) == 0;
         server->offset_ns = i < world->wrong ? 0 : draw(world, 200 * MS);
         server->forgot_ns = server->known_ns = LONG_AGO;
         world->now_ns -= 100 * S - draw(world, 100 * S);

@@ -192,12 +192,9 @@ static void refused_niceties_are_warnings(void **state) {
 }
 
 #define GUARDED                                                                                                        \
-    "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n*3\r\n$6\r\nCONFIG\r\n$3\r\nGET\r\n$13\r\n*appendfsync*\r\n"              \
+    "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n"                                                                         \
     "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
-#define A_TIME  "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n"
-#define ALWAYS  "$11\r\nappendfsync\r\n$6\r\nalways\r\n"
-#define NO_HOLE "$25\r\nno-appendfsync-on-rewrite\r\n$2\r\nno\r\n"
-#define A_HOLE  "$25\r\nno-appendfsync-on-rewrite\r\n$3\r\nyes\r\n"
+#define A_TIME "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n"
 
 static void start_guarded(const char *info) {
     handshake.guarded = true;
@@ -206,41 +203,16 @@ static void start_guarded(const char *info) {
     assert_int_equal(reply_info(info), WAITING);
 }
 
-/* Whether a node that says this keeps all that it says it did. */
-static bool is_synced(const char *info, const char *config) {
-    start_guarded(info);
+static void a_guarded_node_tells_its_time(void **state) {
+    (void)state;
+    start_guarded("run_id:r1\r\n");
     assert_int_equal(reply(A_TIME), WAITING);
-    assert_int_equal(reply(config), WAITING);
     assert_int_equal(reply(":77\r\n"), WAITING);
     assert_introduced(NAME);
     finish();
     assert_string_equal(handshake.warning, "");
     assert_true(handshake.server_us == INT64_C(1763791726050413));
-    return handshake.always_synced;
-}
-
-static void a_guarded_node_tells_its_time_and_what_it_keeps(void **state) {
-    static const char aof[] = "run_id:r1\r\naof_enabled:1\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n";
-    (void)state;
-    assert_true(is_synced(aof, "*4\r\n" ALWAYS NO_HOLE));
-    assert_true(is_synced(aof, "*4\r\n" NO_HOLE ALWAYS));
-    assert_true(is_synced(aof, "*2\r\n" ALWAYS));
     assert_int_equal(handshake.client_id, 77);
-    assert_false(is_synced(aof, "*4\r\n" ALWAYS A_HOLE));
-    assert_false(is_synced(aof, "*4\r\n" A_HOLE ALWAYS));
-    assert_false(is_synced(aof, "*4\r\n$11\r\nappendfsync\r\n$8\r\neverysec\r\n" NO_HOLE));
-    assert_false(is_synced(aof, "*4\r\n$11\r\nappendfsync\r\n$2\r\nno\r\n" NO_HOLE));
-    assert_false(is_synced(aof, "*2\r\n" NO_HOLE));
-    assert_false(is_synced(aof, "*0\r\n"));
-    assert_false(is_synced(aof, "*6\r\n" ALWAYS NO_HOLE "$5\r\nother\r\n$2\r\nno\r\n"));
-    assert_false(is_synced(aof, "*3\r\n" ALWAYS "$25\r\nno-appendfsync-on-rewrite\r\n"));
-    assert_false(is_synced(aof, "*2\r\n$11\r\nappendfsync\r\n:1\r\n"));
-    assert_false(is_synced(aof, "*2\r\n*0\r\n$6\r\nalways\r\n"));
-    assert_false(is_synced(aof, "-NOPERM no CONFIG\r\n"));
-    assert_false(is_synced("run_id:r1\r\naof_enabled:0\r\n", "*4\r\n" ALWAYS NO_HOLE));
-    assert_false(is_synced("run_id:r1\r\n", "*4\r\n" ALWAYS NO_HOLE));
-    assert_false(is_synced("aof_enabled:1\r\naof_rewrite_in_progress:1\r\n", "*4\r\n" ALWAYS NO_HOLE));
-    assert_false(is_synced("aof_enabled:1\r\naof_rewrite_scheduled:1\r\n", "*4\r\n" ALWAYS NO_HOLE));
 }
 
 static void assert_timeless(const char *bytes, const char *warning) {
@@ -264,10 +236,9 @@ static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     assert_int_equal(reply(A_TIME), WAITING);
     assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, "out of protocol");
     /* What the connection before told is forgotten. */
-    handshake.always_synced = true;
     handshake.server_us = 1;
     start_guarded("run_id:r1\r\n");
-    assert_true(handshake.server_us == 0 && !handshake.always_synced);
+    assert_true(handshake.server_us == 0);
 }
 
 static void all_of_it_fits(void **state) {
@@ -288,7 +259,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server_only, setup, teardown),
         cmocka_unit_test_setup_teardown(who_may_not_vote, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_niceties_are_warnings, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_guarded_node_tells_its_time_and_what_it_keeps, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_guarded_node_tells_its_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guarded_node_without_a_time_is_warned_of, setup, teardown),
         cmocka_unit_test_setup_teardown(all_of_it_fits, setup, teardown),
     };

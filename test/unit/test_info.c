@@ -47,18 +47,6 @@ static void a_replica_and_its_primary(void **state) {
     assert_true(info.loading);
 }
 
-/* What is being rewritten is perhaps the first file of one that was switched on just now. */
-static void an_append_only_file_that_is_whole(void **state) {
-    (void)state;
-    assert_true(parsed("aof_enabled:1\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0\r\n").append_only);
-    assert_true(parsed("aof_enabled:1\r\n").append_only);
-    assert_false(parsed("aof_enabled:0\r\n").append_only);
-    assert_false(parsed("").append_only);
-    assert_false(parsed("aof_enabled:yes\r\n").append_only);
-    assert_false(parsed("aof_enabled:1\r\naof_rewrite_in_progress:1\r\naof_rewrite_scheduled:0\r\n").append_only);
-    assert_false(parsed("aof_enabled:1\r\naof_rewrite_in_progress:0\r\naof_rewrite_scheduled:1\r\n").append_only);
-}
-
 static void evicting_policies(void **state) {
     struct redlock_info info;
     (void)state;
@@ -95,7 +83,6 @@ int main(void) {
         cmocka_unit_test(redis_says),
         cmocka_unit_test(valkey_and_others_say),
         cmocka_unit_test(a_replica_and_its_primary),
-        cmocka_unit_test(an_append_only_file_that_is_whole),
         cmocka_unit_test(evicting_policies),
         cmocka_unit_test(nothing_and_nonsense),
     };
