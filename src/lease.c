@@ -197,19 +197,26 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     return refused;
 }
 
+/* R4: a HEAL that FAILED was surely not applied; what the node said before stands. */
+static void note_not_healed(struct redlock_lease *lease, redlock_nodes nodes) {
+    struct redlock_actions none;
+    redlock_lease_step(&lease->core, &(struct redlock_event){.type = REDLOCK_EVENT_NO_HEAL, .nodes = nodes}, &none);
+}
+
 /*
  * Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. A node in quarantine is left
  * alone: a healed key there is a vote that the next extension counts, while one that the node forgot still supports another.
  */
-static void heal(struct redlock_lease *lease, redlock_nodes nodes) {
+static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_manager_now_ns(lease->manager);
-    nodes &= ~redlock_guards_barred(lease->manager, message.now_ns);
+    const redlock_nodes nodes = asked & ~redlock_guards_barred(lease->manager, message.now_ns);
     const redlock_nodes taken = redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
     lease->unsure = unsure(lease, answered(lease)) | taken;
     lease->healing |= taken;
+    note_not_healed(lease, asked & ~taken);
 }
 
 static void note_fence(struct redlock_lease *lease) {
@@ -408,6 +415,9 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
         return;
     }
     lease->manager->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
+    if (answer->vote == REDLOCK_VOTE_FAILED) {
+        note_not_healed(lease, REDLOCK_NODE(node));
+    }
     if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
         lease->unsure &= ~(REDLOCK_NODE(node) & lease->healing);
         lease->healing &= ~REDLOCK_NODE(node);

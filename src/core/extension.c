@@ -123,6 +123,7 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
     lease->round_ttl_ms = lease->plan.ttl_ms;
     if (!lease->was_held) {
         lease->deadline_ns = candidate_ns;
+        lease->keepers = redlock_nodes_all(lease->node_count); /* who adopts it is not the only one who sets its keys */
     }
 }
 
@@ -136,8 +137,21 @@ static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, str
     schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
 }
 
-bool redlock_extension_is_denied(const struct redlock_round *votes) {
-    return redlock_nodes_count(votes->all & ~(votes->denied | votes->abstained)) < votes->quorum;
+redlock_nodes redlock_extension_keepers(const struct redlock_lease_core *lease) {
+    const struct redlock_round *votes = &lease->votes;
+    switch (lease->operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return (lease->keepers & ~(votes->denied | votes->failed)) | lease->healed;
+    case REDLOCK_OP_EXTEND:
+        return (lease->keepers & ~votes->denied) | votes->granted | lease->healed;
+    default:
+        return lease->keepers | lease->healed;
+    }
+}
+
+/* No quorum of nodes can have the key any more. */
+static bool is_gone(const struct redlock_lease_core *lease) {
+    return redlock_nodes_count(redlock_extension_keepers(lease)) < lease->votes.quorum;
 }
 
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns,
@@ -156,6 +170,10 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
         redlock_extension_pass_deadline(lease, now_ns, actions);
         return;
     }
+    if (is_gone(lease)) {
+        redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
+        return;
+    }
     switch (redlock_round_outcome(&lease->votes)) {
     case REDLOCK_ROUND_WON:
         if (!does_deadline_stand(lease) && now_ns >= round_deadline_ns(lease)) {
@@ -166,11 +184,7 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
         redlock_extension_hold(lease, now_ns);
         break;
     case REDLOCK_ROUND_LOST:
-        if (redlock_extension_is_denied(&lease->votes)) {
-            redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
-        } else {
-            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
-        }
+        fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
         break;
     case REDLOCK_ROUND_PENDING:
         break;
@@ -180,7 +194,7 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
 void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     if (now_ns >= lease->deadline_ns) {
         redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-    } else if (redlock_extension_is_denied(&lease->votes)) {
+    } else if (is_gone(lease)) {
         redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
     } else if (lease->operation == REDLOCK_OP_EXTEND && !lease->support_grows &&
                redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON && !does_deadline_stand(lease)) {

@@ -13,6 +13,8 @@ static int64_t min_ns(int64_t a, int64_t b) {
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
+    lease->keepers = operation == REDLOCK_OP_ACQUIRE ? nodes : redlock_extension_keepers(lease);
+    lease->healed = 0;
     redlock_round_start(&lease->votes, lease->node_count, nodes);
     lease->operation = operation;
     lease->round++;
@@ -32,8 +34,8 @@ static void decide_release(struct redlock_lease_core *lease, struct redlock_acti
     const struct redlock_round *votes = &lease->votes;
     if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
         actions->released_code = REDLOCK_OK;
-    } else if (redlock_extension_is_denied(votes)) {
-        actions->released_code = REDLOCK_ERR_LOST;
+    } else if (redlock_nodes_count(votes->all & ~(votes->denied | votes->abstained)) < votes->quorum) {
+        actions->released_code = REDLOCK_ERR_LOST; /* those that were not asked never had the key */
     } else if (redlock_round_pending(votes) == 0) {
         actions->released_code = REDLOCK_ERR_NO_QUORUM;
     } else {
@@ -209,7 +211,7 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     }
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
-    lease->touched = redlock_nodes_all(lease->node_count);
+    lease->touched = lease->keepers = redlock_nodes_all(lease->node_count);
 }
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed) {
@@ -240,6 +242,9 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_VOID:
         on_void(lease, event, actions);
+        break;
+    case REDLOCK_EVENT_NO_HEAL:
+        lease->healed &= ~event->nodes;
         break;
     case REDLOCK_EVENT_TIMER:
         on_timer(lease, event, actions);

@@ -36,13 +36,13 @@
  * HELD       extend, renewal      → EXTENDING  send EXTEND to all; the deadline stands until the round is won (R12)
  *            time to heal         → HELD       heal the nodes that have not granted, if any
  *            deadline             → LOST       cleanup, lost
- *            late vote; by now most nodes said missing or foreign to the last EXTEND
+ *            late vote; by now fewer than a quorum may have the key
  *                                 → LOST       cleanup, lost by votes
  *            late vote; keys that the deadline stands on are missing, and the last EXTEND, with a shorter ttl, was WON
  *                                 → HELD       its deadline is what is left; LOST if that has passed
  *            release              → RELEASING  send RELEASE where the cleanup would go
  * EXTENDING  WON                  → HELD       extended OK; the deadline anew from the round's own start
- *            LOST, most nodes say missing or foreign
+ *            fewer than a quorum may have the key
  *                                 → LOST       cleanup, lost by votes, extended LOST
  *            LOST otherwise       → HELD       extended NO_QUORUM; a renewal is tried again until the deadline
  *            deadline             → LOST       cleanup, lost, extended LOST
@@ -59,8 +59,10 @@
  *            release              → ENDED      released LOST
  * ENDED
  *
+ * A node may have the key unless it surely refused the SET (DENIED, FAILED, not asked), or said "missing" or "another token"
+ * since, and was not healed after that. What is known to be lost is LOST, at the vote that shows it.
  * An adopted lease that was never held has no deadline to keep: where its first EXTEND fails it is ADOPTED again
- * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where most nodes deny it, it is LOST without `lost`.
+ * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where too few may have the key, it is LOST without `lost`.
  * With a lock delay the keys outlive the lease by it, and the cleanup of LOST is left out: they end by their ttl. A release at or after
  * the deadline then finds the lease LOST, also where no timer has said so yet.
  * Nodes that a guard bars are not asked in ACQUIRE: they abstain. Where they leave no quorum, the attempt is lost with nothing sent.
@@ -116,6 +118,7 @@ enum redlock_event_type {
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes (any number): FAILED votes of the current round, nothing was sent */
     REDLOCK_EVENT_VOID,    /* nodes (any number): their votes up to now are void, for their clock has jumped */
+    REDLOCK_EVENT_NO_HEAL, /* nodes (any number): the HEAL that was to go there surely did nothing */
     REDLOCK_EVENT_TIMER,   /* the clock was read; something may be due */
     REDLOCK_EVENT_CANCEL,  /* code: REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED: why the acquire is given up */
     REDLOCK_EVENT_EXTEND,  /* ttl_ms; a caller's, see redlock_lease_extend_check() */
@@ -158,7 +161,7 @@ struct redlock_lease_core {
     enum redlock_lease_state state;
     enum redlock_operation operation; /* of the current round */
     uint32_t round;                   /* number of the current round; rises by one a round */
-    redlock_nodes touched;            /* nodes where the current token's key may be */
+    redlock_nodes touched;            /* nodes to release the current token at */
     struct redlock_round votes;       /* of the current round */
     int64_t start_ns;                 /* of the current round */
     int64_t deadline_ns;              /* of the lease; while ACQUIRING, what it would be */
@@ -169,15 +172,16 @@ struct redlock_lease_core {
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round completes a caller's request, not only a renewal */
     bool was_held;
-    bool support_grows;     /* the current round made the lease: nodes that grant it late support it, too */
-    bool fence_written;     /* the fencing token took a second round trip */
-    redlock_nodes support;  /* nodes whose votes the lease stands on */
-    int last_code;          /* why the last attempt was lost */
-    int64_t begun_ns;       /* HELD since (the cap counts from here) */
-    int64_t round_ttl_ms;   /* that the current round sent */
-    int64_t next_try_ns;    /* next attempt or renewal */
-    redlock_nodes healed;   /* nodes that HEAL went to: what they say to the ACQUIRE is not the last word any more */
-    int64_t heal_ns;        /* time to heal, */
+    bool support_grows;    /* the current round made the lease: nodes that grant it late support it, too */
+    bool fence_written;    /* the fencing token took a second round trip */
+    redlock_nodes support; /* nodes whose votes the lease stands on */
+    redlock_nodes keepers; /* nodes that may have the current token's key, as of the start of the current round */
+    int last_code;         /* why the last attempt was lost */
+    int64_t begun_ns;      /* HELD since (the cap counts from here) */
+    int64_t round_ttl_ms;  /* that the current round sent */
+    int64_t next_try_ns;   /* next attempt or renewal */
+    redlock_nodes healed; /* nodes that HEAL went to since: what they say to this round is not the last word any more */
+    int64_t heal_ns;      /* time to heal, */
     int64_t heal_before_ns; /* but not at or after this */
     struct redlock_fence fence;
 };

@@ -44,7 +44,7 @@ enum redlock_lease_loss { REDLOCK_LOST_AT_DEADLINE, REDLOCK_LOST_BY_VOTES, REDLO
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
                             struct redlock_actions *actions);
 
-/* Too few nodes are left that may hold our key (those that were not asked never did): a quorum of ours cannot exist. */
-bool redlock_extension_is_denied(const struct redlock_round *votes);
+/* The nodes that may have the current token's key, by what is known now. */
+redlock_nodes redlock_extension_keepers(const struct redlock_lease_core *lease);
 
 #endif
