@@ -11,7 +11,7 @@
 #define JUMP_MS    30000 /* less than the ttl: the key itself stays */
 
 static char folder[] = "/tmp/redlock-clocks-XXXXXX";
-static struct chaos_clock *clocks[3];
+static struct chaos_clock *clocks[5];
 
 /* Starts the server, for the first time or again, with a wall clock that is the test's. */
 static void start_with_clock(size_t index) {
@@ -32,28 +32,40 @@ static void start_with_clock(size_t index) {
     (void)unsetenv(CHAOS_CLOCK_ENV);
 }
 
+static int start_with_clocks(size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        start_with_clock(i);
+    }
+    return 0;
+}
+
 static int three_with_clocks(void **state) {
     (void)state;
     if (!mkdtemp(folder)) {
         return -1;
     }
     support_remove_tree_at_death(folder);
-    for (size_t i = 0; i < 3; i++) {
-        start_with_clock(i);
-    }
-    return 0;
+    return start_with_clocks(3);
+}
+
+static int five_with_clocks(void **state) {
+    (void)state;
+    return start_with_clocks(5);
 }
 
 static int end_with_clocks(void **state) {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < world_servers.count; i++) {
         chaos_clock_close(clocks[i]);
+        clocks[i] = NULL;
     }
-    return world_end(state);
+    int result = world_end(state);
+    world_servers.count = 0;
+    return result;
 }
 
 /* All run, and their clocks are right. */
 static int set_up(void **state) {
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < world_servers.count; i++) {
         if (world_servers.at[i].pid == 0) {
             start_with_clock(i);
         }
@@ -234,6 +246,39 @@ static void one_that_is_ahead_of_the_others_is_not_trusted(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
+/*
+ * A holds 0, 1 and 2, and two of these jump. Clients that have read no clock before come and want the lock, again and again, for
+ * the order in which the nodes greet them differs: the two must not be a majority of whichever clocks are known first.
+ */
+static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
+    (void)state;
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
+    redlock_manager *first = world_manager_all(PATIENT_MS);
+    server_kill(&world_servers.at[3]);
+    server_kill(&world_servers.at[4]);
+    redlock_lease *lease = world_acquire(first, "door", TTL_MS);
+    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
+    start_with_clock(3);
+    start_with_clock(4);
+    chaos_clock_jump(clocks[0], 2 * TTL_MS);
+    chaos_clock_jump(clocks[1], 2 * TTL_MS);
+    for (int round = 0; round < 20; round++) {
+        redlock_manager *second = watching();
+        assert_int_not_equal(drive_acquire(world_loop, second, "door", &options, outcome), REDLOCK_OK);
+        assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+        assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_ABSTAINED);
+        assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_DENIED);
+        assert_non_null(strstr(node_info(second, 1).quarantine, "ahead of the other nodes'"));
+        for (size_t i = 2; i < 5; i++) {
+            assert_int_equal(node_info(second, i).quarantine_ms, 0);
+        }
+        world_close(second);
+    }
+    assert_true(redlock_lease_validity_ms(lease) > 0);
+    (void)drive_release(world_loop, lease, outcome);
+}
+
 /* The control: what the guard is there for. */
 static void without_the_guard_the_lease_outlives_its_key(void **state) {
     (void)state;
@@ -259,5 +304,9 @@ int main(void) {
         clock_test(one_that_is_ahead_of_the_others_is_not_trusted),
         clock_test(without_the_guard_the_lease_outlives_its_key),
     };
-    return cmocka_run_group_tests(tests, three_with_clocks, end_with_clocks);
+    const struct CMUnitTest tests_of_five[] = {
+        clock_test(two_of_five_that_are_ahead_let_nobody_in),
+    };
+    return cmocka_run_group_tests(tests, three_with_clocks, end_with_clocks) +
+           cmocka_run_group_tests(tests_of_five, five_with_clocks, end_with_clocks);
 }

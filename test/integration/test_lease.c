@@ -232,6 +232,37 @@ static void lost_early_when_most_nodes_deny_it(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stolen"), "thief");
 }
 
+static bool are_two_down(void *data) {
+    size_t ready = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        redlock_node_info info = {.size = sizeof info};
+        ready += redlock_manager_node(data, i, &info) == REDLOCK_OK && info.state == REDLOCK_NODE_READY;
+    }
+    return ready == world_servers.count - 2;
+}
+
+/* Two nodes were down and never had the key. Of the other three, one loses it: that is known, and so is the lease. */
+static void lost_early_when_too_few_can_have_it(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    struct loss *loss = world_loss();
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    server_kill(&world_servers.at[3]);
+    server_kill(&world_servers.at[4]);
+    assert_true(drive_until(world_loop, are_two_down, manager, DRIVE_TIMEOUT_MS));
+    assert_int_equal(drive_acquire(world_loop, manager, "thin", &options, outcome), REDLOCK_OK);
+    redlock_lease *lease = outcome->lease;
+    assert_string_equal(server_ask(&world_servers.at[0], "FLUSHALL"), "OK");
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_LOST);
+    assert_int_equal(redlock_lease_validity_ms(lease), 0);
+    assert_int_equal(loss->runs, 1);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_true(world_wait_without_key("thin", DRIVE_TIMEOUT_MS));
+}
+
 static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -297,6 +328,7 @@ int main(void) {
         world_test(renewal_is_capped),
         world_test(lost_once_and_in_time_when_every_node_hangs),
         world_test(lost_early_when_most_nodes_deny_it),
+        world_test(lost_early_when_too_few_can_have_it),
         world_test(renewal_outlives_a_pause_shorter_than_the_ttl),
         world_test(inspect_tells_who_holds_what),
     };
