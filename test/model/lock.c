@@ -51,6 +51,7 @@ struct node {
     unsigned owner;
     unsigned left;    /* ticks that its key lives */
     unsigned stepped; /* its clock was stepped in this run */
+    unsigned marker;  /* LOCK_MARKER: the ticks since the marker was set, and one; 0: there is none */
 };
 
 struct state {
@@ -90,9 +91,17 @@ static unsigned unseen(const struct lock_config *config) {
     return config->ttl_max + 1;
 }
 
-static void initial(const void *config, void *state) {
-    (void)config;
-    memset(state, 0, sizeof(struct state)); /* every run is known for long */
+static bool has_markers(const struct lock_config *config) {
+    return config->bug == LOCK_MARKER || config->bug == LOCK_MARKER_OLD_COPY;
+}
+
+static void initial(const void *given, void *to) {
+    const struct lock_config *config = given;
+    struct state *state = to;
+    memset(state, 0, sizeof(*state)); /* every run is known for long */
+    for (unsigned i = 0; i < config->nodes && has_markers(config); i++) {
+        state->nodes[i].marker = unseen(config);
+    }
 }
 
 /* The client is done with its token. What it still had under way could only set a key that nobody extends: that keeps
@@ -222,6 +231,10 @@ static void connect(const struct lock_config *config, const struct state *state,
         quarantine = 0;
     } else if (config->bug == LOCK_SHORT) {
         quarantine--;
+    } else if (has_markers(config)) {
+        struct node *node = &next.nodes[at];
+        quarantine = node->marker == unseen(config) ? 0 : quarantine;
+        node->marker = node->marker ? node->marker : 1;
     }
     next.clients[number].links[at].sees = quarantine;
     if (is_over(config, state->clients[number].left)) {
@@ -302,7 +315,7 @@ static void restart(const struct lock_config *config, const struct state *state,
         search_goal(search, GOAL_RESTART);
     }
     next.restarts++;
-    next.nodes[at] = (struct node){0};
+    next.nodes[at] = (struct node){.marker = config->bug == LOCK_MARKER_OLD_COPY ? state->nodes[at].marker : 0};
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct link *link = &next.clients[i].links[at];
         link->sees = unseen(config);
@@ -359,6 +372,7 @@ static void tick(const struct lock_config *config, const struct state *state, st
         struct node *node = &next.nodes[i];
         node->left = less(node->left);
         node->owner = node->left ? node->owner : FREE;
+        node->marker += node->marker && node->marker < unseen(config);
     }
     for (unsigned i = 0; i < CLIENTS; i++) {
         struct client *client = &next.clients[i];
@@ -401,11 +415,15 @@ static const char *violation(const void *config, const void *from) {
 }
 
 enum { TICK_BITS = 3, LINK_BITS = 2 + 1 + TICK_BITS, NODE_BITS = 2 + TICK_BITS + 1, CLIENT_BITS = 2 + 3 * TICK_BITS };
-enum { COLUMN_BITS = NODE_BITS + CLIENTS * LINK_BITS, WORLD_BITS = 3 + 1 };
+enum { WORLD_BITS = 3 + 1 };
+
+static unsigned column_bits(const struct lock_config *config) {
+    return NODE_BITS + CLIENTS * LINK_BITS + (has_markers(config) ? TICK_BITS : 0);
+}
 
 static unsigned key_words(const void *given) {
     const struct lock_config *config = given;
-    return (config->nodes * COLUMN_BITS + CLIENTS * CLIENT_BITS + WORLD_BITS + 63) / 64;
+    return (config->nodes * column_bits(config) + CLIENTS * CLIENT_BITS + WORLD_BITS + 63) / 64;
 }
 
 /* The clients are alike, too: `swap` exchanges their names. */
@@ -418,6 +436,9 @@ static void pack_as(const struct lock_config *config, const struct state *state,
         bits_put(&column, owned ? FIRST_OWNER + ((node->owner - FIRST_OWNER) ^ swap) : node->owner, 2);
         bits_put(&column, node->left, TICK_BITS);
         bits_put(&column, node->stepped, 1);
+        if (has_markers(config)) {
+            bits_put(&column, node->marker, TICK_BITS);
+        }
         for (unsigned j = 0; j < CLIENTS; j++) {
             const struct link *link = &state->clients[j ^ swap].links[i];
             bits_put(&column, link->vote, 2);
@@ -428,7 +449,7 @@ static void pack_as(const struct lock_config *config, const struct state *state,
     bits_sort(columns, config->nodes);
     struct bits bits = {.words = key};
     for (unsigned i = 0; i < config->nodes; i++) {
-        bits_put(&bits, columns[i], COLUMN_BITS);
+        bits_put(&bits, columns[i], column_bits(config));
     }
     for (unsigned j = 0; j < CLIENTS; j++) {
         const struct client *client = &state->clients[j ^ swap];
@@ -463,6 +484,7 @@ static void unpack(const void *given, const uint64_t *key, void *to) {
         node->owner = (unsigned)bits_get(&bits, 2);
         node->left = (unsigned)bits_get(&bits, TICK_BITS);
         node->stepped = (unsigned)bits_get(&bits, 1);
+        node->marker = has_markers(config) ? (unsigned)bits_get(&bits, TICK_BITS) : 0;
         for (unsigned j = 0; j < CLIENTS; j++) {
             struct link *link = &state->clients[j].links[i];
             link->vote = (unsigned)bits_get(&bits, 2);

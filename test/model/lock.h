@@ -14,7 +14,9 @@ enum lock_bug {
     LOCK_HEAL_QUARANTINED, /* a node in quarantine is healed */
     LOCK_SET_QUEUED,       /* a SET waits for a connection, reaches a node in quarantine, and helps later extensions */
     LOCK_HEAL_UNPROVEN,    /* nodes are healed at any time of a lease, whether or not a quorum has matched */
-    LOCK_HEAL_LATE         /* nodes are healed until the new deadline, not the old one */
+    LOCK_HEAL_LATE,        /* nodes are healed until the new deadline, not the old one */
+    LOCK_MARKER, /* a run votes at once whose data have a marker that was set ttl_max ago; a restart loses all data */
+    LOCK_MARKER_OLD_COPY /* the same, and a restart may find an old copy of the data: the marker, and no key of today */
 };
 
 struct lock_config {

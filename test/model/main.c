@@ -34,6 +34,8 @@ static const struct named_bug lock_bugs[] = {
     {"set-queued", LOCK_SET_QUEUED},
     {"heal-unproven", LOCK_HEAL_UNPROVEN},
     {"heal-late", LOCK_HEAL_LATE},
+    {"marker", LOCK_MARKER},
+    {"marker-old-copy", LOCK_MARKER_OLD_COPY},
     {NULL, LOCK_RIGHT},
 };
 
