@@ -147,18 +147,19 @@ typedef struct redlock_manager_options {
     void *log_data;              /**< Given to on_log. */
     /**
      * Keeps the votes of restarted nodes out (docs/safety.md). Such a node casts no vote on an acquire (#REDLOCK_VOTE_ABSTAINED)
-     * for ttl_max_ms; extensions and releases go on. It may vote at once where it forgot nothing (appendonly with
-     * appendfsync always), or where it has been up for longer than ttl_max_ms, judged by a clock that agrees with the
-     * other nodes' median.
+     * for ttl_max_ms; extensions and releases go on. It may vote at once where it has been up for longer than
+     * ttl_max_ms, judged by a clock that agrees with the other nodes' median.
      */
     redlock_restart_guard restart_guard;
     /**
      * Watches the nodes' clocks: a node whose clock jumps forward loses the votes that it gave to leases held (one that
-     * has fewer than a quorum left is lost, at once), and casts no vote on an acquire for ttl_max_ms. Default false.
+     * has fewer than a quorum left is lost, at once), and casts no vote on an acquire for ttl_max_ms. Nor does a node
+     * that was just met, until a quorum of nodes confirms its clock. Default false.
      */
     bool clock_guard;
-    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection. For the very first
-     * start of the nodes, not for a program's settings: later it switches off what STRICT adds. Default false. */
+    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection, within
+     * ttl_max_ms of redlock_manager_create(). For the very first start of the nodes, not for a program's settings: later
+     * it switches off what STRICT adds. Default false. */
     bool first_boot;
     /** The longest ttl, lock delay included, that any client of these nodes uses; needed with either guard, and no longer one is
      * accepted then. 1 to #REDLOCK_TTL_MS_MAX; default 0, none. */
