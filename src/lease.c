@@ -58,27 +58,6 @@ void redlock_lease_free_if_over(struct redlock_lease *lease) {
     }
 }
 
-static char digit(unsigned nibble) {
-    return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
-}
-
-/* R10: a fresh token for every attempt, 128 bits from the kernel, printable. */
-int redlock_lease_draw_token(struct redlock_lease *lease) {
-    unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
-    const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        lease->token[i] = digit(bytes[i] >> 4);
-        lease->token[i + sizeof bytes] = digit(bytes[i] & 15);
-    }
-    lease->token[REDLOCK_TOKEN_DIGITS] = '\0';
-    lease->token_size = REDLOCK_TOKEN_DIGITS;
-    lease->token_drawn = true;
-    return REDLOCK_OK;
-}
-
 static void queue_to_tell(struct redlock_lease *lease, unsigned what) {
     redlock_manager *manager = lease->manager;
     lease->tell |= (uint8_t)what;
@@ -379,11 +358,24 @@ static bool is_barred(const struct redlock_lease *lease, unsigned node) {
     }
 }
 
+/* What there is to say of a vote besides. */
+static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+    static const struct redlock_text far = {
+        "its fencing counter is over 30 minutes ahead of this client's clock: passed by "
+        "where other nodes make a quorum",
+        0};
+    const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
+    return answer->counter != 0 && !about_lock &&
+                   redlock_fence_is_far(answer->counter, wall_us(lease->manager, &lease->core.plan))
+               ? redlock_text_constant(&far)
+               : answer->text;
+}
+
 /* A vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     redlock_manager *manager = lease->manager;
     redlock_vote_kind vote = answer->vote;
-    struct redlock_text *text = answer->text, *barred = NULL;
+    struct redlock_text *text = text_of(lease, answer), *barred = NULL;
     if (manager->guards && vote == REDLOCK_VOTE_GRANTED && is_barred(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
         text = barred = redlock_guards_text(manager, node);

@@ -37,18 +37,19 @@ static const char extend_source[] =
     "return redis.error_reply('ERR the key of the fencing counter holds something else') end\n"
 
 /*
- * A counter that may expire (protocols.md 1): no number more than an hour ahead of the node's clock, and where the counter is missing,
- * none more than an hour behind it, so that what expired was lower. Strings of fixed width: numbers of Lua lose digits.
+ * No number more than a day ahead of the node's clock, so that no lie and no client's clock drives a counter to its end. A counter that is
+ * there already may rise by a day.
+ * One that may expire (protocols.md 1): no number more than an hour ahead, and where the counter is missing, none more than an hour behind,
+ * so that what expired was lower. Strings of fixed width: numbers of Lua lose digits.
  */
-#define CHECK_EXPIRY(number, expiry)                                                                                   \
-    "if " expiry "~='0' then\n"                                                                                        \
+#define CHECK_CLOCK(number, expiry)                                                                                    \
     "local n=redis.call('TIME')\n"                                                                                     \
     "local function at(s) return string.format('0%010d%06d000',n[1]+s,n[2]) end\n"                                     \
-    "if " number                                                                                                       \
-    ">at(3600) then return redis.error_reply('ERR the fencing token is over an hour ahead of the clock of "            \
-    "the node') end\n"                                                                                                 \
-    "c=c or at(-3600)\n"                                                                                               \
-    "end\n"
+    "local m,w=at(86400),'a day'\n"                                                                                    \
+    "if " expiry "~='0' then m,w,c=at(3600),'an hour',c or at(-3600)\n"                                                \
+    "elseif c and c>m then m=string.format('%011d',string.sub(c,1,11)+86400)..string.sub(c,12) end\n"                  \
+    "if " number ">m then return redis.error_reply('ERR the fencing token is over '..w..' ahead of the clock of "      \
+    "the node') end\n"
 
 #define SET_COUNTER(number, expiry, call)                                                                              \
     "if " expiry "=='0' then r=redis." call "('SET',KEYS[2]," number ") "                                              \
@@ -58,7 +59,7 @@ static const char extend_source[] =
 #define ACQUIRE_SOURCE(at_least)                                                                                       \
     "local c,r,t=false,nil,{}\n"                                                                                       \
     "if ARGV[5]=='1' then t=redis.call('TIME') end\n"                                                                  \
-    "if KEYS[2] then\n" CHECK_COUNTER CHECK_EXPIRY(                                                                    \
+    "if KEYS[2] then\n" CHECK_COUNTER CHECK_CLOCK(                                                                     \
         "ARGV[3]",                                                                                                     \
         "ARGV[4]") "end\n"                                                                                             \
                    "if not redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return {0,c,t[1],t[2]} end\n"      \
@@ -76,7 +77,7 @@ static const char fence_source[] =
     "local v=redis.pcall('GET',KEYS[1])\n"
     "if not v then return 0 end\n"
     "if type(v)=='table' and not string.find(v.err,'WRONGTYPE',1,true) then return v end\n"
-    "if v~=ARGV[1] then return -1 end\n" CHECK_COUNTER CHECK_EXPIRY(
+    "if v~=ARGV[1] then return -1 end\n" CHECK_COUNTER CHECK_CLOCK(
         "ARGV[2]", "ARGV[3]") "if c and c>=ARGV[2] then return {2,c} end\n" SET_COUNTER("ARGV[2]", "ARGV[3]",
                                                                                         "call") "return 1";
 
@@ -101,7 +102,7 @@ static const char planted_incr_source[] =
     "redis.call('SET',KEYS[2],c)\n"
     "return {2,c,t[1],t[2]}";
 static const char planted_equal_source[] = ACQUIRE_SOURCE(">");
-static const char planted_fence_source[] = "local c,r\n" CHECK_COUNTER CHECK_EXPIRY(
+static const char planted_fence_source[] = "local c,r\n" CHECK_COUNTER CHECK_CLOCK(
     "ARGV[2]", "ARGV[3]") "if c and c>ARGV[2] then return {2,c} end\n" SET_COUNTER("ARGV[2]", "ARGV[3]",
                                                                                    "call") "return 1";
 static const char planted_heal_source[] =
@@ -120,8 +121,8 @@ static const struct redlock_script scripts[] = {
     [REDLOCK_SCRIPT_RELEASE] = {release_source, sizeof release_source - 1, "9e4679119e4e7b1f5962e12a581a4a83afeb9bf0"},
     [REDLOCK_SCRIPT_EXTEND] = {extend_source, sizeof extend_source - 1, "be3ca4c132257a1280b1746f109b38f42017ea17"},
     [REDLOCK_SCRIPT_INSPECT] = {inspect_source, sizeof inspect_source - 1, "e58faa1922f82f457ac5bb5aada316de413c9023"},
-    [REDLOCK_SCRIPT_ACQUIRE] = {acquire_source, sizeof acquire_source - 1, "828a0f3e0858209596a32682db98f92b9952d332"},
-    [REDLOCK_SCRIPT_FENCE] = {fence_source, sizeof fence_source - 1, "7e0eea7930109e9dce18840274136f187d52029e"},
+    [REDLOCK_SCRIPT_ACQUIRE] = {acquire_source, sizeof acquire_source - 1, "b0eb3e69d5ae4adaae4a4d1ea35e585da30150d2"},
+    [REDLOCK_SCRIPT_FENCE] = {fence_source, sizeof fence_source - 1, "199330afb8c54cfbeda1a28a9c464a7d116b55e8"},
 #ifdef REDLOCK_PLANTED_BUGS
     [REDLOCK_SCRIPT_PLANTED_RELEASE] = {planted_release_source, sizeof planted_release_source - 1,
                                         "71923a30a2cad96b7271cad5b0fdb4d5a1dd868c"},
@@ -130,9 +131,9 @@ static const struct redlock_script scripts[] = {
     [REDLOCK_SCRIPT_PLANTED_INCR] = {planted_incr_source, sizeof planted_incr_source - 1,
                                      "cca582357fac697d5796b9dc8bbb7b48477cdb2a"},
     [REDLOCK_SCRIPT_PLANTED_EQUAL] = {planted_equal_source, sizeof planted_equal_source - 1,
-                                      "ba9843093db83d024b4866e4f9f8366b88990d8b"},
+                                      "1aa90d472040efd38db4f5cc600a4f5ea93174d4"},
     [REDLOCK_SCRIPT_PLANTED_FENCE] = {planted_fence_source, sizeof planted_fence_source - 1,
-                                      "c3169051301ed41e6b7cb3ed2d15a72297aef2da"},
+                                      "43c90a16794fc0b89d4dcb578520a54d89f593b9"},
     [REDLOCK_SCRIPT_PLANTED_HEAL] = {planted_heal_source, sizeof planted_heal_source - 1,
                                      "8840112d5ffb42e71b0669366b38cdec95cf2cf1"},
 #endif

@@ -12,7 +12,7 @@
 
 /* Room for the headers and fixed words of any message, next to script, key and token. */
 #define FRAME_SIZE_MAX  256
-#define SCRIPT_SIZE_MAX 1024
+#define SCRIPT_SIZE_MAX 1152
 /* Of a node's time: until the year 2255, so that what comes of it fits in nanoseconds. */
 #define SECONDS_MAX 9000000000
 

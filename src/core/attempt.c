@@ -65,16 +65,29 @@ static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock
     actions->acquired_code = REDLOCK_OK;
 }
 
+/* Nodes that have raised their counter, or would raise it to a number that is high enough, as far as is known. */
+static redlock_nodes may_accept(const struct redlock_lease_core *lease) {
+    const redlock_nodes beaten = lease->operation == REDLOCK_OP_FENCE ? lease->fence.told : 0;
+    return lease->votes.granted | redlock_round_pending(&lease->votes) | beaten;
+}
+
+/* The counters of a quorum are at the end of all numbers; or a few are, and too few other nodes are left. */
+static int reason_without_number(const struct redlock_lease_core *lease) {
+    const bool ended = redlock_nodes_count(lease->fence.far) >= lease->votes.quorum;
+    return ended ? REDLOCK_ERR_LIMIT : REDLOCK_ERR_NO_QUORUM;
+}
+
 /*
- * protocols.md 1, slow path: a number above all that was seen is written back where the lock may be ours, and is the fencing token
- * once a quorum has raised its counters to it.
+ * protocols.md 1, slow path: a number above what was seen is written back where the lock may be ours, and is the fencing token
+ * once a quorum has raised its counters to it. A counter that may be a lie is passed by, as long as the others make a quorum.
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
     const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied : votes->abstained;
-    if (!redlock_fence_raise(&lease->fence, event->wall_us)) {
-        lose(lease, REDLOCK_ERR_LIMIT, event->now_ns, actions);
+    const bool follow = redlock_nodes_count(may_accept(lease) & ~lease->fence.far) < votes->quorum;
+    if (!redlock_fence_raise(&lease->fence, event->wall_us, follow)) {
+        lose(lease, reason_without_number(lease), event->now_ns, actions);
         return;
     }
     lease->state = REDLOCK_LEASE_FENCING;
@@ -88,7 +101,7 @@ static bool is_fenced_as_planted(struct redlock_lease_core *lease, int64_t wall_
         lease->fence.token = lease->fence.seen;
         return true;
     }
-    return REDLOCK_PLANTED(FENCE_NO_WRITE_BACK) && redlock_fence_raise(&lease->fence, wall_us);
+    return REDLOCK_PLANTED(FENCE_NO_WRITE_BACK) && redlock_fence_raise(&lease->fence, wall_us, true);
 }
 
 static bool is_fenced(struct redlock_lease_core *lease, int64_t wall_us) {
@@ -114,9 +127,10 @@ static void on_won(struct redlock_lease_core *lease, const struct redlock_event 
     }
 }
 
-/* A node has a counter that is not below the number: it was not written back there because others were quicker. */
+/* Nodes have counters that are not below the number, and with a higher one there would be a quorum. */
 static bool is_beaten(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_FENCE && lease->fence.seen >= lease->fence.token;
+    return lease->operation == REDLOCK_OP_FENCE && lease->fence.told != 0 &&
+           redlock_nodes_count(may_accept(lease)) >= lease->votes.quorum;
 }
 
 void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlock_event *event,

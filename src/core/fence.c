@@ -21,8 +21,12 @@ static uint64_t low_digits(const struct redlock_fence *fence) {
     return IS_COARSE ? 0 : fence->client;
 }
 
+static uint64_t told_us(int64_t wall_us) {
+    return wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
+}
+
 static uint64_t of_the_clock(const struct redlock_fence *fence, int64_t wall_us) {
-    const uint64_t us = wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
+    const uint64_t us = told_us(wall_us);
     return (IS_COARSE ? us - us % COARSE_US : us) * REDLOCK_FENCE_CLIENTS + low_digits(fence);
 }
 
@@ -45,16 +49,23 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
         return false;
     }
     fence->token = token;
-    fence->accepted = 0;
+    fence->accepted = fence->told = fence->far = 0;
     return true;
 }
 
-bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
-    return set_token(fence, fence->accepted != 0 ? highest(fence->token, fence->seen) : fence->seen, wall_us);
+bool redlock_fence_is_far(uint64_t counter, int64_t wall_us) {
+    return counter / REDLOCK_FENCE_CLIENTS > told_us(wall_us) + REDLOCK_FENCE_BELIEVED_US;
 }
 
-bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us) {
-    return set_token(fence, highest(fence->token, fence->seen), wall_us);
+bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
+    /* A token that followed a lie is accepted by the node that lied. */
+    const bool counts = fence->accepted != 0 && !redlock_fence_is_far(fence->token, wall_us);
+    return set_token(fence, counts ? highest(fence->token, fence->seen) : fence->seen, wall_us);
+}
+
+bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool follow) {
+    const uint64_t floor = highest(fence->token, fence->seen);
+    return set_token(fence, follow && fence->far != 0 ? highest(floor, fence->far_least) : floor, wall_us);
 }
 
 int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_us) {
@@ -66,13 +77,21 @@ int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_
     return told_us > ahead_us ? told_us : ahead_us;
 }
 
-void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter) {
+void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter, int64_t wall_us) {
     assert(node < REDLOCK_NODES_MAX);
     if (accepted) {
         fence->accepted |= REDLOCK_NODE(node);
-    } else if (counter > fence->seen) {
-        fence->seen = counter;
+        return;
     }
+    if (counter >= fence->token) {
+        fence->told |= REDLOCK_NODE(node);
+    }
+    if (!redlock_fence_is_far(counter, wall_us)) {
+        fence->seen = highest(fence->seen, counter);
+        return;
+    }
+    fence->far_least = fence->far == 0 || counter < fence->far_least ? counter : fence->far_least;
+    fence->far |= REDLOCK_NODE(node);
 }
 
 bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum) {

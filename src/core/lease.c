@@ -170,7 +170,8 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
     }
     if (event->accepted || event->counter != 0) {
         assert(redlock_nodes_count(event->nodes) == 1);
-        redlock_fence_note(&lease->fence, (unsigned)__builtin_ctz(event->nodes), event->accepted, event->counter);
+        redlock_fence_note(&lease->fence, (unsigned)__builtin_ctz(event->nodes), event->accepted, event->counter,
+                           event->wall_us);
     }
     on_votes(lease, event, event->vote, actions);
 }

@@ -63,10 +63,51 @@ static void a_proposal_is_accepted_above_the_counter_only(void **state) {
         message.fence++;
         assert_granted(&message);
         assert_counter(message.fence);
-        unlock();
-        message.fence = REDLOCK_FENCE_MAX;
+    }
+}
+
+/* Whoever asks for it: a number that no clock has made yet is stored nowhere, or all other nodes would have to go beyond it. */
+static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
+    static const char words[] = "ERR the fencing token is over a day ahead of the clock of the node";
+    const uint64_t day = (uint64_t)DAY_MS * 1000000;
+    (void)state;
+    for (size_t i = 0; i < 2 * FORMS; i++) {
+        const enum redlock_operation operation = operations[i % 2];
+        const uint64_t now = (uint64_t)server_now_us() * 1000;
+        start_anew();
+        struct redlock_message message = message_of(operation, REDLOCK_FENCE_MAX);
+        take_form(&message, i / 2);
+        if (operation == REDLOCK_OP_FENCE) {
+            lock_as(OURS);
+        }
+        assert_failed(&message, words);
+        message.fence = now + day + LONG_US * 1000;
+        assert_failed(&message, words);
+        assert_int_equal(server_key_count(server), operation == REDLOCK_OP_FENCE ? 1 : 0);
+        message.fence = now + day - LONG_US * 1000;
         assert_granted(&message);
-        assert_counter(REDLOCK_FENCE_MAX);
+        assert_counter(message.fence);
+        /* Where a counter is far ahead already, it goes on from there. */
+        const uint64_t far = UINT64_C(5680281600123456789);
+        set_counter(far);
+        unlock();
+        if (operation == REDLOCK_OP_FENCE) {
+            lock_as(OURS);
+        }
+        message.fence = far + day + 1;
+        assert_failed(&message, words);
+        message.fence = far + day;
+        assert_granted(&message);
+        assert_counter(message.fence);
+        unlock();
+        if (operation == REDLOCK_OP_FENCE) {
+            lock_as(OURS);
+        }
+        set_counter(REDLOCK_FENCE_MAX);
+        message.fence = REDLOCK_FENCE_MAX;
+        assert_answer(&message, operation == REDLOCK_OP_FENCE ? REDLOCK_VOTE_DENIED : REDLOCK_VOTE_GRANTED, true, false,
+                      REDLOCK_FENCE_MAX);
     }
 }
 
@@ -226,6 +267,7 @@ int main(void) {
         SCRIPT_TEST(the_sha1s_are_the_servers),
         SCRIPT_TEST(every_acquire_sets_the_same_key),
         SCRIPT_TEST(a_proposal_is_accepted_above_the_counter_only),
+        SCRIPT_TEST(a_number_far_ahead_of_the_nodes_clock_is_not_stored),
         SCRIPT_TEST(a_token_is_written_back_where_the_lock_is_ours),
         SCRIPT_TEST(a_counter_that_expires_keeps_to_the_nodes_clock),
         SCRIPT_TEST(a_proposal_too_low_for_a_missing_counter_is_not_accepted),

@@ -188,6 +188,23 @@ static void write_back(const struct fence_config *config, struct fence_state *ne
     }
 }
 
+/* A number above the highest counter that it believes: it may take any of those that it heard for a lie, and pass it by. */
+static void begin_write(const struct fence_config *config, const struct fence_state *state, unsigned number,
+                        unsigned granted, unsigned denied, struct search *search) {
+    const struct fence_try *try = &state->tries[number];
+    for (unsigned i = 0; i <= config->nodes; i++) {
+        const bool heard = i < config->nodes && (granted | denied) >> i & 1U;
+        const unsigned believed = heard ? try->at[i].counter : try->proposal;
+        if (believed < try->proposal || (i < config->nodes && !heard)) {
+            continue;
+        }
+        struct fence_state next = *state;
+        write_back(config, &next, number, denied, fence_next_number(config, number, believed));
+        search_step(search, &next, "%c heard a quorum grant, not all accept: it writes back %u",
+                    fence_client(config, number), next.tries[number].target);
+    }
+}
+
 /* The client has heard a quorum of GRANTED, and some refusals. */
 static void conclude(const struct fence_config *config, const struct fence_state *state, unsigned number,
                      unsigned granted, unsigned denied, struct search *search) {
@@ -217,9 +234,7 @@ static void conclude(const struct fence_config *config, const struct fence_state
         search_step(search, &next, "%c heard a quorum grant: it HOLDS with fencing token %u, the highest + 1", who,
                     next.tries[number].target);
     } else {
-        write_back(config, &next, number, denied, fence_next_number(config, number, highest));
-        search_step(search, &next, "%c heard a quorum grant, not all accept: it writes back %u", who,
-                    next.tries[number].target);
+        begin_write(config, state, number, granted, denied, search);
     }
 }
 

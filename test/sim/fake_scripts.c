@@ -1,12 +1,14 @@
 /* What the library's Lua scripts do, on the fake node. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/fence.h"
 #include "fake_store.h"
 
 #define HOUR_S 3600
+#define DAY_S  86400
 
 static void run_inspect(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply) {
     const struct fake_key *key = fake_find(node, name);
@@ -79,24 +81,35 @@ static bool read_counter(struct fake_node *node, const struct sim_argument *name
     return true;
 }
 
-/* A counter that may expire: not too far ahead of the clock, and one that is missing is taken for an hour behind it. */
-static bool check_expiry(const struct fake_node *node, const struct sim_argument *number,
-                         const struct sim_argument *expiry, struct fake_reply *reply,
-                         char counter[REDLOCK_FENCE_DIGITS + 1]) {
-    char limit[48];
-    if (fake_is(expiry, "0")) {
-        return true;
+/* So many seconds later; in `later`, as the scripts write it. */
+static void add_seconds(int64_t seconds, int64_t by_s, const char *rest, char later[REDLOCK_FENCE_DIGITS + 1]) {
+    char text[48];
+    (void)snprintf(text, sizeof text, "%011" PRId64 "%s", seconds + by_s, rest);
+    memcpy(later, text, REDLOCK_FENCE_DIGITS);
+    later[REDLOCK_FENCE_DIGITS] = '\0';
+}
+
+/* Not too far ahead of the clock, unless the counter is; and one that may expire and is missing is taken for an hour behind it. */
+static bool check_clock(const struct fake_node *node, const struct sim_argument *number,
+                        const struct sim_argument *expiry, struct fake_reply *reply,
+                        char counter[REDLOCK_FENCE_DIGITS + 1]) {
+    char limit[REDLOCK_FENCE_DIGITS + 1], rest[16];
+    const bool expires = !fake_is(expiry, "0");
+    const int64_t seconds = node->now_us / 1000000;
+    (void)snprintf(rest, sizeof rest, "%06d000", (int)(node->now_us % 1000000));
+    add_seconds(seconds, expires ? HOUR_S : DAY_S, rest, limit);
+    if (expires && counter[0] == '\0') {
+        add_seconds(seconds, -HOUR_S, rest, counter);
+    } else if (!expires && strcmp(counter, limit) > 0) {
+        char of_counter[12] = "";
+        memcpy(of_counter, counter, 11);
+        add_seconds(strtoll(of_counter, NULL, 10), DAY_S, counter + 11, limit);
     }
-    int64_t seconds = node->now_us / 1000000, micros = node->now_us % 1000000;
-    snprintf(limit, sizeof limit, "0%010" PRId64 "%06" PRId64 "000", seconds + HOUR_S, micros);
     if (strncmp(number->bytes, limit, number->size) > 0) {
-        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fencing token is over an hour ahead of the clock");
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR,
+                         expires ? "ERR the fencing token is over an hour ahead of the clock of the node"
+                                 : "ERR the fencing token is over a day ahead of the clock of the node");
         return false;
-    }
-    if (counter[0] == '\0') {
-        snprintf(limit, sizeof limit, "0%010" PRId64 "%06" PRId64 "000", seconds - HOUR_S, micros);
-        memcpy(counter, limit, REDLOCK_FENCE_DIGITS);
-        counter[REDLOCK_FENCE_DIGITS] = '\0';
     }
     return true;
 }
@@ -131,8 +144,7 @@ static void run_acquire(struct fake_node *node, const struct sim_argument *a, si
     const struct sim_argument *v = a + keys;
     char counter[REDLOCK_FENCE_DIGITS + 1] = "";
     int64_t ttl_ms = 0;
-    if (keys == 2 &&
-        (!read_counter(node, &a[1], reply, counter) || !check_expiry(node, &v[2], &v[3], reply, counter))) {
+    if (keys == 2 && (!read_counter(node, &a[1], reply, counter) || !check_clock(node, &v[2], &v[3], reply, counter))) {
         return;
     }
     if (fake_refused(node, true, reply)) {
@@ -172,7 +184,7 @@ static void run_fence(struct fake_node *node, const struct sim_argument *a, stru
         fake_reply_integer(reply, -1);
         return;
     }
-    if (!read_counter(node, &a[1], reply, counter) || !check_expiry(node, &a[3], &a[4], reply, counter)) {
+    if (!read_counter(node, &a[1], reply, counter) || !check_clock(node, &a[3], &a[4], reply, counter)) {
         return;
     }
     if (is_beaten(counter, &a[3], false)) {

@@ -1,9 +1,12 @@
 /* Faults: when one is due, what breaks and for how long; and how everything is mended at the end. */
 #include "faults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/fence.h"
+#include "fake_store.h"
 #include "world.h"
 
 /* On the scale of whatever is going on: a node timeout, or a ttl. */
@@ -315,6 +318,26 @@ static void evict(struct sim_world *world, unsigned index) {
     }
 }
 
+/* It stays after all has healed: a node that lies costs a vote, no more. Counters do not fall, whoever wrote them. */
+static void lie(struct sim_world *world) {
+    const unsigned liar = world->profile.nodes - 1;
+    const uint64_t now = (uint64_t)(SIM_WALL_NS + world->now_ns), minute = UINT64_C(60000000000);
+    const uint64_t lies[] = {now + 10 * minute,          now + 120 * minute,
+                             now + 2 * 24 * 60 * minute, UINT64_C(7226582400000000000),
+                             REDLOCK_FENCE_MAX - 1,      REDLOCK_FENCE_MAX};
+    struct fake_node *node = &world->nodes[liar].fake;
+    char name[64], digits[REDLOCK_FENCE_DIGITS];
+    const int size = snprintf(name, sizeof name, "%s%s:fence", world->seed % 3 == 0 ? "lock:" : "",
+                              sim_resource_name(sim_random_below(&world->random, world->profile.resources)));
+    const struct sim_argument counter = {name, (size_t)size}, number = {digits, sizeof digits};
+    redlock_fence_format(lies[sim_random_below(&world->random, sizeof lies / sizeof *lies)], digits);
+    const struct fake_key *key = fake_find(node, &counter);
+    if (key == NULL || (key->value_size == sizeof digits && memcmp(key->value, digits, sizeof digits) < 0)) {
+        (void)fake_add(node, &counter, &number);
+        SIM_TRACE(world, "node %u has the counter '%s' at %.20s", liar, name, digits);
+    }
+}
+
 static void happen(struct sim_world *world, enum sim_fault fault) {
     unsigned node = sim_random_below(&world->random, world->profile.nodes);
     unsigned client = sim_random_below(&world->random, world->profile.clients);
@@ -367,6 +390,9 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         break;
     case SIM_FAULT_EVICT:
         evict(world, node);
+        break;
+    case SIM_FAULT_LIE:
+        lie(world);
         break;
     case SIM_FAULTS:
         break;

@@ -19,6 +19,7 @@ enum sim_fault {
     SIM_FAULT_STEP,    /* a node's clock is set */
     SIM_FAULT_WALL,    /* a client's wall clock is set */
     SIM_FAULT_EVICT,   /* a node drops a key */
+    SIM_FAULT_LIE,     /* the last node has a counter that no client made */
     SIM_FAULTS
 };
 

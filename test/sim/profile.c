@@ -114,8 +114,11 @@ static void limit_faults(struct sim_profile *profile) {
     } else {
         forbidden |= 1u << SIM_FAULT_FORGET;
     }
+    if (profile->counters_die || profile->nodes < 3) {
+        forbidden |= 1u << SIM_FAULT_LIE;
+    }
     if (!profile->fencing) {
-        forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_EVICT;
+        forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_EVICT | 1u << SIM_FAULT_LIE;
     }
     if (profile->prompt) {
         forbidden |= 1u << SIM_FAULT_HANG | 1u << SIM_FAULT_CUT | 1u << SIM_FAULT_ISOLATE | 1u << SIM_FAULT_PAUSE |

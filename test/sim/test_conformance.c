@@ -188,12 +188,22 @@ static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
 }
 
-/* Of now, alike for a while; two hours away; the least and the most. */
+/* Of now, alike for a while; hours away, on either side of what a node stores; the least and the most. */
 static uint64_t pick_fence(void) {
     const uint64_t now = (uint64_t)(clock_us() / 10000000) * UINT64_C(10000000000);
-    const uint64_t hours = UINT64_C(7200000000000);
-    const uint64_t numbers[] = {now, now + 1, now + 2, now + hours, now - hours, 1, REDLOCK_FENCE_MAX};
-    return numbers[sim_random_below(&rng, sim_random_percent(&rng, 80) ? 5 : 7)];
+    const uint64_t hour = UINT64_C(3600000000000);
+    const uint64_t numbers[] = {now,
+                                now + 1,
+                                now + 2,
+                                now + 2 * hour,
+                                now - 2 * hour,
+                                now + 22 * hour,
+                                now + 26 * hour,
+                                now + 62 * hour,
+                                now + 66 * hour,
+                                1,
+                                REDLOCK_FENCE_MAX};
+    return numbers[sim_random_below(&rng, sim_random_percent(&rng, 80) ? 5 : 11)];
 }
 
 /* What the library itself sends. */
@@ -236,7 +246,10 @@ static void let_expire(const char *key) {
 
 /* Where a counter should be there is nothing, or something else for a while. */
 static void ask_counter(const char *counter) {
-    static const char *const values[] = {"t", "0123456789012345678x", "99999999999999999999", "09223372036854775807"};
+    char far[REDLOCK_FENCE_DIGITS + 1] = "";
+    redlock_fence_format((uint64_t)(clock_us() / 10000000 + 40 * 360) * UINT64_C(10000000000), far);
+    const char *const values[] = {
+        "t", "0123456789012345678x", "99999999999999999999", "09223372036854775807", "09223285636854775807", far};
     if (sim_random_percent(&rng, 50)) {
         ask_both(sim_random_percent(&rng, 50) ? "DEL" : "GET", counter);
         return;
@@ -245,7 +258,7 @@ static void ask_counter(const char *counter) {
     if (sim_random_percent(&rng, 30)) {
         ask_both("RPUSH", counter, "x");
     } else {
-        ask_both("SET", counter, pick(values, 4));
+        ask_both("SET", counter, pick(values, 6));
     }
     for (unsigned i = sim_random_below(&rng, 20); i > 0; i--) {
         ask_operation();

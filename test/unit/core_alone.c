@@ -33,7 +33,7 @@ static void vote(redlock_nodes node, redlock_vote_kind kind, int64_t now_ns) {
 static void fence_and_guard(void) {
     struct redlock_fence fence = {.client = 7};
     expect(redlock_fence_propose(&fence, 1000) && fence.token == 1000007, "a number of the clock and the client");
-    redlock_fence_note(&fence, 0, true, 0);
+    redlock_fence_note(&fence, 0, true, 0, 1000);
     expect(redlock_fence_is_won(&fence, 7, 1) && !redlock_fence_is_won(&fence, 7, 2), "one node took it");
     struct redlock_guard guard;
     bool jumped;

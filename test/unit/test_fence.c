@@ -70,7 +70,7 @@ static void no_number_is_beyond_the_last(void **state) {
     assert_int_equal(proposed(last - 2, 999, WALL_US), last - 1);
     assert_int_equal(proposed(last, 807, WALL_US), REDLOCK_FENCE_MAX);
     struct redlock_fence fence = {.token = REDLOCK_FENCE_MAX, .accepted = 1};
-    assert_false(redlock_fence_raise(&fence, WALL_US));
+    assert_false(redlock_fence_raise(&fence, WALL_US, false));
     assert_int_equal(fence.token, REDLOCK_FENCE_MAX);
     assert_int_equal(fence.accepted, 1);
 }
@@ -80,17 +80,67 @@ static void a_raise_is_above_token_seen_and_clock(void **state) {
     struct redlock_fence fence = {.client = 7};
     assert_true(redlock_fence_propose(&fence, 1000));
     assert_int_equal(fence.token, 1000007);
-    redlock_fence_note(&fence, 2, true, 0);
-    assert_true(redlock_fence_raise(&fence, 1000));
+    redlock_fence_note(&fence, 2, true, 0, WALL_US);
+    assert_true(redlock_fence_raise(&fence, 1000, false));
     assert_int_equal(fence.token, 1001007);
     assert_int_equal(fence.accepted, 0);
-    redlock_fence_note(&fence, 1, false, 5000123);
-    assert_true(redlock_fence_raise(&fence, 1000));
+    redlock_fence_note(&fence, 1, false, 5000123, WALL_US);
+    assert_true(redlock_fence_raise(&fence, 1000, false));
     assert_int_equal(fence.token, 5001007);
-    assert_true(redlock_fence_raise(&fence, 9000));
+    assert_true(redlock_fence_raise(&fence, 9000, true));
     assert_int_equal(fence.token, 9000007);
-    assert_true(redlock_fence_raise(&fence, -5));
+    assert_true(redlock_fence_raise(&fence, -5, true));
     assert_int_equal(fence.token, 9001007);
+}
+
+/* The number of a client whose clock reads so much. */
+static uint64_t made_at(int64_t wall_us) {
+    return (uint64_t)wall_us * REDLOCK_FENCE_CLIENTS + 7;
+}
+
+static void a_counter_that_the_clock_does_not_explain_is_far(void **state) {
+    (void)state;
+    assert_false(redlock_fence_is_far(0, WALL_US));
+    assert_false(redlock_fence_is_far(made_at(WALL_US), WALL_US));
+    assert_false(redlock_fence_is_far(made_at(WALL_US + REDLOCK_FENCE_BELIEVED_US), WALL_US));
+    assert_true(redlock_fence_is_far(made_at(WALL_US + REDLOCK_FENCE_BELIEVED_US + 1), WALL_US));
+    assert_true(redlock_fence_is_far(REDLOCK_FENCE_MAX, WALL_US));
+    assert_true(redlock_fence_is_far(UINT64_MAX, WALL_US));
+    /* By a clock that tells nothing, all that others make is far. */
+    static const int64_t absurd[] = {0, -1, INT64_MIN, INT64_MAX};
+    for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
+        assert_false(redlock_fence_is_far(made_at(REDLOCK_FENCE_BELIEVED_US), absurd[i]));
+        assert_true(redlock_fence_is_far(made_at(WALL_US), absurd[i]));
+    }
+}
+
+static void a_far_counter_is_passed_by_unless_it_is_to_be_followed(void **state) {
+    (void)state;
+    struct redlock_fence fence = {.client = 7};
+    assert_true(redlock_fence_propose(&fence, WALL_US));
+    const uint64_t proposal = fence.token;
+    redlock_fence_note(&fence, 0, false, REDLOCK_FENCE_MAX - 1, WALL_US);
+    redlock_fence_note(&fence, 1, false, made_at(2 * WALL_US), WALL_US);
+    redlock_fence_note(&fence, 2, false, made_at(3 * WALL_US), WALL_US);
+    redlock_fence_note(&fence, 3, false, proposal + 50, WALL_US);
+    redlock_fence_note(&fence, 4, false, 12, WALL_US); /* by its own word it could have accepted */
+    assert_int_equal(fence.far, 7);
+    assert_int_equal(fence.told, 15);
+    assert_int_equal(fence.seen, proposal + 50);
+    struct redlock_fence followed = fence;
+    assert_true(redlock_fence_raise(&fence, WALL_US, false));
+    assert_int_equal(fence.token, proposal + 1000);
+    assert_int_equal(fence.far | fence.told, 0);
+    assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* the lowest of them */
+    assert_int_equal(followed.token, made_at(2 * WALL_US) + 1000);
+    assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* that was of another round */
+    assert_int_equal(followed.token, made_at(2 * WALL_US) + 2000);
+    redlock_fence_note(&fence, 0, false, REDLOCK_FENCE_MAX, WALL_US);
+    assert_true(redlock_fence_propose(&fence, WALL_US)); /* nor does it spoil the next attempt, */
+    assert_int_equal(fence.token, proposal + 1000);
+    redlock_fence_note(&followed, 0, true, 0, WALL_US);
+    assert_true(redlock_fence_propose(&followed, WALL_US)); /* not even where the node accepts what followed it */
+    assert_int_equal(followed.token, proposal + 1000);
 }
 
 static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
@@ -98,12 +148,12 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     struct redlock_fence fence = {.client = 1};
     assert_true(redlock_fence_propose(&fence, 1));
     assert_false(redlock_fence_is_won(&fence, 31, 1));
-    redlock_fence_note(&fence, 0, true, 999999);
-    assert_int_equal(fence.seen, 0); /* nobody is ahead of it */
-    redlock_fence_note(&fence, 30, true, 0);
-    redlock_fence_note(&fence, 4, false, 0);
-    redlock_fence_note(&fence, 3, false, 5000);
-    redlock_fence_note(&fence, 2, false, 4000);
+    redlock_fence_note(&fence, 0, true, REDLOCK_FENCE_MAX, WALL_US);
+    assert_int_equal(fence.seen | fence.far | fence.told, 0); /* nobody is ahead of it */
+    redlock_fence_note(&fence, 30, true, 0, WALL_US);
+    redlock_fence_note(&fence, 4, false, 0, WALL_US);
+    redlock_fence_note(&fence, 3, false, 5000, WALL_US);
+    redlock_fence_note(&fence, 2, false, 4000, WALL_US);
     assert_int_equal(fence.accepted, REDLOCK_NODE(0) | REDLOCK_NODE(30));
     assert_int_equal(fence.seen, 5000);
     assert_true(redlock_fence_is_won(&fence, ~(redlock_nodes)0, 2));
@@ -115,7 +165,7 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_int_equal(fence.accepted, 0);
     assert_true(redlock_fence_propose(&fence, 1)); /* nobody took it */
     assert_int_equal(fence.token, 5001);
-    redlock_fence_note(&fence, 1, true, 0);
+    redlock_fence_note(&fence, 1, true, 0, WALL_US);
     assert_true(redlock_fence_propose(&fence, 1));
     assert_int_equal(fence.token, 6001);
 }
@@ -245,7 +295,7 @@ static void ask(struct play *play, struct asker *asker) {
         return; /* the answer is lost */
     }
     asker->granted |= REDLOCK_NODE(node);
-    redlock_fence_note(&asker->fence, node, accepted, accepted ? 0 : counter);
+    redlock_fence_note(&asker->fence, node, accepted, accepted ? 0 : counter, play->wall_us + asker->skew_us);
 }
 
 static void advance(struct play *play, struct asker *asker) {
@@ -255,7 +305,7 @@ static void advance(struct play *play, struct asker *asker) {
     } else if (redlock_fence_is_won(&asker->fence, asker->granted, quorum)) {
         win(play, asker);
     } else if (redlock_nodes_count(asker->granted) >= quorum && draw(play, 4) == 0) {
-        assert_true(redlock_fence_raise(&asker->fence, play->wall_us + asker->skew_us));
+        assert_true(redlock_fence_raise(&asker->fence, play->wall_us + asker->skew_us, draw(play, 3) != 0));
         asker->writes_back = true;
         asker->asked = asker->granted = 0;
     } else if (draw(play, 40) == 0 || asker->asked == redlock_nodes_all(play->nodes)) {
@@ -277,6 +327,9 @@ static void tokens_rise_whatever_the_order(void **state) {
             play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i); /* digits may be the same by chance */
             play.askers[i].skew_us = draw(&play, skew_us);
         }
+        for (unsigned i = 0; seed % 5 == 0 && i < play.nodes; i++) { /* a clock was wrong once, or a node lies */
+            play.counters[i] = draw(&play, 2) == 0 ? made_at(WALL_US * (1 + draw(&play, 3))) : 0;
+        }
         for (int event = 0; event < EVENTS; event++) {
             play.wall_us += draw(&play, 30) == 0 ? -(int64_t)draw(&play, 100) : (int64_t)draw(&play, 3);
             advance(&play, &play.askers[draw(&play, CLIENTS)]);
@@ -285,11 +338,6 @@ static void tokens_rise_whatever_the_order(void **state) {
         fast += play.fast;
     }
     assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are walked */
-}
-
-/* The number of a client whose clock reads so much. */
-static uint64_t made_at(int64_t wall_us) {
-    return (uint64_t)wall_us * REDLOCK_FENCE_CLIENTS + 7;
 }
 
 static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
@@ -325,10 +373,10 @@ static void clients_do_not_drive_each_other_on(void **state) {
         now_us += 30; /* there */
         if (fence.token <= counter) {
             slow++;
-            redlock_fence_note(&fence, 0, false, counter);
+            redlock_fence_note(&fence, 0, false, counter, WALL_US);
             now_us += 30; /* and back */
             ahead_us[i] = redlock_fence_ahead_us(ahead_us[i], counter, now_us + skew_us[i]);
-            assert_true(redlock_fence_raise(&fence, now_us + skew_us[i] + ahead_us[i]));
+            assert_true(redlock_fence_raise(&fence, now_us + skew_us[i] + ahead_us[i], false));
         }
         counter = fence.token;
         now_us += 40 + turn % 7 * 20; /* until the other's turn */
@@ -345,6 +393,8 @@ int main(void) {
         cmocka_unit_test(clocks_that_tell_nothing_use_no_numbers_up),
         cmocka_unit_test(no_number_is_beyond_the_last),
         cmocka_unit_test(a_raise_is_above_token_seen_and_clock),
+        cmocka_unit_test(a_counter_that_the_clock_does_not_explain_is_far),
+        cmocka_unit_test(a_far_counter_is_passed_by_unless_it_is_to_be_followed),
         cmocka_unit_test(votes_are_noted_and_counted_among_those_that_granted),
         cmocka_unit_test(on_the_wire_they_have_twenty_digits),
         cmocka_unit_test(nothing_else_is_a_number),

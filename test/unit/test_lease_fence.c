@@ -228,6 +228,92 @@ static void each_attempt_has_its_own_way(void **state) {
     assert_false(life.core.fence_written);
 }
 
+/* A lie, or an accident: above what any clock tells. */
+#define LIE REDLOCK_FENCE_MAX
+
+static void a_lie_is_passed_by(void **state) {
+    (void)state;
+    static const uint64_t lies[] = {LIE, LIE - 1, NUMBER + UINT64_C(1900000000000), UINT64_C(7226582400000000000)};
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct life life;
+        fenced(&life, 3);
+        life_fenced(&life, 1, G, lies[i]);
+        life_fenced(&life, 0, G, 0);
+        life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
+        assert_int_equal(life.core.fence.token, NUMBER + 1000);
+        life_fenced(&life, 1, D, lies[i]);
+        life_expect(&life, FENCING, NOTHING);
+        life_fenced(&life, 0, G, 0);
+        life_fenced(&life, 2, G, 0);
+        life_expect(&life, HELD, ACQUIRED(OK));
+        assert_int_equal(life.core.fence.token, NUMBER + 1000);
+    }
+}
+
+static void a_lie_of_one_who_denies_does_not_raise_the_next_attempt(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life.plan.fencing = true;
+    life.plan.fence_client = CLIENT;
+    life.plan.wait_timeout_ms = 60000;
+    life.wall_us = WALL_US;
+    life_begin(&life);
+    life_fenced(&life, 0, D, LIE);
+    life_fenced(&life, 1, D, NUMBER + 5000000);
+    assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+    assert_int_equal(life.core.fence.token, NUMBER + 5001000);
+}
+
+/* A client whose clock is years behind, or counters that a wrong clock once made: no quorum is left without them. */
+static void what_most_nodes_tell_is_followed(void **state) {
+    (void)state;
+    const uint64_t far = NUMBER + UINT64_C(1900000000000000);
+    struct life life;
+    fenced(&life, 5);
+    life_fenced(&life, 0, G, LIE);
+    life_fenced(&life, 1, G, far);
+    life_fenced(&life, 2, G, 0);
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 2)); /* 2, 3 and 4 might do */
+    assert_int_equal(life.core.fence.token, NUMBER + 1000);
+    life_fenced(&life, 2, G, 0);
+    life_fenced(&life, 0, D, LIE);
+    life_fenced(&life, 1, D, far);
+    life_expect(&life, FENCING, NOTHING);
+    life_fenced(&life, 3, D, far + 2000);
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 3)); /* they do not: the lowest of the others, not the lie */
+    assert_int_equal(life.core.fence.token, far + 1000);
+    life_fenced(&life, 1, G, 0);
+    life_fenced(&life, 2, G, 0);
+    life_fenced(&life, 0, D, LIE);
+    life_fenced(&life, 3, D, far + 2000);
+    life_expect(&life, FENCING, NOTHING);
+    life_fenced(&life, 4, D, far + 2000);
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 4));
+    assert_int_equal(life.core.fence.token, far + 3000);
+    life_fenced(&life, 4, G, 0);
+    life_fenced(&life, 3, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+/* Where the others refuse the number that follows it, as honest nodes do, a lie wins nothing but the end of the attempt. */
+static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
+    (void)state;
+    struct life life;
+    fenced(&life, 3);
+    life_fenced(&life, 0, G, LIE - 5000);
+    life_vote(&life, 2, F);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, FENCING, SENDS(FENCE, 3, 2));
+    assert_true(life.core.fence.token > LIE - 5000);
+    life_vote(&life, 1, F);
+    life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_NO_QUORUM));
+}
+
 static void numbers_end_with_an_error(void **state) {
     (void)state;
     struct life life;
@@ -236,10 +322,10 @@ static void numbers_end_with_an_error(void **state) {
     life.plan.wait_timeout_ms = 60000;
     life.wall_us = WALL_US;
     life_begin(&life);
-    life_fenced(&life, 0, G, REDLOCK_FENCE_MAX);
-    life_fenced(&life, 1, G, 0);
-    life_expect(&life, WAITING, .cleanup = 7); /* nothing is above that */
-    life.at_ms = 1000;
+    life_fenced(&life, 0, G, LIE);
+    life_fenced(&life, 1, G, LIE);
+    life_expect(&life, WAITING, .cleanup = 7); /* nothing is above that, and one node more is no quorum */
+    life.at_ms = 60000;
     life_timer(&life);
     life_expect(&life, ENDED, ACQUIRED(ERR_LIMIT));
 }
@@ -291,6 +377,10 @@ int main(void) {
         cmocka_unit_test(a_cancel_gives_the_attempt_up),
         cmocka_unit_test(the_next_attempt_proposes_above_what_was_seen),
         cmocka_unit_test(each_attempt_has_its_own_way),
+        cmocka_unit_test(a_lie_is_passed_by),
+        cmocka_unit_test(a_lie_of_one_who_denies_does_not_raise_the_next_attempt),
+        cmocka_unit_test(what_most_nodes_tell_is_followed),
+        cmocka_unit_test(a_lie_that_nobody_follows_ends_the_attempt),
         cmocka_unit_test(numbers_end_with_an_error),
         cmocka_unit_test(a_renewal_is_timed_from_the_first_round),
         cmocka_unit_test(a_jump_takes_the_lock_from_under_the_token),

@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -18,7 +19,7 @@ struct seen {
     int code;
     redlock_lease *lease;
     redlock_vote_kind votes[NODES];
-    char message[1024], reason[1024];
+    char message[1024], reason[1024], errors[NODES][256];
 };
 
 static void see(const redlock_result *result, void *data) {
@@ -31,6 +32,7 @@ static void see(const redlock_result *result, void *data) {
         redlock_vote vote = {.size = sizeof vote};
         assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
         seen->votes[i] = vote.kind;
+        (void)snprintf(seen->errors[i], sizeof seen->errors[i], "%s", vote.error);
     }
 }
 
@@ -135,6 +137,39 @@ static void a_beaten_token_is_written_back_again_and_again(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+/* A node whose counter no clock explains costs a vote, and the result says why. */
+static void a_lie_about_the_counter_is_told(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.fencing = true;
+    acquire(&options, &seen);
+    const uint64_t proposed = fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->fence;
+    const struct redlock_answer accepts = {.vote = REDLOCK_VOTE_GRANTED, .fenced = true, .accepted = true};
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer_as(&fake, i, REDLOCK_OP_ACQUIRE,
+                           i != 1 ? accepts
+                                  : (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED,
+                                                            .fenced = true,
+                                                            .counter = REDLOCK_FENCE_MAX - 1});
+    }
+    assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_FENCE)->fence, proposed + 1000);
+    for (unsigned i = 0; i < 4; i++) {
+        fake_env_answer_as(&fake, i, REDLOCK_OP_FENCE,
+                           i != 1 ? accepts
+                                  : (struct redlock_answer){
+                                        .vote = REDLOCK_VOTE_DENIED, .fenced = true, .counter = REDLOCK_FENCE_MAX - 1});
+    }
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
+    assert_non_null(strstr(seen.errors[1], "its fencing counter is over 30 minutes ahead"));
+    assert_string_equal(seen.errors[0], "");
+    assert_int_equal(redlock_lease_fence(seen.lease), proposed + 1000);
+    redlock_release(seen.lease, NULL, NULL);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 static void the_acquire_script_goes_by_source_where_it_is_unknown(void **state) {
     (void)state;
     struct seen seen;
@@ -235,6 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_fencing_token_is_told, open_plain, close_all),
         cmocka_unit_test_setup_teardown(a_beaten_token_is_written_back_again_and_again, open_plain, close_all),
+        cmocka_unit_test_setup_teardown(a_lie_about_the_counter_is_told, open_plain, close_all),
         cmocka_unit_test_setup_teardown(the_acquire_script_goes_by_source_where_it_is_unknown, open_plain, close_all),
         cmocka_unit_test_setup_teardown(a_lease_without_fencing_has_no_token, open_plain, close_all),
         cmocka_unit_test_setup_teardown(healed_keys_are_counted_and_released, open_plain, close_all),

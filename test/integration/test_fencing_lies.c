@@ -1,0 +1,158 @@
+/* Fencing tokens where a node has, or tells, a counter that no client made: it costs that node's vote, and spreads to no other. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fake_server.h"
+#include "world.h"
+
+#define TTL_MS  60000
+#define DIGITS  20
+#define ROUNDS  20
+#define HOUR_NS UINT64_C(3600000000000)
+#define SAYS    "its fencing counter is over 30 minutes ahead of this client's clock"
+
+static uint64_t wall_number(void) {
+    struct timespec now;
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &now), 0);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* 0 for none. */
+static uint64_t counter_at(size_t node, const char *key) {
+    return strtoull(server_ask(&world_servers.at[node], "GET", key), NULL, 10);
+}
+
+static void set_counter(size_t node, const char *key, uint64_t number) {
+    char text[DIGITS + 1];
+    snprintf(text, sizeof text, "%0*" PRIu64, DIGITS, number);
+    assert_string_equal(server_ask(&world_servers.at[node], "SET", key, text), "OK");
+}
+
+static int acquire(redlock_manager *manager, const char *resource, int64_t wait_ms, struct outcome *outcome) {
+    redlock_acquire_options options = world_acquire_options(TTL_MS, wait_ms);
+    options.fencing = true;
+    return drive_acquire(world_loop, manager, resource, &options, outcome);
+}
+
+static uint64_t next_token(redlock_manager *manager, const char *resource) {
+    struct outcome *outcome = world_outcome();
+    if (acquire(manager, resource, PATIENT_MS, outcome) != REDLOCK_OK) {
+        fail_msg("acquiring %s: %s", resource, outcome->message);
+    }
+    const uint64_t token = redlock_lease_fence(outcome->lease);
+    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    return token;
+}
+
+/* They rise, and stay with the clocks. */
+static void assert_tokens_rise(redlock_manager *manager, const char *resource) {
+    uint64_t last = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        const uint64_t token = next_token(manager, resource);
+        assert_true(token > last);
+        last = token;
+    }
+    assert_true(last > wall_number() - HOUR_NS && last < wall_number() + HOUR_NS);
+}
+
+static uint64_t lie_number(size_t i) {
+    const uint64_t lies[] = {INT64_MAX, INT64_MAX - 1, UINT64_C(7258118400000000999), UINT64_C(7226582400000000000),
+                             wall_number() + 48 * HOUR_NS};
+    return i < sizeof lies / sizeof *lies ? lies[i] : 0;
+}
+
+static void a_nodes_absurd_counter_stays_its_own(void **state) {
+    (void)state;
+    redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
+    uint64_t lie;
+    for (size_t i = 0; (lie = lie_number(i)) != 0; i++) {
+        char resource[32], key[40];
+        snprintf(resource, sizeof resource, "lie-%zu", i);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        set_counter(i % 3, key, lie);
+        assert_tokens_rise(managers[0], resource);
+        assert_tokens_rise(managers[1], resource);
+        for (size_t node = 0; node < 3; node++) {
+            const uint64_t counter = counter_at(node, key);
+            assert_true(node == i % 3 ? counter >= lie : counter < wall_number() + HOUR_NS);
+        }
+    }
+}
+
+/* The lie and a node that is away: too few are left. It passes when the node is back, for the third one took nothing of it. */
+static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    struct outcome *outcome = world_outcome();
+    uint64_t lie;
+    for (size_t i = 0; (lie = lie_number(i)) != 0; i++) {
+        char resource[32], key[40];
+        snprintf(resource, sizeof resource, "away-%zu", i);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        set_counter(1, key, lie);
+        server_pause(&world_servers.at[2]);
+        assert_int_equal(acquire(manager, resource, 0, outcome), REDLOCK_ERR_NO_QUORUM);
+        if (strstr(outcome->message, SAYS) == NULL && strstr(outcome->message, "over a day ahead") == NULL) {
+            fail_msg("\"%s\" does not say why", outcome->message);
+        }
+        assert_true(counter_at(0, key) < wall_number() + HOUR_NS);
+        server_resume(&world_servers.at[2]);
+        assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+        assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS)); /* nothing is left of the attempt */
+        assert_tokens_rise(manager, resource);
+    }
+}
+
+/* A client of an older kind had a clock in the year 2150: what it left on most nodes, or all, does not keep others out. */
+static void counters_of_a_wrong_clock_are_gone_on_from(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    const uint64_t far = UINT64_C(5680281600000000123);
+    for (size_t nodes = 2; nodes <= 3; nodes++) {
+        char resource[32], key[40];
+        snprintf(resource, sizeof resource, "wrong-%zu", nodes);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        for (size_t i = 0; i < nodes; i++) {
+            set_counter(i, key, far + i * 1000000);
+        }
+        uint64_t last = far;
+        for (int i = 0; i < ROUNDS; i++) {
+            const uint64_t token = next_token(manager, resource);
+            assert_true(token > last);
+            last = token;
+        }
+        assert_true(last < far + UINT64_C(1000000000));
+    }
+}
+
+/* Its answers are well-formed, and each beats what was proposed. */
+static void a_node_that_tells_absurd_counters_costs_its_vote(void **state) {
+    static const char *const answers[] = {
+        "*2\r\n:2\r\n$20\r\n09223372036854775807\r\n", "*2\r\n:2\r\n$20\r\n09223372036854775806\r\n",
+        "*2\r\n:2\r\n$20\r\n07226582400000000000\r\n", "*2\r\n:0\r\n$20\r\n09223372036854775806\r\n"};
+    (void)state;
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        struct fake_server *fake = world_fake(
+            &(struct fake_script){.behave_in_handshake = true, .bytes = answers[i], .size = strlen(answers[i])});
+        const char *uris[3] = {world_servers.uris[0], fake_server_uri(fake), world_servers.uris[1]};
+        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        char resource[32];
+        snprintf(resource, sizeof resource, "told-%zu", i);
+        assert_tokens_rise(manager, resource);
+        assert_true(fake_server_hostile_answers(fake) > 0);
+        world_close(manager);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(a_nodes_absurd_counter_stays_its_own),
+        world_test(with_a_node_away_there_is_no_quorum_and_no_harm),
+        world_test(counters_of_a_wrong_clock_are_gone_on_from),
+        world_test(a_node_that_tells_absurd_counters_costs_its_vote),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
