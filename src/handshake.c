@@ -143,17 +143,11 @@ static bool passes(const struct redlock_reply *reply) {
     return false;
 }
 
-/* What the server said, without our password, should it ever be quoted. */
 static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
                        char text[REDLOCK_WIRE_ERROR_SIZE]) {
-    const char *password = handshake->address->password;
     text[0] = '\0';
-    if (reply->value.type != REDLOCK_REPLY_ERROR) {
-        return;
-    }
-    (void)redlock_wire_error(&reply->value, text);
-    if (password != NULL && strlen(password) >= 3 && strstr(text, password) != NULL) {
-        (void)snprintf(text, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");
+    if (reply->value.type == REDLOCK_REPLY_ERROR) {
+        (void)redlock_wire_error(&reply->value, handshake->address->password, text);
     }
 }
 

@@ -167,9 +167,19 @@ static bool starts_with(const struct redlock_reply_value *value, const char *wor
     return value->size >= size && memcmp(value->bytes, word, size) == 0;
 }
 
-size_t redlock_wire_error(const struct redlock_reply_value *error, char buffer[REDLOCK_WIRE_ERROR_SIZE]) {
+/* Looked for in the bytes as they came, before any of them is cut off or made printable. */
+static bool quotes(const struct redlock_reply_value *error, const char *password) {
+    const size_t size = password == NULL ? 0 : strlen(password);
+    return size > 0 && error->size >= size && memmem(error->bytes, error->size, password, size) != NULL;
+}
+
+size_t redlock_wire_error(const struct redlock_reply_value *error, const char *password,
+                          char buffer[REDLOCK_WIRE_ERROR_SIZE]) {
     /* To an unknown command a server answers with its arguments: a token, or a password. */
     static const char arguments[] = ", with args beginning with";
+    if (quotes(error, password)) {
+        return (size_t)snprintf(buffer, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");
+    }
     size_t size = error->size < REDLOCK_WIRE_ERROR_SIZE ? error->size : REDLOCK_WIRE_ERROR_SIZE - 1;
     const char *echoed = error->size == 0 ? NULL : memmem(error->bytes, error->size, arguments, sizeof arguments - 1);
     if (echoed != NULL && (size_t)(echoed - error->bytes) < size) {
@@ -183,7 +193,7 @@ size_t redlock_wire_error(const struct redlock_reply_value *error, char buffer[R
     return size;
 }
 
-static void answer_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {
+static void answer_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer) {
     answer->vote = REDLOCK_VOTE_FAILED;
     if (starts_with(error, "NOSCRIPT")) {
         answer->no_script = true;
@@ -191,7 +201,7 @@ static void answer_error(const struct redlock_reply_value *error, struct redlock
         return;
     }
     char text[REDLOCK_WIRE_ERROR_SIZE];
-    if (redlock_wire_error(error, text) == 0) {
+    if (redlock_wire_error(error, password, text) == 0) {
         (void)snprintf(text, sizeof text, "an error without a text");
     }
     answer->text = redlock_text_new("%s", text);
@@ -366,7 +376,8 @@ static void answer_inspect(const struct redlock_reply *reply, struct redlock_ans
     }
 }
 
-void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, struct redlock_answer *answer) {
+void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, const char *password,
+                         struct redlock_answer *answer) {
     /* No more than what is always looked at: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->no_script = answer->fenced = answer->accepted = false;
@@ -374,7 +385,7 @@ void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, s
     answer->text = NULL;
     answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        answer_error(&reply->value, answer);
+        answer_error(&reply->value, password, answer);
         return;
     }
     switch (expected) {

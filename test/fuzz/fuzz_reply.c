@@ -100,7 +100,7 @@ static void vote(const struct redlock_reply *reply) {
     }
     for (unsigned expected = REDLOCK_OP_NONE; expected < 0x40; expected++) {
         struct redlock_answer answer;
-        redlock_wire_answer(expected, reply, &answer);
+        redlock_wire_answer(expected, reply, "geheim", &answer);
         assert(answer.vote >= REDLOCK_VOTE_GRANTED && answer.vote <= REDLOCK_VOTE_UNKNOWN);
         assert(strlen(redlock_text_string(answer.text)) < 512);
         if (answer.vote == REDLOCK_VOTE_GRANTED) {

@@ -275,8 +275,25 @@ static void the_connection_ends_at_any_byte_of_the_requests(void **state) {
     walk_cuts(PROXY_REQUESTS);
 }
 
+/* In votes as in the handshake: what a node says in words never carries the password of its URI any further. */
+static void a_vote_that_quotes_the_password_is_not_shown(void **state) {
+    static const struct fake_script quoting = {.behave_in_handshake = true, SAY("-ERR no geheim, no lock\r\n")};
+    (void)state;
+    char uri[96];
+    (void)snprintf(uri, sizeof uri, "redis://:%%67eheim@%s", fake_server_name(world_fake(&quoting)));
+    redlock_manager *manager = world_manager((const char *[]){uri}, 1, PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+    assert_string_equal(outcome_vote_error(outcome, 0), "an error that quotes the password");
+    assert_null(strstr(outcome->message, "geheim"));
+    assert_null(strstr(world_log.text, "geheim"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        world_test(a_vote_that_quotes_the_password_is_not_shown),
         world_test(hostile_from_the_first_byte),
         world_test(hostile_after_a_good_handshake),
         world_test(answers_that_nobody_asked_for),

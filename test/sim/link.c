@@ -229,7 +229,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     struct redlock_reply flat;
     struct redlock_answer answer;
     fake_reply_flatten(&reply->fake, &flat);
-    redlock_wire_answer(entry->expected, &flat, &answer);
+    redlock_wire_answer(entry->expected, &flat, NULL, &answer);
     answer.read_ns = sim_client_now(client);
     answer.clock.sent_ns = entry->sent_ns;
     answer.clock.read_ns = answer.read_ns;

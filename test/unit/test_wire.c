@@ -153,6 +153,8 @@ static void the_longest_messages_fit(void **state) {
     }
 }
 
+static const char *password; /* of the node that answers; NULL for none */
+
 /* The vote that these bytes make; its text goes to a buffer. */
 static struct redlock_answer vote_of(unsigned expected, const char *bytes, char text[512]) {
     struct redlock_reader *reader = redlock_reader_new();
@@ -161,7 +163,7 @@ static struct redlock_answer vote_of(unsigned expected, const char *bytes, char 
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
-    redlock_wire_answer(expected, reply, &answer);
+    redlock_wire_answer(expected, reply, password, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);
     if (expected == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
@@ -428,6 +430,35 @@ static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
     assert_int_equal(strlen(text), REDLOCK_WIRE_ERROR_SIZE - 1);
 }
 
+/* Whatever is asked, of whatever length the password, wherever it stands. */
+static void no_text_quotes_the_password(void **state) {
+    static const unsigned all[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_EXTEND, REDLOCK_OP_RELEASE, REDLOCK_OP_FENCE,
+                                   REDLOCK_OP_HEAL,    REDLOCK_OP_TIME,   REDLOCK_OP_INSPECT};
+    static const char *const passwords[] = {"geheim", "g", "ge", "a b\x01\xff"};
+    char text[512], bytes[600], filler[400];
+    (void)state;
+    memset(filler, 'x', sizeof filler);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        for (size_t k = 0; k < sizeof passwords / sizeof *passwords; k++) {
+            for (int before = 0; before < 400; before += 97) { /* also where it would be cut */
+                password = passwords[k];
+                (void)snprintf(bytes, sizeof bytes, "-ERR %.*s%s no\r\n", before, filler, password);
+                const struct redlock_answer answer = vote_of(all[i], bytes, text);
+                password = NULL;
+                assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+                assert_string_equal(text, "an error that quotes the password");
+            }
+        }
+    }
+    password = "geheim";
+    (void)vote_of(REDLOCK_OP_RELEASE, "-ERR gehei m\r\n", text);
+    assert_string_equal(text, "ERR gehei m");
+    password = "";
+    (void)vote_of(REDLOCK_OP_RELEASE, "-ERR no\r\n", text);
+    assert_string_equal(text, "ERR no");
+    password = NULL;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(acquire_is_set_nx_px),
@@ -442,6 +473,7 @@ int main(void) {
         cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),
         cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
+        cmocka_unit_test(no_text_quotes_the_password),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
