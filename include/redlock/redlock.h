@@ -192,7 +192,8 @@ REDLOCK_API int redlock_manager_create(struct ev_loop *loop, const redlock_manag
 
 /**
  * Completes with #REDLOCK_OK once every node is ready or has failed its first try, or with what is there after
- * timeout_ms: #REDLOCK_OK if a quorum of nodes is ready, else #REDLOCK_ERR_NO_QUORUM. The votes of the result are the
+ * timeout_ms: #REDLOCK_OK if a quorum of nodes is ready, else #REDLOCK_ERR_NO_QUORUM; #REDLOCK_ERR_CLOSED if the manager is closed
+ * before. The votes of the result are the
  * nodes: GRANTED where ready, else FAILED with the reason. Not needed before redlock_acquire(), which
  * waits for first connections up to the node timeout; useful for programs that try once, right after their start.
  * @param timeout_ms  0 to 60000.
@@ -307,7 +308,8 @@ REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *option
 /**
  * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED, #REDLOCK_ERR_NO_QUORUM,
  * #REDLOCK_ERR_TOO_SLOW (a quorum came too late; the ttl is too short), #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED,
- * #REDLOCK_ERR_RANDOM. In every case but success the library releases what it may have taken (R8).
+ * #REDLOCK_ERR_RANDOM, or with `fencing` #REDLOCK_ERR_LIMIT (a quorum of nodes has fencing counters that nothing can
+ * follow). In every case but success the library releases what it may have taken (R8).
  *
  * @param resource  the key's name (after the prefix), 1 byte or more, no NUL inside; copied.
  * @param options   NULL for the defaults; copied.
@@ -329,7 +331,8 @@ REDLOCK_API void redlock_request_cancel(redlock_request *request);
  * Asks every node to let the key live for ttl_ms from now. It never shortens: where the key lives longer already, that
  * stands (an extension that a node applies late could else cut short a lease that is held). The result is #REDLOCK_OK (the validity is recomputed),
  * #REDLOCK_ERR_NO_QUORUM (the old deadline stands; try again), #REDLOCK_ERR_LOST,
- * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), or #REDLOCK_ERR_CANCELLED when a release overtook it.
+ * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), #REDLOCK_ERR_CANCELLED when redlock_release() or redlock_lease_forget() overtook it,
+ * or #REDLOCK_ERR_CLOSED.
  * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, with a guard to ttl_max_ms, either less the lease's lock delay; also the ttl of
  *                later automatic renewals.
  * @param cb      may be NULL.
@@ -364,7 +367,7 @@ REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, co
 
 /**
  * Asks every node who holds the resource. Votes: GRANTED where the key is held (with holder and holder_ttl_ms), DENIED
- * where it is free. The result is #REDLOCK_OK, or #REDLOCK_ERR_NO_QUORUM when too few nodes answered. An observation,
+ * where it is free. The result is #REDLOCK_OK, #REDLOCK_ERR_NO_QUORUM when too few nodes answered, or #REDLOCK_ERR_CLOSED. An observation,
  * not a lock.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
  */
