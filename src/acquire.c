@@ -111,13 +111,20 @@ static char digit(unsigned nibble) {
     return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
 }
 
-/* R10: a fresh token for every attempt, 128 bits from the kernel, printable. */
-int redlock_lease_draw_token(struct redlock_lease *lease) {
+/*
+ * R10: a fresh token for every attempt, 128 bits from the kernel, printable. Two copies of a virtual machine have the same bytes in their
+ * pools, and hardly the same nanosecond: in half of the token stands the time, too, which leaves random what was.
+ */
+int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
+    uint64_t half;
     const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
     if (code != REDLOCK_OK) {
         return code;
     }
+    memcpy(&half, bytes + sizeof half, sizeof half);
+    half ^= (uint64_t)now_ns;
+    memcpy(bytes + sizeof half, &half, sizeof half);
     for (size_t i = 0; i < sizeof bytes; i++) {
         lease->token[i] = digit(bytes[i] >> 4);
         lease->token[i + sizeof bytes] = digit(bytes[i] & 15);
@@ -147,7 +154,9 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     if (code != REDLOCK_OK) {
         return code;
     }
-    code = redlock_lease_draw_token(lease);
+    /* R1: before the first byte of the round is sent. */
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    code = redlock_lease_draw_token(lease, now_ns);
     if (code != REDLOCK_OK) {
         redlock_lease_free(lease);
         return code;
@@ -160,7 +169,7 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     if (manager->guards && !redlock_manager_all_settled(manager)) {
         wait_for_nodes(lease, &plan);
     } else {
-        redlock_lease_begin(lease, &plan);
+        redlock_lease_begin(lease, &plan, now_ns);
     }
     if (request) {
         *request = (redlock_request *)lease;

@@ -260,7 +260,7 @@ void redlock_guards_settled(redlock_manager *manager) {
         next = owner->next;
         struct redlock_lease *lease = (struct redlock_lease *)owner;
         if (lease->core.state == REDLOCK_LEASE_IDLE && !lease->forgotten) {
-            redlock_lease_begin(lease, &lease->core.plan);
+            redlock_lease_begin(lease, &lease->core.plan, redlock_manager_now_ns(manager));
         }
     }
 }

@@ -276,7 +276,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     int random_code = REDLOCK_OK;
     if (actions.send != REDLOCK_OP_NONE) {
         if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn && !REDLOCK_PLANTED(TOKEN_REUSED)) {
-            random_code = redlock_lease_draw_token(lease);
+            random_code = redlock_lease_draw_token(lease, event->now_ns);
         }
         refused = random_code == REDLOCK_OK ? send_round(lease, &actions, answered_before) : 0;
     }
@@ -429,10 +429,8 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
     redlock_lease_free_if_over(lease);
 }
 
-void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan) {
+void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
     redlock_manager *manager = lease->manager;
-    /* R1: start is read before the first byte of the round is sent. */
-    const int64_t now_ns = redlock_manager_now_ns(manager);
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
                                                       .now_ns = now_ns,
                                                       .wall_us = wall_us(manager, plan),
@@ -462,7 +460,7 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->core.state == REDLOCK_LEASE_IDLE) {
-        redlock_lease_begin(lease, &lease->core.plan);
+        redlock_lease_begin(lease, &lease->core.plan, now_ns);
     } else {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                           .now_ns = now_ns,

@@ -159,14 +159,14 @@ static inline bool redlock_manager_all_settled(const redlock_manager *manager) {
 /* --- lease.c --- */
 /* Room for a lease of this resource, in the manager's list; NULL without memory. */
 struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size);
-int redlock_lease_draw_token(struct redlock_lease *lease);
+int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns);
 /* Steps the core and carries out what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
 /* Feeds the first event of an acquire. */
-void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan);
+void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns);
 /* What the node granted up to now is void: why may be NULL without memory. */
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why);
 void redlock_lease_free_if_over(struct redlock_lease *lease);
