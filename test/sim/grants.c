@@ -46,8 +46,7 @@ void sim_grant_told(struct sim_call *call, const struct sim_lease *lease) {
                                 .fenced = call->fencing,
                                 .fence = redlock_lease_fence(lease->handle),
                                 .asked_ns = call->asked_ns,
-                                .told_ns = call->client->step_ns,
-                                .set_ns = call->client->step_ns};
+                                .told_ns = call->client->step_ns};
     memcpy(grant->token, lease->token, SIM_TOKEN_SIZE);
     if (grant->fenced != (grant->fence != 0)) {
         sim_violation(world, "fence", "client %u (%.8s) has the fencing token %llu", lease->client, lease->token,
@@ -62,14 +61,33 @@ void sim_grant_told(struct sim_call *call, const struct sim_lease *lease) {
     world->grant_count++;
 }
 
+static struct sim_sets *sets_of(struct sim_world *world, const char *token) {
+    for (unsigned i = world->set_count; i-- > 0;) {
+        if (memcmp(world->sets[i].token, token, SIM_TOKEN_SIZE) == 0) {
+            return &world->sets[i];
+        }
+    }
+    return NULL;
+}
+
+/* A node granted it to the other, lost that key, and set this one anew: by a SET that came late, or to heal. */
+static bool was_set_after(struct sim_world *world, const struct sim_grant *grant, const struct sim_grant *other) {
+    const struct sim_sets *ours = sets_of(world, grant->token), *theirs = sets_of(world, other->token);
+    bool after = ours == NULL || theirs == NULL; /* the table is full */
+    for (unsigned i = 0; i < world->profile.nodes && !after; i++) {
+        after = theirs->first_ns[i] != 0 && ours->last_ns[i] > theirs->first_ns[i];
+    }
+    return after;
+}
+
 void sim_grant_extended(const struct sim_call *call) {
     struct sim_world *world = call->client->world;
     const struct sim_grant *grant = sim_grant_of(world, call->lease->token);
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
-        /* Where a quorum was granted to the other and then had the key of this one, that was set in between. */
+        /* A node of both quorums had the other key first, then this one. Extensions set none. */
         if (other != grant && other->resource == grant->resource && other->asked_ns > grant->told_ns &&
-            other->told_ns < call->asked_ns && grant->set_ns < other->told_ns) {
+            other->told_ns < call->asked_ns && !was_set_after(world, grant, other)) {
             sim_violation(
                 world, "takeover", "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
                 call->client->index, sim_resource_name(grant->resource), grant->token, other->client, other->token);
@@ -98,9 +116,15 @@ void sim_grant_ended(struct sim_world *world, const char *token) {
     }
 }
 
-void sim_grant_set(struct sim_world *world, const char *token) {
-    struct sim_grant *grant = sim_grant_of(world, token);
-    if (grant != NULL) {
-        grant->set_ns = world->now_ns;
+void sim_grant_set(struct sim_world *world, unsigned node, const char *token) {
+    struct sim_sets *sets = sets_of(world, token);
+    if (sets == NULL && world->set_count < SIM_SETS_MAX) {
+        sets = &world->sets[world->set_count++];
+        *sets = (struct sim_sets){.first_ns = {0}};
+        memcpy(sets->token, token, SIM_TOKEN_SIZE);
+    }
+    if (sets != NULL) {
+        sets->last_ns[node] = world->now_ns;
+        sets->first_ns[node] = sets->first_ns[node] == 0 ? world->now_ns : sets->first_ns[node];
     }
 }

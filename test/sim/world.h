@@ -20,6 +20,7 @@
 #define SIM_CALLS_MAX     512
 #define SIM_FORGOTTEN_MAX 1024
 #define SIM_SUPPORTS_MAX  1024
+#define SIM_SETS_MAX      2048
 #define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
 #define SIM_TOKEN_SIZE    32
@@ -185,8 +186,13 @@ struct sim_grant {
     bool fenced, ended; /* ended: released by somebody */
     uint64_t fence;
     int64_t asked_ns, told_ns; /* true time */
-    int64_t set_ns;            /* a node set the key under this token, the last time */
     int64_t promised_ns;       /* with its lock delay, nobody else may be granted it until then */
+};
+
+/* When each node set the key under a token, by an acquire or to heal it: the first and the last time; 0: never. */
+struct sim_sets {
+    char token[SIM_TOKEN_SIZE];
+    int64_t first_ns[SIM_NODES_MAX], last_ns[SIM_NODES_MAX];
 };
 
 /* The votes that a client has for a token: whether they were granted before the last step of the node's clock that it has seen. */
@@ -308,6 +314,8 @@ struct sim_world {
     unsigned users;  /* things that users did */
     struct sim_grant grants[SIM_LEASES_MAX];
     unsigned grant_count;
+    struct sim_sets sets[SIM_SETS_MAX];
+    unsigned set_count;
     struct sim_support supports[SIM_SUPPORTS_MAX];
     unsigned support_count;
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
@@ -434,8 +442,8 @@ void sim_grant_extended(const struct sim_call *call);
 void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
 /* Whoever has the token has released it. */
 void sim_grant_ended(struct sim_world *world, const char *token);
-/* A node set the key under this token. */
-void sim_grant_set(struct sim_world *world, const char *token);
+/* The node set the key under this token now. */
+void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
 
 /* --- supports.c: votes that a node's clock makes void --- */
 /* The client has read the node's clock. */

@@ -1,0 +1,154 @@
+/* The takeover checker alone: what it must complain of, and what a library that is right may do. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "world.h"
+
+#define OLD "c0000001aaaaaaaaaaaaaaaaaaaaaaaa"
+#define NEW "c1000001bbbbbbbbbbbbbbbbbbbbbbbb"
+
+static struct sim_world *world;
+
+void sim_violation(struct sim_world *at, const char *checker, const char *format, ...) {
+    (void)format;
+    at->checker = checker;
+}
+
+const char *sim_resource_name(unsigned resource) {
+    return resource == 0 ? "r1" : "r2";
+}
+
+int64_t sim_client_now(const struct sim_client *client) {
+    return client->step_ns;
+}
+
+uint64_t redlock_lease_fence(const redlock_lease *lease) {
+    (void)lease;
+    return 0;
+}
+
+/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2, asked at 10 ms and told at 20 ms. */
+static int begin(void **state) {
+    (void)state;
+    world = calloc(1, sizeof *world);
+    assert_non_null(world);
+    world->profile.nodes = 3;
+    world->profile.clients = 2;
+    world->clients[0].world = world->clients[1].world = world;
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    free(world);
+    return 0;
+}
+
+static void set_at(int64_t at_ms, unsigned node, const char *token) {
+    world->now_ns = at_ms * SIM_MS;
+    sim_grant_set(world, node, token);
+}
+
+static void told(unsigned client, int64_t asked_ms, int64_t told_ms, const char *token) {
+    struct sim_client *owner = &world->clients[client];
+    struct sim_lease lease = {.client = (uint8_t)client};
+    struct sim_call call = {.client = owner, .asked_ns = asked_ms * SIM_MS};
+    memcpy(lease.token, token, SIM_TOKEN_SIZE);
+    owner->step_ns = told_ms * SIM_MS;
+    sim_grant_told(&call, &lease);
+}
+
+/* The old lease is told of an extension that was asked for then. Returns the checker that complains. */
+static const char *extended(int64_t asked_ms) {
+    struct sim_lease lease = {.client = 0};
+    struct sim_call call = {.client = &world->clients[0], .lease = &lease, .asked_ns = asked_ms * SIM_MS};
+    memcpy(lease.token, OLD, SIM_TOKEN_SIZE);
+    sim_grant_extended(&call);
+    return world->checker;
+}
+
+static void acquire_both(void) {
+    set_at(12, 1, OLD);
+    set_at(13, 2, OLD);
+    told(0, 10, 20, OLD);
+    set_at(32, 0, NEW);
+    set_at(34, 2, NEW);
+}
+
+static void an_extension_after_another_was_granted_is_a_takeover(void **state) {
+    (void)state;
+    acquire_both();
+    told(1, 30, 40, NEW);
+    assert_string_equal(extended(50), "takeover");
+}
+
+static void the_other_that_is_told_later_is_none_yet(void **state) {
+    (void)state;
+    acquire_both();
+    told(1, 30, 60, NEW);
+    assert_null(extended(50));
+}
+
+/* A SET of the old lease that was under way lands where the new one's key was evicted; before that one is told, or after. */
+static void a_key_set_anew_after_the_other_was_lost_is_no_takeover(void **state) {
+    (void)state;
+    acquire_both();
+    set_at(36, 0, OLD);
+    told(1, 30, 40, NEW);
+    assert_null(extended(50));
+}
+
+static void nor_is_one_that_is_healed_after_the_other_was_told(void **state) {
+    (void)state;
+    acquire_both();
+    told(1, 30, 40, NEW);
+    set_at(45, 2, OLD);
+    assert_null(extended(50));
+}
+
+/* At the third node alone nothing was granted to the other: what is set there explains nothing. */
+static void a_key_set_where_the_other_never_was_excuses_nothing(void **state) {
+    (void)state;
+    acquire_both();
+    set_at(36, 1, OLD);
+    told(1, 30, 40, NEW);
+    assert_string_equal(extended(50), "takeover");
+}
+
+static void nor_does_one_set_there_before_the_other(void **state) {
+    (void)state;
+    set_at(31, 0, OLD);
+    acquire_both();
+    told(1, 30, 40, NEW);
+    assert_string_equal(extended(50), "takeover");
+}
+
+/* What the other heals later does not move the time at which it was granted. */
+static void it_counts_from_the_first_time_that_the_other_was_set(void **state) {
+    (void)state;
+    acquire_both();
+    told(1, 30, 40, NEW);
+    set_at(44, 2, OLD);
+    set_at(46, 2, NEW);
+    assert_null(extended(50));
+}
+
+#define grants_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        grants_test(an_extension_after_another_was_granted_is_a_takeover),
+        grants_test(the_other_that_is_told_later_is_none_yet),
+        grants_test(a_key_set_anew_after_the_other_was_lost_is_no_takeover),
+        grants_test(nor_is_one_that_is_healed_after_the_other_was_told),
+        grants_test(a_key_set_where_the_other_never_was_excuses_nothing),
+        grants_test(nor_does_one_set_there_before_the_other),
+        grants_test(it_counts_from_the_first_time_that_the_other_was_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
