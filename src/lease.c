@@ -438,11 +438,18 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
                                                       .plan = plan});
 }
 
+/* No clock lowers a counter: votes for a fencing token count on, as long as the lock itself has enough of them. */
+static bool is_void(const struct redlock_lease *lease, unsigned node) {
+    const struct redlock_lease_core *core = &lease->core;
+    return core->state == REDLOCK_LEASE_FENCING
+               ? redlock_nodes_count(core->support & ~REDLOCK_NODE(node)) < core->votes.quorum
+               : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
+}
+
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     struct redlock_detail *detail = &lease->details[node];
     /* What was decided already is told with the votes that decided it; and a release needs no support. */
-    if (lease->forgotten || lease->tell || lease->core.operation == REDLOCK_OP_RELEASE ||
-        detail->kind != REDLOCK_VOTE_GRANTED) {
+    if (lease->forgotten || lease->tell || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
         why = NULL;
     }
     if (why) {

@@ -291,6 +291,60 @@ static void a_jump_told_with_the_vote_does_not_count_it(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+/* Three nodes grant it and tell of a higher counter. Then this one's clock jumps, perhaps after it raised its counter. */
+static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.fencing = true;
+    greet_all();
+    acquire(&options, seen);
+    const uint64_t higher = fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->fence + 1000000;
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer_as(&fake, i, REDLOCK_OP_ACQUIRE,
+                           (struct redlock_answer){
+                               .vote = REDLOCK_VOTE_GRANTED, .fenced = true, .counter = higher, .clock = reading(0)});
+    }
+    if (confirms) {
+        fake_env_answer_as(&fake, node, REDLOCK_OP_FENCE,
+                           (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .fenced = true, .accepted = true});
+    }
+    assert_int_equal(seen->count, 0);
+    fake_env_pass_ms(&fake, 1000);
+    fake_env_answer_as(&fake, node, REDLOCK_OP_TIME,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(120000)});
+}
+
+/* The counter that it raised stays raised: its vote for the fencing token is told as it was counted. */
+static void a_jump_voids_no_vote_for_a_fencing_token(void **state) {
+    (void)state;
+    struct seen seen;
+    fence_and_jump(3, true, &seen);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_env_answer_as(&fake, i, REDLOCK_OP_FENCE,
+                           (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .fenced = true, .accepted = true});
+    }
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.votes[0], REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.votes[1], REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.votes[3], REDLOCK_VOTE_GRANTED);
+    redlock_release(seen.lease, NULL, NULL);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void a_jump_of_a_node_that_the_lock_needs_ends_the_attempt(void **state) {
+    (void)state;
+    for (unsigned confirms = 0; confirms < 2; confirms++) {
+        struct seen seen;
+        fence_and_jump(2, confirms != 0, &seen);
+        assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+        assert_int_equal(seen.votes[2], REDLOCK_VOTE_UNKNOWN);
+        assert_non_null(strstr(seen.message, "its clock jumped forward by 120.0"));
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+        fake_env_close(&fake);
+        open_clock(state);
+    }
+}
+
 static void a_step_back_is_only_logged(void **state) {
     (void)state;
     greet_all();
@@ -362,6 +416,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(clocks_are_read_every_second_until_the_end, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_voids_votes_of_leases_held, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_told_with_the_vote_does_not_count_it, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_jump_voids_no_vote_for_a_fencing_token, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_step_back_is_only_logged, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_ahead_of_the_others_abstains, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_in_quarantine_is_healed_after_it, open_observed, close_all),
