@@ -44,7 +44,7 @@ fi
 redlock_install debootstrap
 if [[ -z $mirror ]]; then
     # shellcheck disable=SC2016 # apt fills these in
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | head -n 1)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)
     [[ -n $mirror ]] || redlock_die "apt of this machine knows no Debian archive: name one with --mirror URL"
 fi
 

@@ -24,7 +24,7 @@ expect() {
     shift 2
     timeout 60 "$chaos" "$@" >out 2>err </dev/null || got=$?
     [[ $got == "$status" ]] || fail "$*: exit status $got, not $status"
-    cat out err | grep -qF -- "$words" || fail "$*: does not say: $words"
+    grep -qF -- "$words" out err || fail "$*: does not say: $words"
 }
 
 # Whatever runs in a directory of this test, or has one in its command line.
@@ -165,7 +165,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --node
         fail 'the command of the run cannot be read back by a shell'
     local seed
     seed=$(sed -n '1s/.*"seed":\([0-9]*\).*/\1/p' "$out/history.jsonl")
-    sed -n 1p "$out/history.jsonl" | grep -qF -- "--seed $seed" || fail 'the command of the run is without its seed'
+    [[ $(head -n 1 "$out/history.jsonl") == *"--seed $seed"* ]] || fail 'the command of the run is without its seed'
     expect 0 'violations=0' check "$out"
     expect 0 'report.html' report "$out"
     status=0
@@ -222,7 +222,7 @@ ended() {
     local status=0
     wait "$pid" || status=$?
     [[ $status == "$1" ]] || fail "$2: exit status $status, not $1"
-    cat out err | grep -qF -- "$2" || fail "it does not say: $2"
+    grep -qF -- "$2" out err || fail "it does not say: $2"
     [[ ! -e run/control.sock ]] || fail "$2: control.sock is left"
     wait_for "the end of all processes after: $2" eval '[[ -z $(left) ]]'
 }

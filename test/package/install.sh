@@ -42,7 +42,7 @@ pkgconfig() {
     export PKG_CONFIG_PATH=$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
     [[ $(pkg-config --modversion redlock) == "$REDLOCK_VERSION" ]] || { echo "redlock.pc has another version"; exit 1; }
     # A user of the shared library must not be asked for hiredis and libev.
-    if pkg-config --libs redlock | grep -qE 'hiredis|-lev'; then
+    if [[ $(pkg-config --libs redlock) =~ hiredis|-lev ]]; then
         echo "pkg-config --libs names what only the static library needs"
         exit 1
     fi
@@ -54,7 +54,7 @@ pkgconfig() {
     # shellcheck disable=SC2046
     run "$CC" -std=c11 "${flags[@]}" -o "$work/static" "$here/program.c" $(pkg-config --cflags redlock) \
         -Wl,-Bstatic -L"$libdir" -lredlock -Wl,-Bdynamic $(pkg-config --static --libs redlock | sed 's/-lredlock//')
-    if command -v ldd >/dev/null && ldd "$work/static" | grep -q libredlock; then
+    if command -v ldd >/dev/null && [[ $(ldd "$work/static") == *libredlock* ]]; then
         echo "the static program still needs libredlock.so"
         exit 1
     fi
