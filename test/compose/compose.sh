@@ -99,7 +99,7 @@ check_nodes() {
     expect 0 tool acquire -t 5m resource
     token=$(cat "$out")
     port=$REDLOCK_PORT_1
-    eventually test "$(key_of "$port" resource)" = "$token"
+    eventually gives "$token" key_of "$port" resource
     docker kill "$(container node1)" >/dev/null
     expect 0 tool status resource
     says "$out" '^4 of 5 nodes ready'
@@ -125,7 +125,7 @@ check_aof() {
     expect 0 tool acquire -t 5m resource
     token=$(cat "$out")
     port=$REDLOCK_AOF_PORT_4
-    eventually test "$(key_of "$port" resource)" = "$token"
+    eventually gives "$token" key_of "$port" resource
     docker kill "$(container aof4)" >/dev/null
     docker start "$(container aof4)" >/dev/null
     eventually answers "$port"

@@ -22,7 +22,7 @@ is 'the number of lines' "$(wc -l <"$out")" 1
 says_nothing "$err"
 lock=$(cat "$out")
 token=${lock% *} first=${lock#* }
-is 'the value' "$(redis 0 get deploy)" "$token"
+eventually gives "$token" redis 0 get deploy
 expect 75 tool acquire --fence deploy
 says_nothing "$out"
 expect 0 tool extend -t 2m deploy "$token"
@@ -79,16 +79,17 @@ for i in 0 1 2 3 4; do
     ((raised += $(redis $i get counted:fence | grep -cx "0$got")))
 done
 is 'a quorum raised its counters to it' "$((raised >= 3))" 1
-is 'the life of a counter' "$(redis 0 pttl counted:fence)" -1
+eventually gives -1 redis 0 pttl counted:fence
 fence named --fence-suffix '#'
-eventually test "$(redis 0 exists named#)$(redis 0 exists named:fence)" = 10
+eventually gives 1 redis 0 exists named#
+is 'a counter of the usual name' "$(redis 0 exists named:fence)" 0
 expect 0 env REDLOCK_FENCE_SUFFIX=/count REDLOCK_FENCE_EXPIRY=5h "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence named -- true
-eventually test "$(redis 0 exists named/count)" = 1
+eventually gives 1 redis 0 exists named/count
 life=$(redis 0 pttl named/count)
 checks=$((checks + 1))
 ((life > 14400000 && life <= 18000000)) || fail "a counter that shall live for 5h lives for $life ms"
 expect 0 env REDLOCK_FENCE_SUFFIX=/count "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence --fence-suffix '!' --fence-expiry 3h named -- true
-eventually test "$(redis 0 exists named!)" = 1
+eventually gives 1 redis 0 exists named!
 
 # Two nodes lose their counters; then all are far ahead of every clock, and a number is written back: it rises all the same.
 fence lossy

@@ -109,7 +109,7 @@ eventually no_keys_left delayed
 expect 0 tool acquire -t 30m delayed
 token=$(cat "$out")
 expect 0 tool extend -t 31m --lock-delay 1h delayed "$token"
-eventually test "$(redis 1 pttl delayed)" -gt 5000000
+eventually gives_above 5000000 redis 1 pttl delayed
 expect 0 tool release delayed "$token"
 
 # Healing: what a minority lost comes back while the command runs, unless it shall not.

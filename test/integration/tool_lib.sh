@@ -56,6 +56,15 @@ eventually() {
     done
 }
 
+# Conditions for `eventually`, which asks anew each time. gives WANTED COMMAND… ; gives_above NUMBER COMMAND…
+gives() {
+    [[ $("${@:2}") == "$1" ]]
+}
+
+gives_above() {
+    (($("${@:2}") > $1))
+}
+
 # try_server PORT [redis-server arguments…] : sets started to the pid, or fails if it ends, as when the port is taken.
 try_server() {
     local port=$1 deadline=$((SECONDS + 30))

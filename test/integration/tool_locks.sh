@@ -13,7 +13,7 @@ says "$out" '^[0-9a-f]{32}$'
 is 'the number of lines' "$(wc -l <"$out")" 1
 says_nothing "$err"
 for i in 0 1 2 3 4; do
-    eventually test "$(redis $i get backup)" = "$token"
+    eventually gives "$token" redis $i get backup
     ttl=$(redis $i pttl backup)
     checks=$((checks + 1))
     ((ttl > 0 && ttl <= 60000)) || fail "the ttl at node $i is $ttl ms"
@@ -59,7 +59,7 @@ says_nothing "$out"
 expect 0 tool extend -t 5m backup "$token"
 says "$out" '^backup: extended; valid for at least 4m [0-9]+s$'
 for i in 0 1 2 3 4; do
-    eventually test "$(redis $i pttl backup)" -gt 60000
+    eventually gives_above 60000 redis $i pttl backup
 done
 expect 0 tool --json extend -t 5m backup "$token"
 json ".resource == \"backup\" and .token == \"$token\" and .validity_ms > 60000 and .validity_ms < 300000"
