@@ -165,6 +165,22 @@ static void busy_is_ended(void **state) {
     ends(world, CHAOS_FAULT_BUSY);
 }
 
+/* A script outlasts its time where the machine is busy: the next one waits for it, for a while. */
+static void busy_follows_busy(void **state) {
+    struct world *world = *state;
+    long long calls, us;
+    begins(world, CHAOS_FAULT_BUSY, 50);
+    begins(world, CHAOS_FAULT_BUSY, 60000);
+    nodes_await(&world->nodes, 0, "PING",
+                "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
+    struct chaos_fault third = {.kind = CHAOS_FAULT_BUSY, .amount = 10};
+    assert_false(chaos_admin_begin(port_of(world), &third, &world->held, world->error, sizeof world->error));
+    assert_says(world->error, "was asked for CONFIG SET lua-time-limit 10 and answered \"BUSY ");
+    ends(world, CHAOS_FAULT_BUSY);
+    count_calls(world, "eval", &calls, &us);
+    assert_int_equal(calls, 8);
+}
+
 static void scripts_are_forgotten(void **state) {
     struct world *world = *state;
     assert_string_equal(answer(world, "SCRIPT LOAD return(7)"), "bc70ae583496ef68242126e5f723b4224435af02");
@@ -406,6 +422,7 @@ int main(void) {
         TEST(slow_is_done_though_nobody_waits),
         TEST(busy_ends_by_itself),
         TEST(busy_is_ended),
+        TEST(busy_follows_busy),
         TEST(scripts_are_forgotten),
         TEST(keys_are_forgotten),
         TEST(clients_are_disconnected_the_nemesis_is_not),

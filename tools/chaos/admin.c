@@ -244,8 +244,22 @@ static int64_t count_us(const struct session *session) {
     return best_us > 0 ? best_us : 1;
 }
 
+/* A script that was begun before, or was killed just now, may run for a moment: on a busy machine longer than it should. */
+static bool set_busy_after(const struct session *session, const char *limit_ms) {
+    char what[64];
+    snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
+    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
+    redisReply *reply;
+    while ((reply = ask_anything(session, what, "CONFIG SET lua-time-limit %s", limit_ms)) != NULL &&
+           is_error(reply, "BUSY") && now_us() < deadline_us) {
+        freeReplyObject(reply);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return accept_answer(session, what, reply);
+}
+
 static bool begin_busy(const struct session *session, int64_t amount_ms) {
-    if (!ask(session, "CONFIG SET lua-time-limit " BUSY_AFTER)) {
+    if (!set_busy_after(session, BUSY_AFTER)) {
         return false;
     }
     int64_t took_us = count_us(session);
@@ -253,7 +267,7 @@ static bool begin_busy(const struct session *session, int64_t amount_ms) {
            tell(session, "EVAL", "EVAL %s 0 %" PRId64, COUNT_SCRIPT, amount_ms * 500000 / took_us * 1000);
 }
 
-/* A script that has ended meanwhile is as good as killed; one that was killed may run for a moment. */
+/* A script that has ended meanwhile is as good as killed. */
 static bool end_busy(const struct session *session) {
     redisReply *reply = ask_anything(session, "SCRIPT KILL", "SCRIPT KILL");
     if (reply == NULL) {
@@ -264,14 +278,7 @@ static bool end_busy(const struct session *session) {
     } else if (!accept_answer(session, "SCRIPT KILL", reply)) {
         return false;
     }
-    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
-    const char *what = "CONFIG SET lua-time-limit " BUSY_AFTER_USUAL;
-    while ((reply = ask_anything(session, what, "CONFIG SET lua-time-limit " BUSY_AFTER_USUAL)) != NULL &&
-           is_error(reply, "BUSY") && now_us() < deadline_us) {
-        freeReplyObject(reply);
-        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
-    }
-    return accept_answer(session, what, reply);
+    return set_busy_after(session, BUSY_AFTER_USUAL);
 }
 
 static bool begin_maxclients(const struct session *session) {
