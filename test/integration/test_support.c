@@ -112,6 +112,38 @@ static void the_proxy_holds_swallows_and_cuts(void **state) {
     proxy_stop(proxy);
 }
 
+/* What a client reads that is given the reply "+PONG" over the proxy, with this mishap at its third byte. */
+static const char *pong_with(struct proxy *proxy, struct raw *raw, struct mishap mishap) {
+    mishap.after = 2;
+    raw_close(raw);
+    assert_true(raw_open_tcp(raw, "127.0.0.1", proxy_port(proxy)));
+    proxy_plan(proxy, PROXY_REPLIES, &mishap);
+    return raw_ask(raw, "PING");
+}
+
+static void the_proxy_makes_a_mishap_at_an_exact_byte(void **state) {
+    (void)state;
+    servers_start(&servers, 1, NULL);
+    struct proxy *proxy = proxy_start(servers.at[0].port);
+    struct raw raw = {.fd = -1};
+    assert_string_equal(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_INJECT, .size = 2, .bytes = "xy"}),
+                        "PxyONG");
+    assert_string_equal(raw_ask(&raw, "PING"), "PONG");
+    assert_string_equal(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_SWALLOW, .size = 2}), "PG");
+    assert_string_equal(raw_ask(&raw, "PING"), "PONG");
+    assert_string_equal(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_CORRUPT, .mask = 1}), "PNNG");
+    assert_string_equal(raw_ask(&raw, "PING"), "PONG");
+    assert_int_equal(strncmp(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_CUT}), "-IO", 3), 0);
+    raw_close(&raw);
+    assert_true(raw_open_tcp(&raw, "127.0.0.1", proxy_port(proxy)));
+    proxy_trickle(proxy, PROXY_REPLIES, true);
+    assert_string_equal(raw_ask(&raw, "ECHO", "one byte at a time"), "one byte at a time");
+    assert_int_equal(proxy_mishaps(proxy, MISHAP_INJECT), 1);
+    assert_int_equal(proxy_mishaps(proxy, MISHAP_CUT), 1);
+    raw_close(&raw);
+    proxy_stop(proxy);
+}
+
 static void the_hostile_node_behaves_then_does_not(void **state) {
     (void)state;
     struct fake_script script = {.behave_in_handshake = true, .bytes = "?!\r\n", .size = 4, .end = FAKE_FIN};
@@ -132,6 +164,7 @@ int main(void) {
         cmocka_unit_test_teardown(a_paused_server_is_silent_and_returns, stop),
         cmocka_unit_test_teardown(the_directory_of_a_stopped_server_is_gone, stop),
         cmocka_unit_test_teardown(the_proxy_holds_swallows_and_cuts, stop),
+        cmocka_unit_test_teardown(the_proxy_makes_a_mishap_at_an_exact_byte, stop),
         cmocka_unit_test_teardown(the_hostile_node_behaves_then_does_not, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@ struct stream {
     struct piece *first, **last;
     bool ended; /* the source has closed */
     long long passed;
+    struct mishap_marks marks;
 };
 
 /* One client and its server. ways[w] goes from fd[w] to fd[1 - w]. */
@@ -43,7 +44,9 @@ struct proxy {
     pthread_mutex_t mutex; /* guards all below but the names */
     int listener, target_port, wake[2];
     bool stopping, refusing;
-    bool holding[2], swallowing[2];
+    bool holding[2], swallowing[2], trickling[2];
+    struct mishap planned[2];
+    long long mishaps[MISHAP_CUT + 1]; /* by kind */
     int delay_ms[2];
     long long cut_after[2];
     enum proxy_cut cut_how;
@@ -121,11 +124,11 @@ static void accept_client(struct proxy *proxy) {
 
 /* Takes what the source of a way sends. False: it closed or broke. */
 static bool receive(struct proxy *proxy, struct link *link, int way) {
-    char bytes[16384];
+    char bytes[16384 + MISHAP_BYTES_MAX];
     if (way == PROXY_REQUESTS && link->deaf) {
         return false; /* only its end is polled for */
     }
-    ssize_t n = recv(link->fd[way], bytes, sizeof bytes, 0);
+    ssize_t n = recv(link->fd[way], bytes, sizeof bytes - MISHAP_BYTES_MAX, 0);
     if (n < 0) {
         return errno == EAGAIN || errno == EINTR;
     }
@@ -136,12 +139,19 @@ static bool receive(struct proxy *proxy, struct link *link, int way) {
     if (proxy->swallowing[way]) {
         return true;
     }
-    struct piece *piece = malloc(sizeof *piece + (size_t)n);
+    struct mishap *planned = &proxy->planned[way];
+    const enum mishap_kind kind = planned->kind;
+    const size_t size = mishap_meet(planned, &link->ways[way].marks, bytes, (size_t)n);
+    proxy->mishaps[kind] += planned->kind == MISHAP_NONE;
+    if (size == 0) {
+        return true;
+    }
+    struct piece *piece = malloc(sizeof *piece + size);
     if (!piece) {
         support_fatal("proxy: out of memory");
     }
-    *piece = (struct piece){.due_ms = support_now_ms() + proxy->delay_ms[way], .size = (size_t)n};
-    memcpy(piece->bytes, bytes, (size_t)n);
+    *piece = (struct piece){.due_ms = support_now_ms() + proxy->delay_ms[way], .size = size};
+    memcpy(piece->bytes, bytes, size);
     *link->ways[way].last = piece;
     link->ways[way].last = &piece->next;
     return true;
@@ -157,6 +167,8 @@ static bool pass_on(struct proxy *proxy, struct link *link, int way) {
         bool cut = proxy->cut_after[way] >= 0 && (long long)size >= allowance;
         if (cut) {
             size = (size_t)(allowance > 0 ? allowance : 0);
+        } else if (proxy->trickling[way]) {
+            size = 1;
         }
         ssize_t n = size ? send(link->fd[1 - way], piece->bytes + piece->sent, size, MSG_NOSIGNAL) : 0;
         if (n < 0) {
@@ -176,6 +188,9 @@ static bool pass_on(struct proxy *proxy, struct link *link, int way) {
             stream->last = &stream->first;
         }
         free(piece);
+    }
+    if (stream->marks.cut && !stream->first) {
+        end_link(link, stream->marks.reset ? PROXY_RST : PROXY_FIN);
     }
     return true;
 }
@@ -207,18 +222,20 @@ static void *run(void *data) {
         struct pollfd polls[2 + 2 * LINKS_MAX];
         polls[0] = (struct pollfd){.fd = proxy->listener, .events = POLLIN};
         polls[1] = (struct pollfd){.fd = proxy->wake[0], .events = POLLIN};
-        bool queued = false;
+        bool queued = false, trickles = false;
         for (size_t i = 0; i < LINKS_MAX; i++) {
             for (int side = 0; side < 2; side++) {
                 const struct link *link = &proxy->links[i];
                 int fd = link->ways[side].ended ? -1 : link->fd[side];
                 polls[2 + 2 * i + (size_t)side] =
                     (struct pollfd){.fd = fd, .events = side == 0 && link->deaf ? 0 : POLLIN};
-                queued |= link->ways[side].first && !link->frozen && !proxy->holding[side];
+                const bool goes_on = link->ways[side].first && !link->frozen && !proxy->holding[side];
+                queued |= goes_on;
+                trickles |= goes_on && proxy->trickling[side] && proxy->delay_ms[side] == 0;
             }
         }
         pthread_mutex_unlock(&proxy->mutex);
-        poll(polls, 2 + 2 * LINKS_MAX, queued ? 1 : -1);
+        poll(polls, 2 + 2 * LINKS_MAX, trickles ? 0 : queued ? 1 : -1);
         pthread_mutex_lock(&proxy->mutex);
         char drain[64];
         if (polls[1].revents && read(proxy->wake[0], drain, sizeof drain) < 0) {
@@ -310,6 +327,25 @@ void proxy_swallow(struct proxy *proxy, enum proxy_way way, bool on) {
     lock(proxy);
     proxy->swallowing[way] = on;
     unlock(proxy);
+}
+
+void proxy_trickle(struct proxy *proxy, enum proxy_way way, bool on) {
+    lock(proxy);
+    proxy->trickling[way] = on;
+    unlock(proxy);
+}
+
+void proxy_plan(struct proxy *proxy, enum proxy_way way, const struct mishap *mishap) {
+    lock(proxy);
+    proxy->planned[way] = *mishap;
+    unlock(proxy);
+}
+
+long long proxy_mishaps(struct proxy *proxy, enum mishap_kind kind) {
+    lock(proxy);
+    long long mishaps = proxy->mishaps[kind];
+    unlock(proxy);
+    return mishaps;
 }
 
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, enum proxy_cut how) {

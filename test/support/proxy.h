@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "mishap.h"
+
 struct proxy;
 
 enum proxy_way { PROXY_REQUESTS = 0, PROXY_REPLIES = 1 }; /* client to server, server to client */
@@ -33,6 +35,12 @@ void proxy_delay(struct proxy *proxy, enum proxy_way way, int delay_ms);
 void proxy_hold(struct proxy *proxy, enum proxy_way way, bool on);
 /* Reads and throws away. */
 void proxy_swallow(struct proxy *proxy, enum proxy_way way, bool on);
+/* Passes on one byte at a time. */
+void proxy_trickle(struct proxy *proxy, enum proxy_way way, bool on);
+/* One mishap of this way, in place of one that was planned and has not happened; MISHAP_NONE calls it off. */
+void proxy_plan(struct proxy *proxy, enum proxy_way way, const struct mishap *mishap);
+/* How many of a kind have happened since the start, either way. */
+long long proxy_mishaps(struct proxy *proxy, enum mishap_kind kind);
 /* Each connection is cut as soon as so many bytes have passed one way; -1: never. */
 void proxy_cut_after(struct proxy *proxy, enum proxy_way way, long long bytes, enum proxy_cut how);
 /* Cuts the connections that stand, towards the client as said; what is held is thrown away. The server sees a FIN. */
