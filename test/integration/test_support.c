@@ -133,6 +133,11 @@ static void the_proxy_makes_a_mishap_at_an_exact_byte(void **state) {
     assert_string_equal(raw_ask(&raw, "PING"), "PONG");
     assert_string_equal(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_CORRUPT, .mask = 1}), "PNNG");
     assert_string_equal(raw_ask(&raw, "PING"), "PONG");
+    const struct mishap off = {.kind = MISHAP_ALTER, .size = 2, .bytes = "12", .mask = 1};
+    proxy_plan(proxy, PROXY_REPLIES, &off);
+    assert_string_equal(raw_ask(&raw, "ECHO", "no number"), "no number");
+    assert_string_equal(raw_ask(&raw, "ECHO", "01234"), "01224");
+    assert_string_equal(raw_ask(&raw, "ECHO", "01234"), "01234");
     assert_int_equal(strncmp(pong_with(proxy, &raw, (struct mishap){.kind = MISHAP_CUT}), "-IO", 3), 0);
     raw_close(&raw);
     assert_true(raw_open_tcp(&raw, "127.0.0.1", proxy_port(proxy)));

@@ -11,6 +11,16 @@ static size_t lose(struct mishap_marks *marks, char *bytes, size_t size) {
     return size - lost;
 }
 
+/* Only where they and the byte behind them came in one piece: what a node says of itself mostly does. */
+static bool alter(const struct mishap *planned, char *bytes, size_t size) {
+    char *found = memmem(bytes, size, planned->bytes, planned->size);
+    if (!found || (size_t)(found - bytes) + planned->size == size) {
+        return false;
+    }
+    found[planned->size] = (char)(found[planned->size] ^ planned->mask);
+    return true;
+}
+
 size_t mishap_meet(struct mishap *planned, struct mishap_marks *marks, char *bytes, size_t size) {
     if (marks->cut) {
         return 0;
@@ -41,6 +51,10 @@ size_t mishap_meet(struct mishap *planned, struct mishap_marks *marks, char *byt
         marks->cut = true;
         marks->reset = planned->reset;
         return at;
+    case MISHAP_ALTER:
+        planned->kind = alter(planned, bytes, size) ? MISHAP_NONE : MISHAP_ALTER;
+        planned->after = 0;
+        return size;
     }
     return size;
 }

@@ -13,14 +13,15 @@ enum mishap_kind {
     MISHAP_SWALLOW, /* bytes of the source are lost; what follows closes up, so that replies meet the wrong requests */
     MISHAP_MUTE,    /* all that follows on this connection is lost */
     MISHAP_CORRUPT, /* one byte is another */
+    MISHAP_ALTER,   /* the byte behind the next `bytes` that come is another: a number is off */
     MISHAP_CUT      /* what came before is still delivered, then the connection is cut */
 };
 
 struct mishap {
     enum mishap_kind kind;
     size_t after;       /* it happens once so many more bytes have come, on whichever connection */
-    size_t size;        /* INJECT: of bytes, SWALLOW: how many */
-    unsigned char mask; /* CORRUPT: the bits that change */
+    size_t size;        /* INJECT, ALTER: of bytes, SWALLOW: how many */
+    unsigned char mask; /* CORRUPT, ALTER: the bits that change */
     bool reset;         /* CUT: RST, not FIN */
     char bytes[MISHAP_BYTES_MAX];
 };

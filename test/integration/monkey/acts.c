@@ -295,13 +295,26 @@ static void drop_result(struct monkey *monkey) {
 
 /* --- Managers --- */
 
+/* By address or by name; and now and then one node is another in disguise, which must not have two votes. */
+static void draw_nodes(struct monkey *monkey, const char **nodes) {
+    const bool by_name = sim_random_percent(&monkey->options, 20);
+    for (unsigned i = 0; i < monkey->node_count; i++) {
+        nodes[i] = by_name ? monkey->names[i] : monkey->uris[i];
+    }
+    if (sim_random_percent(&monkey->options, 10)) {
+        nodes[1 + sim_random_below(&monkey->options, monkey->node_count - 1)] = proxy_uri(monkey->twin);
+    }
+}
+
 void monkey_open(struct slot *slot) {
     struct monkey *monkey = slot->monkey;
     struct sim_random *random = &monkey->options;
     redlock_manager_options options;
+    const char *nodes[MONKEY_NODES_MAX];
     char error[256] = "";
     redlock_manager_options_default(&options);
-    options.nodes = monkey->uris;
+    draw_nodes(monkey, nodes);
+    options.nodes = nodes;
     options.node_count = monkey->node_count;
     options.node_timeout_ms =
         sim_random_percent(random, 80) ? sim_random_between(random, 20, 120) : sim_random_between(random, 1, 10);

@@ -1,12 +1,14 @@
 /* What the monkey breaks: connections by the proxy, nodes by hand. */
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "monkey.h"
 #include "support.h"
 
-static const char *const names[FAULT_KINDS] = {"cut",    "mute",   "stall",        "dam",         "trickle", "delay",
-                                               "refuse", "freeze", "script-flush", "client-kill", "pause",   "restart",
-                                               "errors", "inject", "swallow",      "corrupt",     "flushall"};
+static const char *const names[FAULT_KINDS] = {
+    "cut",         "mute",  "stall",   "dam",    "trickle", "delay",   "refuse",  "freeze", "script-flush",
+    "client-kill", "pause", "restart", "errors", "inject",  "swallow", "corrupt", "clock",  "flushall"};
 
 const char *fault_name(enum fault fault) {
     return names[fault];
@@ -15,11 +17,8 @@ const char *fault_name(enum fault fault) {
 static const struct {
     enum fault fault;
     enum mishap_kind kind;
-} mishap_of[] = {{FAULT_CUT, MISHAP_CUT},
-                 {FAULT_MUTE, MISHAP_MUTE},
-                 {FAULT_INJECT, MISHAP_INJECT},
-                 {FAULT_SWALLOW, MISHAP_SWALLOW},
-                 {FAULT_CORRUPT, MISHAP_CORRUPT}};
+} mishap_of[] = {{FAULT_CUT, MISHAP_CUT},         {FAULT_MUTE, MISHAP_MUTE},       {FAULT_INJECT, MISHAP_INJECT},
+                 {FAULT_SWALLOW, MISHAP_SWALLOW}, {FAULT_CORRUPT, MISHAP_CORRUPT}, {FAULT_CLOCK, MISHAP_ALTER}};
 
 /* A mishap is planned first, and counts once it has met a byte. */
 uint64_t fault_happened(const struct monkey *monkey, enum fault fault) {
@@ -81,17 +80,25 @@ static void plan_mishap(struct monkey *monkey, struct node *node, enum mishap_ki
     if (kind == MISHAP_INJECT) {
         mishap.size = draw_bytes(random, mishap.bytes);
     }
-    proxy_plan(node->proxy, sim_random_percent(random, 70) ? PROXY_REPLIES : PROXY_REQUESTS, &mishap);
+    if (kind == MISHAP_ALTER) { /* the eighth digit of the time in seconds: 100 s and more, either way */
+        mishap.after = 0;
+        mishap.size = (size_t)snprintf(mishap.bytes, sizeof mishap.bytes, "%lld", (long long)time(NULL) / 1000);
+        mishap.mask = (unsigned char)(1u << sim_random_below(random, 2));
+    }
+    const bool of_reply = kind == MISHAP_ALTER || sim_random_percent(random, 70);
+    proxy_plan(node->proxy, of_reply ? PROXY_REPLIES : PROXY_REQUESTS, &mishap);
 }
 
 /* --- Faults that last --- */
 
-static void set_errors(const struct monkey *monkey, struct node *node, bool on) {
-    /* Every write is an error; or, where the node is full, what takes memory is. */
-    (void)monkey;
-    server_ask(node->server, "CONFIG", "SET", "min-replicas-to-write", on ? "1" : "0");
-    if (!on) {
-        server_ask(node->server, "CONFIG", "SET", "maxmemory", "0");
+/* Every write is an error; or, where the node is full, what takes memory is. */
+static void set_errors(struct monkey *monkey, struct server *server, bool on) {
+    const bool full = sim_random_percent(&monkey->faults, 50);
+    if (!on || full) {
+        server_ask(server, "CONFIG", "SET", "maxmemory", on ? "1" : "0");
+    }
+    if (!on || !full) {
+        server_ask(server, "CONFIG", "SET", "min-replicas-to-write", on ? "1" : "0");
     }
 }
 
@@ -124,11 +131,7 @@ static void set_lasting(struct monkey *monkey, struct node *node, bool on) {
         on ? server_kill(node->server) : server_restart(node->server);
         break;
     case FAULT_ERRORS:
-        if (on && sim_random_percent(&monkey->faults, 50)) {
-            server_ask(node->server, "CONFIG", "SET", "maxmemory", "1");
-        } else {
-            set_errors(monkey, node, on);
-        }
+        set_errors(monkey, node->server, on);
         break;
     default: /* happens at once */
         break;
@@ -177,9 +180,9 @@ static void do_at_once(struct monkey *monkey, struct node *node, enum fault faul
 static enum fault draw_fault(struct monkey *monkey) {
     struct sim_random *random = &monkey->faults;
     enum fault fault;
-    if (sim_random_percent(random, 50)) { /* one that is mute costs a node for seconds */
-        const uint32_t kinds = sizeof mishap_of / sizeof mishap_of[0];
-        const enum fault mishap = mishap_of[sim_random_below(random, kinds)].fault;
+    if (sim_random_percent(random, 50)) {
+        const enum fault mishap = mishap_of[sim_random_below(random, sizeof mishap_of / sizeof mishap_of[0])].fault;
+        /* A connection that is mute costs its node for seconds. */
         const bool is_meant = mishap == FAULT_MUTE ? sim_random_percent(random, 20) : monkey->hostile;
         return is_meant ? mishap : FAULT_CUT;
     }

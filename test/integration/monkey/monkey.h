@@ -110,6 +110,7 @@ enum fault {
     FAULT_INJECT = FAULT_HONEST_KINDS, /* from here on: lies */
     FAULT_SWALLOW,
     FAULT_CORRUPT,
+    FAULT_CLOCK, /* a reading of a node's clock, or a counter, is off */
     FAULT_FLUSHALL,
     FAULT_KINDS
 };
@@ -140,6 +141,8 @@ struct monkey {
     struct node nodes[MONKEY_NODES_MAX];
     unsigned node_count;
     const char *uris[MONKEY_NODES_MAX];
+    char names[MONKEY_NODES_MAX][48]; /* the same, by a name that is looked up */
+    struct proxy *twin;               /* a second way to the first node */
     int64_t next_fault_ms, fault_gap_ms;
     int64_t fence_expiry_ms; /* a setting of the whole fleet */
 
