@@ -71,6 +71,7 @@ static void acquire(struct monkey *monkey) {
     struct call *call = call_begin(slot, CALL_ACQUIRE, any_resource(monkey));
     call->holding = holding_new(slot, call->resource, options.ttl_ms);
     call->fencing = options.fencing;
+    call->holding->listens = options.on_lost != NULL;
     options.lost_data = call->holding;
     const int code = redlock_acquire(slot->manager, empty ? "" : monkey_resource(call->resource), &options,
                                      sim_random_percent(&monkey->acts, 80) ? &call->request : NULL, call_done, call);
@@ -133,6 +134,7 @@ static void adopt(struct monkey *monkey) {
     draw_token(monkey, &wanted);
     draw_acquire_options(monkey, &options);
     struct holding *holding = holding_new(slot, wanted.resource, options.ttl_ms);
+    holding->listens = options.on_lost != NULL;
     options.lost_data = holding;
     monkey->inside = true;
     const int code = redlock_adopt(slot->manager, monkey_resource(wanted.resource), wanted.token, &options, &lease);
@@ -355,7 +357,7 @@ static void closed(void *data) {
     }
     slot->state = SLOT_FREE;
     slot->manager = NULL;
-    if (!monkey->calm && !monkey->failed) {
+    if (!monkey->quiet) {
         monkey->depth++;
         monkey_act(monkey, NULL);
         monkey->depth--;

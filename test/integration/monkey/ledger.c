@@ -136,6 +136,7 @@ static void take_lease(struct call *call, const redlock_result *result) {
     struct monkey *monkey = call->slot->monkey;
     struct holding *holding = call->holding;
     holding_begin(holding, redlock_result_lease(result));
+    holding->was_valid = true;
     const uint64_t fence = redlock_lease_fence(holding->lease);
     monkey_trace(monkey, "%llu has %s by %s, fence %llu, %lld ms", (unsigned long long)call->number,
                  monkey_resource(call->resource), holding->token, (unsigned long long)fence,
@@ -171,7 +172,7 @@ static void act_inside(struct monkey *monkey, struct holding *concerned) {
         monkey_let_go(monkey); /* of what was acquired only now */
         return;
     }
-    for (uint32_t acts = sim_random_below(&monkey->acts, 6); acts > 2; acts--) {
+    for (uint32_t acts = sim_random_below(&monkey->acts, 6); acts > 2 && !monkey->quiet; acts--) {
         monkey_act(monkey, concerned);
     }
 }
@@ -272,7 +273,12 @@ int64_t holding_look(struct holding *holding) {
                         (long long)holding->ttl_longest_ms, holding->lost ? ", which is lost," : "",
                         (long long)validity_ms);
     }
+    holding->was_valid |= validity_ms > 0;
     return validity_ms;
+}
+
+bool holding_is_lost_in_silence(struct holding *holding) {
+    return holding_look(holding) == 0 && holding->was_valid && holding->listens && !holding->told_lost;
 }
 
 void holding_lost(redlock_lease *lease, const char *reason, void *data) {

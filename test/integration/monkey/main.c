@@ -190,30 +190,61 @@ static void run(struct monkey *monkey, const struct plan *plan) {
 
 /* --- The end --- */
 
+/* A node that may not be used is not asked, so what it is owed stays. */
+static bool has_unusable(const redlock_manager *manager) {
+    for (size_t i = 0; i < redlock_manager_node_count(manager); i++) {
+        redlock_node_info info = {.size = sizeof info};
+        if (redlock_manager_node(manager, i, &info) == REDLOCK_OK && info.state == REDLOCK_NODE_UNUSABLE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_slot_settled(const struct slot *slot) {
+    redlock_statistics now = {.size = sizeof now};
+    if (slot->state != SLOT_OPEN) {
+        return slot->state != SLOT_CLOSING;
+    }
+    return redlock_manager_statistics(slot->manager, &now) == REDLOCK_OK && now.requests_pending == 0 &&
+           now.leases_held == 0 && (now.releases_owed == 0 || has_unusable(slot->manager));
+}
+
 static bool is_settled(void *data) {
     const struct monkey *monkey = data;
     for (size_t i = 0; i < MONKEY_SLOTS; i++) {
-        const struct slot *slot = &monkey->slots[i];
-        redlock_statistics statistics = {.size = sizeof statistics};
-        if (slot->state == SLOT_CLOSING) {
-            return false;
-        }
-        if (slot->state == SLOT_OPEN &&
-            (redlock_manager_statistics(slot->manager, &statistics) != REDLOCK_OK ||
-             statistics.requests_pending + statistics.leases_held + statistics.releases_owed != 0)) {
+        if (!is_slot_settled(&monkey->slots[i])) {
             return false;
         }
     }
     return monkey->pending == 0;
 }
 
+/* Losses need no answer of any node (R3). */
+static bool has_told_losses(void *data) {
+    struct monkey *monkey = data;
+    for (size_t i = 0; i < monkey->live_count; i++) {
+        if (holding_is_lost_in_silence(monkey->live[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void tell_unsettled(struct monkey *monkey) {
     for (size_t i = 0; i < MONKEY_SLOTS; i++) {
         const struct slot *slot = &monkey->slots[i];
         redlock_statistics now = {.size = sizeof now};
-        if (slot->state == SLOT_OPEN && redlock_manager_statistics(slot->manager, &now) == REDLOCK_OK) {
-            printf("manager %zu: %llu pending, %llu held, %llu owed\n", i, (unsigned long long)now.requests_pending,
-                   (unsigned long long)now.leases_held, (unsigned long long)now.releases_owed);
+        if (slot->state != SLOT_OPEN || redlock_manager_statistics(slot->manager, &now) != REDLOCK_OK) {
+            continue;
+        }
+        printf("manager %zu: %llu pending, %llu held, %llu owed\n", i, (unsigned long long)now.requests_pending,
+               (unsigned long long)now.leases_held, (unsigned long long)now.releases_owed);
+        for (size_t at = 0; at < redlock_manager_node_count(slot->manager); at++) {
+            redlock_node_info info = {.size = sizeof info};
+            if (redlock_manager_node(slot->manager, at, &info) == REDLOCK_OK) {
+                printf("  %s: %s %s\n", info.name, redlock_node_state_name(info.state), info.error);
+            }
         }
     }
     monkey_complain(monkey, "%u requests, or what managers owe, do not end within %d ms", monkey->pending, CALM_MS);
@@ -265,6 +296,10 @@ static void run_dry(struct monkey *monkey) {
 }
 
 static void calm_down(struct monkey *monkey) {
+    monkey->quiet = true;
+    if (!drive_until(monkey->loop, has_told_losses, monkey, CALM_MS)) {
+        monkey_complain(monkey, "the loss of a lease is not told");
+    }
     monkey->calm = true;
     faults_end(monkey);
     monkey_cancel_all(monkey);
