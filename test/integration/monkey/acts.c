@@ -72,6 +72,7 @@ static void acquire(struct monkey *monkey) {
     call->holding = holding_new(slot, call->resource, options.ttl_ms);
     call->fencing = options.fencing;
     call->holding->listens = options.on_lost != NULL;
+    call->holding->renews = options.auto_extend;
     options.lost_data = call->holding;
     const int code = redlock_acquire(slot->manager, empty ? "" : monkey_resource(call->resource), &options,
                                      sim_random_percent(&monkey->acts, 80) ? &call->request : NULL, call_done, call);
@@ -135,6 +136,7 @@ static void adopt(struct monkey *monkey) {
     draw_acquire_options(monkey, &options);
     struct holding *holding = holding_new(slot, wanted.resource, options.ttl_ms);
     holding->listens = options.on_lost != NULL;
+    holding->renews = options.auto_extend;
     options.lost_data = holding;
     monkey->inside = true;
     const int code = redlock_adopt(slot->manager, monkey_resource(wanted.resource), wanted.token, &options, &lease);
@@ -421,7 +423,7 @@ void monkey_act(struct monkey *monkey, struct holding *concerned) {
         cancel_any(monkey);
     } else if (drawn < 780 || monkey->live_count >= LIVE_ENOUGH) {
         use_lease(monkey, of_this ? concerned : any_holding(monkey));
-    } else if (drawn < 820) {
+    } else if (drawn < 800) {
         adopt(monkey);
     } else if (drawn < 880) {
         inspect(monkey);

@@ -277,8 +277,9 @@ int64_t holding_look(struct holding *holding) {
     return validity_ms;
 }
 
-bool holding_is_lost_in_silence(struct holding *holding) {
-    return holding_look(holding) == 0 && holding->was_valid && holding->listens && !holding->told_lost;
+bool holding_will_be_lost(struct holding *holding) {
+    const bool ends = holding_look(holding) == 0 || !holding->renews;
+    return ends && holding->was_valid && holding->listens && !holding->told_lost;
 }
 
 void holding_lost(redlock_lease *lease, const char *reason, void *data) {

@@ -224,7 +224,7 @@ static bool is_settled(void *data) {
 static bool has_told_losses(void *data) {
     struct monkey *monkey = data;
     for (size_t i = 0; i < monkey->live_count; i++) {
-        if (holding_is_lost_in_silence(monkey->live[i])) {
+        if (holding_will_be_lost(monkey->live[i])) {
             return false;
         }
     }

@@ -86,8 +86,9 @@ struct holding {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     int64_t ttl_longest_ms; /* of all that was asked for it */
     bool listens;           /* it has an on_lost */
-    bool was_valid;         /* so its loss is told */
-    bool lost;              /* it was said so: its validity is 0 for ever */
+    bool renews;
+    bool was_valid; /* so its loss is told */
+    bool lost;      /* it was said so: its validity is 0 for ever */
     bool told_lost;
     bool extending;       /* an extend with a callback is pending */
     bool extending_blind; /* one without was made, and may be */
@@ -187,8 +188,8 @@ void holding_begin(struct holding *holding, redlock_lease *lease);
 void holding_end(struct holding *holding);
 /* Its validity, and whether that may be. */
 int64_t holding_look(struct holding *holding);
-/* Its validity has ended, and nobody has been told. */
-bool holding_is_lost_in_silence(struct holding *holding);
+/* Its loss is still to be told: its validity has ended, or will by itself. */
+bool holding_will_be_lost(struct holding *holding);
 /* Where on_lost goes: data is the holding. */
 void holding_lost(redlock_lease *lease, const char *reason, void *data);
 /* In an honest run: no two valid tokens of one resource. */
