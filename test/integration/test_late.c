@@ -53,6 +53,10 @@ static bool owes_nothing(void *manager) {
     return world_statistics(manager).releases_owed == 0;
 }
 
+static bool owes_one(void *manager) {
+    return world_statistics(manager).releases_owed == 1;
+}
+
 static bool owes_all(void *manager) {
     return world_statistics(manager).releases_owed == LEASES;
 }
@@ -192,6 +196,36 @@ static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool
     return bug == REDLOCK_BUG_NONE && took_ms >= ttl_ms ? -1 : orphans;
 }
 
+/*
+ * A node hangs while its key is released: its holder waits for one node timeout, and no longer, then the release is owed, and asked
+ * once more. The node goes on when it is stalled, which is after the timeout of the owed release. Returns how many releases it was
+ * asked for, or -1 where the machine was so slow that the connection may have been given up.
+ */
+static long long releases_asked_of_a_hung_node(void) {
+    const int64_t stall_limit_ms = 5000;
+    static struct crowd crowd;
+    crowd = (struct crowd){0};
+    plant(REDLOCK_BUG_NONE);
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    take(manager, &crowd, 1, LONG_TTL_MS);
+    assert_true(world_wait_with_key("late-000", 3, DRIVE_TIMEOUT_MS));
+    const int64_t paused_ms = support_now_ms();
+    server_pause(late_server());
+    release_all(&crowd);
+    assert_true(drive_until(world_loop, owes_one, manager, DRIVE_TIMEOUT_MS));
+    redlock_lease *other = world_acquire(manager, "other", LONG_TTL_MS);
+    assert_true(drive_until(world_loop, is_stalled, manager, DRIVE_TIMEOUT_MS));
+    const int64_t took_ms = support_now_ms() - paused_ms;
+    server_resume(late_server());
+    assert_true(drive_until(world_loop, owes_nothing, manager, DRIVE_TIMEOUT_MS));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    assert_false(server_has_key(late_server(), "late-000"));
+    const long long asked = world_calls(late_server(), "evalsha");
+    assert_int_equal(redlock_release(other, NULL, NULL), REDLOCK_OK);
+    world_close(manager);
+    return took_ms >= stall_limit_ms ? -1 : asked;
+}
+
 /* --- The tests --- */
 
 static void a_set_on_an_old_path_lands_after_its_release(void **state) {
@@ -224,6 +258,16 @@ static void a_set_lands_when_its_connection_was_given_up(void **state) {
     outlast(is_connecting);
 }
 
+/* R9: an owed release has no timeout. Its late answer pays, so it is not asked again. */
+static void a_hung_node_is_asked_once_for_what_it_owes(void **state) {
+    long long asked = -1;
+    (void)state;
+    for (int i = 0; i < 3 && asked < 0; i++) {
+        asked = releases_asked_of_a_hung_node();
+    }
+    assert_int_equal(asked, 2);
+}
+
 #define late_test(function) cmocka_unit_test_setup_teardown(function, world_setup, heal_and_tear_down)
 
 int main(void) {
@@ -231,6 +275,7 @@ int main(void) {
         late_test(a_set_on_an_old_path_lands_after_its_release),
         late_test(a_set_lands_when_its_ttl_has_long_passed),
         late_test(a_set_lands_when_its_connection_was_given_up),
+        late_test(a_hung_node_is_asked_once_for_what_it_owes),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);
 }

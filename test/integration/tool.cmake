@@ -16,5 +16,14 @@ foreach(name usage locks run loss faults fence guard fencing terminal)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>")
 endforeach()
+
+# A command that was stopped while its lease ended. What is preloaded is loaded into the command, too: no sanitizers.
+add_library(slow_kill MODULE slow_kill.c)
+target_compile_definitions(slow_kill PRIVATE _GNU_SOURCE)
+target_compile_options(slow_kill PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+add_test(NAME tool_stopped COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_stopped.sh)
+set_tests_properties(tool_stopped PROPERTIES TIMEOUT 180 LABELS "integration;tool"
+  ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;SLOW_KILL=$<TARGET_FILE:slow_kill>")
+
 add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)
 set_tests_properties(demo PROPERTIES TIMEOUT 180 LABELS "integration;tool")

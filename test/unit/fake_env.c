@@ -53,6 +53,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
         *sent = (struct fake_sent){.node = i,
                                    .operation = message->operation,
                                    .by_source = message->by_source,
+                                   .patient = message->patient,
                                    .owner = message->owner,
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,

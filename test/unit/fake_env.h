@@ -11,6 +11,7 @@ struct fake_sent {
     unsigned node;
     enum redlock_operation operation;
     bool by_source;
+    bool patient;
     bool answered;
     void *owner;
     uint32_t round;

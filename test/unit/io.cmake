@@ -19,6 +19,12 @@ foreach(name text wire reply script address info handshake inflight outbox rando
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
 endforeach()
 
+# Clocks of a machine that was suspended, by the linker's hand.
+target_link_options(test_loop PRIVATE -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime)
+# The same by the kernel: a time namespace whose CLOCK_BOOTTIME is ten days ahead of CLOCK_MONOTONIC.
+add_test(NAME unit_loop_suspended COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suspended.sh $<TARGET_FILE:test_loop>)
+set_tests_properties(unit_loop_suspended PROPERTIES LABELS "unit" TIMEOUT 120 SKIP_RETURN_CODE 77)
+
 add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
 target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
 foreach(name node node_end node_guarded)

@@ -10,11 +10,43 @@
 
 #include <ev.h>
 #include <stdio.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/validity.h"
 #include "loop.h"
+
+/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock has. */
+static time_t suspended_s;
+static clockid_t timer_clock = -1;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_timerfd_create(clockid_t clock, int flags);
+int __wrap_timerfd_create(clockid_t clock, int flags);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = __real_clock_gettime(clock, now);
+    now->tv_sec += clock == CLOCK_BOOTTIME ? suspended_s : 0;
+    return failed;
+}
+
+int __wrap_timerfd_create(clockid_t clock, int flags) {
+    timer_clock = clock;
+    return __real_timerfd_create(clock, flags);
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before) {
+    struct itimerspec real = *at;
+    if (timer_clock == CLOCK_BOOTTIME && (flags & TFD_TIMER_ABSTIME) != 0) {
+        real.it_value.tv_sec -= suspended_s;
+    }
+    return __real_timerfd_settime(fd, flags, &real, before);
+}
 
 static struct ev_loop *ev;
 static struct redlock_loop *loop;
@@ -61,6 +93,7 @@ static int setup(void **state) {
     (void)state;
     wakes = timers = flushes = ios = 0;
     delete_in_wake = false;
+    suspended_s = 0;
     ev = ev_loop_new(0);
     loop = redlock_loop_new(ev, &hooks);
     if (loop == NULL) {
@@ -85,11 +118,54 @@ static void run_until(const int *count, int wanted) {
     }
 }
 
+/* A timer of libev's own, so that a turn of the loop that nothing else ends is ended. */
+static void end_turn(struct ev_loop *turning, ev_timer *timer, int events) {
+    (void)turning;
+    (void)timer;
+    (void)events;
+}
+
 static void a_wake_up_comes_at_its_time(void **state) {
     (void)state;
     int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
     redlock_loop_wake_at(loop, when_ns);
     run_until(&wakes, 1);
+    assert_true(woken_ns >= when_ns);
+}
+
+/* In a time namespace where CLOCK_BOOTTIME is ahead of all others, the kernel itself tells them apart. */
+static void the_time_is_the_kernels_boottime(void **state) {
+    struct timespec before, after;
+    (void)state;
+    assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &before), 0);
+    int64_t now_ns = redlock_loop_now_ns(loop);
+    assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &after), 0);
+    assert_true(now_ns >= before.tv_sec * INT64_C(1000000000) + before.tv_nsec);
+    assert_true(now_ns <= after.tv_sec * INT64_C(1000000000) + after.tv_nsec);
+}
+
+/* R2: a lease ends while the machine is suspended. Who ran by another clock would hold it for as long again. */
+static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
+    (void)state;
+    int64_t before_ns = redlock_loop_now_ns(loop);
+    assert_true(reactor.now_ns(reactor.ctx) >= before_ns);
+    redlock_loop_wake_at(loop, before_ns + 1000 * REDLOCK_NS_PER_MS);
+    suspended_s = 3600;
+    assert_true(redlock_loop_now_ns(loop) - before_ns >= 3600 * 1000 * REDLOCK_NS_PER_MS);
+    assert_true(reactor.now_ns(reactor.ctx) - before_ns >= 3600 * 1000 * REDLOCK_NS_PER_MS);
+}
+
+/* R2: the timer goes by the same clock, or it would come an hour late, or at once. */
+static void a_wake_up_comes_at_its_time_after_a_suspension(void **state) {
+    (void)state;
+    suspended_s = 3600;
+    int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
+    redlock_loop_wake_at(loop, when_ns);
+    ev_timer guard;
+    ev_timer_init(&guard, end_turn, 20., 0.);
+    ev_timer_start(ev, &guard);
+    run_until(&wakes, 1);
+    ev_timer_stop(ev, &guard);
     assert_true(woken_ns >= when_ns);
 }
 
@@ -232,6 +308,9 @@ static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_time_is_the_kernels_boottime, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_time_goes_on_while_the_machine_is_suspended, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time_after_a_suspension, setup, teardown),
         cmocka_unit_test_setup_teardown(a_time_that_has_come_wakes_but_not_inside_the_call, setup, teardown),
         cmocka_unit_test_setup_teardown(a_later_time_replaces_the_earlier, setup, teardown),
         cmocka_unit_test_setup_teardown(watches_have_timer_flush_and_descriptor, setup, teardown),

@@ -102,16 +102,19 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
     assert_int_equal(peer.greeted, 1);
 }
 
-/* Who it is must be known before it may vote; what is no vote of an acquire may wait for it. */
-static void it_takes_no_acquire_before_it_is_ready(void **state) {
+/* Whether it is in quarantine is known once it has greeted. Until then nothing may set a key there: no acquire, and no heal. A
+ * release may wait for it. */
+static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     (void)state;
     assert_false(peer_send(&peer, "a", 1));
     assert_false(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED, 2));
+    assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
     peer_accept(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     assert_false(peer_send(&peer, "d", 4));
+    assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 7));
     peer_close(&peer);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
@@ -177,7 +180,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(each_new_connection_greets_before_it_settles, setup, teardown),
         cmocka_unit_test_setup_teardown(a_slow_handshake_reads_the_clock_when_it_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(the_return_of_a_stalled_node_is_no_greeting, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_takes_no_acquire_before_it_is_ready, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_takes_nothing_that_sets_a_key_before_it_is_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(without_a_guard_nobody_greets, setup_unguarded, teardown),
         cmocka_unit_test_setup_teardown(an_answer_that_tells_the_time_tells_the_times_about_it, setup_unguarded,
                                         teardown),

@@ -107,6 +107,32 @@ static void nodes_come_and_go_between_the_parts(void **state) {
     assert_owed(0, 0);
 }
 
+static void assert_all_patient(bool patient) {
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        assert_int_equal(fake.sent[i].operation, REDLOCK_OP_RELEASE);
+        assert_int_equal(fake.sent[i].patient, patient);
+    }
+}
+
+/* R9: its answer counts however late it comes, each time it is asked: at first, by source, after an error, and of a node that is back. */
+static void an_owed_release_has_no_timeout(void **state) {
+    (void)state;
+    fake.refusing = 2;
+    owe(1, 3, 3, 10000);
+    assert_int_equal(fake.sent_count, 1);
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
+    assert_int_equal(fake.sent_count, 2);
+    assert_true(fake.sent[1].by_source);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_FAILED);
+    redlock_manager_node_settled(fake.manager, 0, true);
+    assert_int_equal(fake.sent_count, 3);
+    come_back(1);
+    assert_int_equal(fake.sent_count, 4);
+    assert_all_patient(true);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_owed(0, 0);
+}
+
 static void the_oldest_that_is_not_being_asked_makes_room(void **state) {
     const unsigned asked = 20;
     (void)state;
@@ -260,6 +286,7 @@ int main(void) {
         owed_test(a_node_that_comes_back_is_asked_in_parts),
         owed_test(debts_end_between_the_parts),
         owed_test(nodes_come_and_go_between_the_parts),
+        owed_test(an_owed_release_has_no_timeout),
         owed_test(the_oldest_that_is_not_being_asked_makes_room),
         owed_test(room_is_made_between_the_parts),
         certainty_test(a_node_that_answered_is_certain),

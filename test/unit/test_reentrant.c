@@ -42,6 +42,17 @@ void *__wrap_calloc(size_t count, size_t size) {
     return out_of_memory ? NULL : __real_calloc(count, size);
 }
 
+/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock has. */
+static time_t suspended_s;
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = __real_clock_gettime(clock, now);
+    now->tv_sec += clock == CLOCK_BOOTTIME ? suspended_s : 0;
+    return failed;
+}
+
 static struct redlock_reentrant table;
 
 static int set_up(void **state) {
@@ -384,6 +395,20 @@ static void the_wait_for_ones_own_owner_is_bounded(void **state) {
     redlock_reentrant_settle(&table, first, NULL);
 }
 
+/* R2: the deadline is one of CLOCK_BOOTTIME. By another clock the wait would last as long again as the machine was suspended. */
+static void the_wait_is_no_longer_after_a_suspension(void **state) {
+    (void)state;
+    struct redlock_hold *first = take("r", id(5), NULL);
+    suspended_s = 3600;
+    alarm(60);
+    int64_t deadline_ns = from_now_ns(30);
+    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_true(from_now_ns(0) >= deadline_ns);
+    alarm(0);
+    suspended_s = 0;
+    redlock_reentrant_settle(&table, first, NULL);
+}
+
 static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     (void)state;
@@ -434,6 +459,7 @@ int main(void) {
         TEST(the_second_thread_tries_itself_when_the_first_got_nothing),
         TEST(a_thread_that_comes_during_the_last_release_acquires_after_it),
         TEST(the_wait_for_ones_own_owner_is_bounded),
+        TEST(the_wait_is_no_longer_after_a_suspension),
         TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks),
         TEST(what_is_held_at_the_end_is_freed),
     };
