@@ -25,6 +25,7 @@ char *__wrap_strndup(const char *text, size_t size);
 void __wrap_free(void *old);
 
 static struct sweep {
+    bool guarded;      /* nodes are under guards */
     bool armed;        /* allocations are counted, and may fail */
     long count;        /* since armed */
     long first, fails; /* those numbered first to first + fails - 1 fail */
@@ -200,6 +201,9 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     options.key_prefix = "sweep:";
     options.client_name = "sweep";
     options.node_timeout_ms = node_timeout_ms;
+    options.clock_guard = sweep.guarded;
+    options.restart_guard = sweep.guarded ? REDLOCK_RESTART_GUARD_OBSERVED : REDLOCK_RESTART_GUARD_OFF;
+    options.ttl_max_ms = 60000;
     int code = redlock_manager_create(world_loop, &options, &manager, error, sizeof error);
     if (code != REDLOCK_OK) {
         assert_true(code == REDLOCK_ERR_NO_MEMORY);
@@ -242,8 +246,8 @@ static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
     return sweep.failed > 0;
 }
 
-static void each_allocation_fails_in_turn(void **state) {
-    (void)state;
+static void fail_each_in_turn(bool guarded) {
+    sweep.guarded = guarded;
     long allocations = 1;
     run_cycle(1, 0, PATIENT_MS); /* the loop's own first allocations, and proof that all is well without failures */
     assert_true(sweep.count > 20);
@@ -252,6 +256,17 @@ static void each_allocation_fails_in_turn(void **state) {
     }
     assert_true(allocations > 20);
     print_message("%ld allocations failed in turn\n", allocations - 1);
+}
+
+static void each_allocation_fails_in_turn(void **state) {
+    (void)state;
+    fail_each_in_turn(false);
+}
+
+static void each_allocation_under_guards_fails_in_turn(void **state) {
+    (void)state;
+    fail_each_in_turn(true);
+    sweep.guarded = false;
 }
 
 static void memory_runs_out_for_a_while_or_for_good(void **state) {
@@ -265,6 +280,7 @@ static void memory_runs_out_for_a_while_or_for_good(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(each_allocation_fails_in_turn),
+        world_test(each_allocation_under_guards_fails_in_turn),
         world_test(memory_runs_out_for_a_while_or_for_good),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);

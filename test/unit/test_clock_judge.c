@@ -68,6 +68,23 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
     }
 }
 
+/* Readings without a round trip, 988 ns apart: the bound is then a whole number of microseconds, as clocks are told. */
+static void a_move_up_to_the_bound_is_no_step(void **state) {
+    (void)state;
+    const struct redlock_clock_sample first = {.sent_ns = S, .read_ns = S, .server_us = EPOCH_US};
+    const int64_t bound_ns = (1 + US + 10) + (1 + US) + REDLOCK_CLOCK_STEP_MIN_NS;
+    const int64_t bound_us = (bound_ns + 988) / US;
+    assert_int_equal(bound_us * US, bound_ns + 988);
+    for (int more_us = 0; more_us <= 1; more_us++) {
+        const struct redlock_clock_sample second = {
+            .sent_ns = S + 988, .read_ns = S + 988, .server_us = EPOCH_US + bound_us + more_us};
+        struct redlock_clock clock = {0};
+        assert_int_equal(redlock_clock_judge(&clock, &first, NULL), REDLOCK_CLOCK_STEADY);
+        assert_int_equal(redlock_clock_judge(&clock, &second, NULL),
+                         more_us == 0 ? REDLOCK_CLOCK_STEADY : REDLOCK_CLOCK_FORWARD);
+    }
+}
+
 static void a_clock_that_is_not_told_says_nothing(void **state) {
     (void)state;
     static const int64_t wrong_us[] = {0, -1, INT64_MIN, INT64_MAX, INT64_C(9000000000000001)};
@@ -295,6 +312,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_reading_is_the_reference),
         cmocka_unit_test(a_step_is_more_than_errors_rate_and_a_millisecond),
+        cmocka_unit_test(a_move_up_to_the_bound_is_no_step),
         cmocka_unit_test(a_clock_that_is_not_told_says_nothing),
         cmocka_unit_test(the_most_exact_reading_stays_the_reference),
         cmocka_unit_test(what_was_sent_earlier_and_read_later_is_judged_as_of_then),

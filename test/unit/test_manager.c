@@ -474,8 +474,18 @@ static void adopted_is_valid_once_extended(void **state) {
     assert_int_equal(released.code, REDLOCK_ERR_LOST);
 }
 
+static void without_a_guard_no_node_is_in_quarantine(void **state) {
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        const char *why = NULL;
+        assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, i, &why), 0);
+        assert_string_equal(why, "");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_a_guard_no_node_is_in_quarantine, open_five, close_five),
         cmocka_unit_test_setup_teardown(won_at_the_third_vote, open_five, close_five),
         cmocka_unit_test_setup_teardown(the_same_random_bytes_at_another_time_make_another_token, open_five,
                                         close_five),

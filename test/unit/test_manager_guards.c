@@ -175,6 +175,31 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
     assert_int_equal(statistics().quarantines, 1);
 }
 
+/* Seconds, and tenths below ten of them: a node that may not vote yet is never said to have 0 s left. */
+static void what_is_left_is_rounded_up(void **state) {
+    static const struct {
+        int64_t left_ms;
+        const char *words;
+    } cases[] = {{10001, "for 11 s:"}, {10000, "for 10 s:"}, {9901, "for 10 s:"}, {9900, "for 9.9 s:"},
+                 {101, "for 0.2 s:"},  {100, "for 0.1 s:"},  {1, "for 0.1 s:"}};
+    struct seen seen;
+    const char *why;
+    (void)state;
+    greet_all();
+    greet(1, "another", 0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fake_env_pass_ms(&fake, redlock_manager_node_quarantine_ms(fake.manager, 1, &why) - (int64_t)cases[i].left_ms);
+        acquire(NULL, &seen);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        assert_int_equal(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
+        assert_non_null(strstr(seen.message, cases[i].words));
+    }
+    fake_env_pass_ms(&fake, 1);
+    acquire(NULL, &seen);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
+}
+
 /* Each start of a program has first meetings: they warn of nothing, and the log says when they are over. */
 static void a_first_meeting_warns_of_nothing(void **state) {
     (void)state;
@@ -188,6 +213,18 @@ static void a_first_meeting_warns_of_nothing(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
     greet(2, "another", 1);
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+}
+
+/* The third clock confirms those of the two before it. */
+static void each_node_that_may_vote_now_is_named(void **state) {
+    (void)state;
+    greet(1, "b", 100000);
+    greet(3, "d", 100000);
+    assert_null(strstr(fake.log, "it may vote"));
+    greet(4, "e", 100000);
+    assert_non_null(strstr(fake.log, "node node1:6379: it may vote"));
+    assert_non_null(strstr(fake.log, "node node3:6379: it may vote"));
+    assert_null(strstr(fake.log, "node node0:6379: it may vote"));
 }
 
 static void too_few_voters_are_no_quorum_at_once(void **state) {
@@ -268,10 +305,24 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
     assert_non_null(strstr(fake.log, "node node2:6379: its clock jumped forward by 120.0"));
     assert_non_null(strstr(fake.log, "of our CLOCK_BOOTTIME"));
     assert_int_equal(statistics().clock_jumps, 2);
+    assert_int_equal(statistics().quarantines, 2);
     acquire(NULL, &other);                                                      /* both abstain */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 3 + 2); /* two of the first are pending still */
     redlock_release(seen.lease, NULL, NULL);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+}
+
+/* Who looks into it can compare the two with other logs. */
+static void a_jump_is_logged_with_both_clocks(void **state) {
+    (void)state;
+    greet_all();
+    fake_env_pass_ms(&fake, 1345);
+    fake.now_ns += 678000;
+    fake_env_answer_as(&fake, 2, REDLOCK_OP_TIME,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(120000)});
+    assert_non_null(strstr(fake.log, "node node2:6379: its clock jumped forward by 120.000 s: it says "
+                                     "1795167159.345678, at 2.345678 of our CLOCK_BOOTTIME; the votes"));
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
 
 static void a_jump_told_with_the_vote_does_not_count_it(void **state) {
@@ -410,11 +461,14 @@ int main(void) {
         cmocka_unit_test_setup_teardown(it_waits_a_node_timeout_at_most, open_observed, close_all),
         cmocka_unit_test_setup_teardown(what_waits_can_be_cancelled_or_closed, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_restarted_node_abstains_and_says_for_how_long, open_observed, close_all),
+        cmocka_unit_test_setup_teardown(what_is_left_is_rounded_up, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_first_meeting_warns_of_nothing, open_strict, close_all),
+        cmocka_unit_test_setup_teardown(each_node_that_may_vote_now_is_named, open_strict, close_all),
         cmocka_unit_test_setup_teardown(too_few_voters_are_no_quorum_at_once, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_longer_ttl_than_the_guards_is_refused, open_observed, close_all),
         cmocka_unit_test_setup_teardown(clocks_are_read_every_second_until_the_end, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_voids_votes_of_leases_held, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_jump_is_logged_with_both_clocks, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_told_with_the_vote_does_not_count_it, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_voids_no_vote_for_a_fencing_token, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, open_clock, close_all),

@@ -198,7 +198,7 @@ static void a_close_ends_the_readings(void **state) {
     for (unsigned i = 0; i < NODES; i++) {
         greet(i, "a", 1000, reading(0));
     }
-    fake_env_pass_ms(&fake, 1000);
+    fake_env_pass_ms(&fake, 1950); /* the next one is due while the close waits */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
     redlock_manager_drain(fake.manager, note_drained, &drained);
     fake_env_pass_ms(&fake, 2 * 50);
@@ -253,6 +253,30 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     finish(&seen);
 }
 
+/* No clock jumped, so nothing is refused: whichever node did not grant the lease, its extension counts. */
+static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
+    (void)state;
+    for (unsigned silent = 0; silent < NODES; silent++) {
+        struct seen seen, extended = {0};
+        const unsigned next = (silent + 1) % NODES, last = (silent + 2) % NODES;
+        for (unsigned i = 0; i < NODES; i++) {
+            greet(i, i == 0 ? "a" : i == 1 ? "b" : "c", 1000, reading(0));
+        }
+        acquire(&seen);
+        fake_env_answer(&fake, silent, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
+        grant(next, reading(0));
+        grant(last, reading(0));
+        assert_int_equal(seen.code, REDLOCK_OK);
+        assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
+        fake_env_answer(&fake, silent, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+        fake_env_answer(&fake, last, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
+        fake_env_answer(&fake, next, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+        assert_int_equal(extended.count, 1);
+        assert_int_equal(extended.code, REDLOCK_OK);
+        finish(&seen);
+    }
+}
+
 /* It would be a vote that was refused, by another door; protocols.md 4 keeps the node out for ttl_max. */
 static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
     (void)state;
@@ -280,6 +304,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_key_set_after_a_jump_is_not_counted_by_an_extension, open_clock, close_all),
         cmocka_unit_test_setup_teardown(nodes_whose_clocks_are_not_confirmed_abstain, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_found_ahead_loses_its_vote, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_node_that_was_silent_is_counted_by_an_extension, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_does_not_hold_up_an_acquire_that_waits, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),

@@ -166,6 +166,30 @@ static void room_is_made_between_the_parts(void **state) {
     assert_int_equal(fake.sent_count, PART);
 }
 
+/* The next ones to be asked are being asked at another node: they go to the end, and those behind them still have their turn. */
+static void what_is_moved_between_the_parts_holds_up_nobody(void **state) {
+    const unsigned moved = 20;
+    (void)state;
+    owe(PART, 1, 1, 10000);
+    fake.refusing = 1;
+    owe(moved, 3, 3, 10000);
+    assert_int_equal(fake.sent_count, moved);
+    fake.refusing = 3;
+    owe(REDLOCK_OWED_MAX - PART - moved, 1, 1, 10000);
+    come_back(0);
+    assert_int_equal(fake.sent_count, moved + PART);
+    for (unsigned i = 0; i < PART; i++) {
+        fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    }
+    fake.refusing = 3;
+    owe(PART + 1, 1, 1, 10000);
+    assert_owed(REDLOCK_OWED_MAX + 1, 0);
+    fake.refusing = 2;
+    fake.sent_count = 0;
+    fake_env_turn(&fake);
+    assert_int_equal(fake.sent_count, PART);
+}
+
 /* --- Whose debt the clock ends: leases of three nodes, of which node 2 hangs at some time and refuses the release --- */
 
 struct seen {
@@ -289,6 +313,7 @@ int main(void) {
         owed_test(an_owed_release_has_no_timeout),
         owed_test(the_oldest_that_is_not_being_asked_makes_room),
         owed_test(room_is_made_between_the_parts),
+        owed_test(what_is_moved_between_the_parts_holds_up_nobody),
         certainty_test(a_node_that_answered_is_certain),
         certainty_test(a_node_that_is_silent_is_not),
         certainty_test(a_later_answer_makes_it_certain_again),
