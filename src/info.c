@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NUMBER_MAX   UINT64_C(1000000000000000000)
+#define UPTIME_S_MAX UINT64_C(9000000000) /* 285 years */
+
 struct line {
     const char *name, *value;
     size_t name_size, value_size;
@@ -41,17 +44,17 @@ static void take_word(const struct line *line, const char *name, char word[REDLO
     word[size] = '\0';
 }
 
-/* Up to 18 digits; anything else leaves the number as it is. */
+/* NUMBER_MAX stands for all that is larger; what is no number leaves the old one. */
 static void take_number(const struct line *line, const char *name, uint64_t *number) {
     uint64_t value = 0;
-    if (!named(line, name) || line->value_size == 0 || line->value_size > 18) {
+    if (!named(line, name) || line->value_size == 0) {
         return;
     }
     for (size_t i = 0; i < line->value_size; i++) {
         if (line->value[i] < '0' || line->value[i] > '9') {
             return;
         }
-        value = value * 10 + (uint64_t)(line->value[i] - '0');
+        value = value < NUMBER_MAX / 10 ? value * 10 + (uint64_t)(line->value[i] - '0') : NUMBER_MAX;
     }
     *number = value;
 }
@@ -79,7 +82,8 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
         take_number(&line, "loading", &loading);
     }
     info->loading = loading != 0;
-    if (uptime != UINT64_MAX) {
+    /* No server is up for longer: one that says so tells nothing that a guard may trust. */
+    if (uptime <= UPTIME_S_MAX) {
         info->uptime_s = (int64_t)uptime;
     }
     if (valkey[0] != '\0') {

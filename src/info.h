@@ -16,7 +16,7 @@ struct redlock_info {
     char mode[REDLOCK_INFO_WORD_SIZE];
     char primary[REDLOCK_INFO_WORD_SIZE * 2]; /* of a replica: host:port */
     char policy[REDLOCK_INFO_WORD_SIZE];
-    int64_t uptime_s; /* -1 where the server did not say */
+    int64_t uptime_s; /* -1 where the server did not say, or said what cannot be */
     uint64_t memory_max;
     bool loading;
 };

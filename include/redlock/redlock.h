@@ -226,7 +226,7 @@ typedef struct redlock_node_info {
     const char *role;       /**< "master" or "slave" as INFO says; "" until the first handshake. */
     const char *warning;    /**< Such as an evicting maxmemory policy; "" for none. */
     const char *error;      /**< Why it is not ready; "" when it is. */
-    int64_t uptime_s;       /**< At the handshake; -1 until then. */
+    int64_t uptime_s;       /**< At the handshake; at most 285 years. -1 until then, or if the node told none. */
     int64_t round_trip_us;  /**< Of the last answer; -1 until then. */
     uint64_t connects;      /**< Handshakes completed. */
     int64_t quarantine_ms;  /**< For how long it casts no vote on an acquire, though it may be READY; 0 where it may. */
@@ -406,7 +406,7 @@ typedef struct redlock_vote {
     int64_t
         latency_us; /**< From the start of the round to the vote; -1 while PENDING or where the node took no request. */
     const char *holder;    /**< redlock_inspect(): the token at the key; "" elsewhere. */
-    int64_t holder_ttl_ms; /**< redlock_inspect(): what is left of the key; -1 for a key without ttl. */
+    int64_t holder_ttl_ms; /**< redlock_inspect(): what is left of the key, 2^53 - 1 at most; -1 where it has no ttl. */
 } redlock_vote;
 
 /** #REDLOCK_OK or why not. Any thread, as are all functions on results. */

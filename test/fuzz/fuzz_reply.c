@@ -40,6 +40,7 @@ static void check_granted(unsigned expected, const struct redlock_reply *reply, 
         break;
     case REDLOCK_OP_INSPECT:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
+        assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;
     case REDLOCK_OP_TIME:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);

@@ -69,13 +69,25 @@ static void nothing_and_nonsense(void **state) {
                   "redis_version:\x1b[2J\x7f\xff\r\nuptime_in_seconds:12x");
     assert_string_equal(info.role, "");
     assert_int_equal(info.uptime_s, -1);
-    assert_int_equal(info.memory_max, 0);
+    assert_true(info.memory_max > 0); /* it has a limit, whatever it is */
     assert_string_equal(info.version, "redis ?[2J??");
     char word[300];
     memset(word, 'x', sizeof word);
     memcpy(word, "run_id:", 7);
     redlock_info_parse(&info, word, sizeof word);
     assert_int_equal(strlen(info.run_id), REDLOCK_INFO_WORD_SIZE - 1);
+}
+
+/* They are multiplied and added by whoever reads them. */
+static void numbers_beyond_their_bounds(void **state) {
+    (void)state;
+    assert_int_equal(parsed("uptime_in_seconds:9000000000\n").uptime_s, 9000000000);
+    assert_int_equal(parsed("uptime_in_seconds:0000000000000000000000000077\n").uptime_s, 77);
+    assert_int_equal(parsed("uptime_in_seconds:9000000001\n").uptime_s, -1);
+    assert_int_equal(parsed("uptime_in_seconds:999999999999999999\n").uptime_s, -1);
+    assert_int_equal(parsed("uptime_in_seconds:18446744073709551617\n").uptime_s, -1); /* 1 in 64 bits */
+    struct redlock_info info = parsed("maxmemory:18446744073709551615\nmaxmemory_policy:allkeys-lru\n");
+    assert_true(redlock_info_evicts(&info));
 }
 
 int main(void) {
@@ -85,6 +97,7 @@ int main(void) {
         cmocka_unit_test(a_replica_and_its_primary),
         cmocka_unit_test(evicting_policies),
         cmocka_unit_test(nothing_and_nonsense),
+        cmocka_unit_test(numbers_beyond_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

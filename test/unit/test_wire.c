@@ -214,6 +214,9 @@ static void each_reply_makes_its_vote(void **state) {
         assert_true(answer.counter == 0 && answer.clock.server_us == 0);
     }
     assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:-1\r\n", text).holder_ttl_ms, -1);
+    /* What callers multiply and add must not overflow, and JSON readers must not round it. */
+    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:9223372036854775807\r\n", text).holder_ttl_ms,
+                     INT64_C(9007199254740991));
 }
 
 #define COUNTER   "$20\r\n00000000000000000042\r\n"
@@ -304,6 +307,8 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
         {"*2\r\n" A_TIME, {TIME}},
         {"*2\r\n$1\r\na\r\n:1\r\n", {INSPECT}},
+        {"*2\r\n$1\r\na\r\n:-2\r\n", {0}},
+        {"*2\r\n$1\r\na\r\n:-9223372036854775808\r\n", {0}},
         {"$2\r\nOK\r\n", {0}},
         {"+ok\r\n", {0}},
         {"+OKAY\r\n", {0}},
