@@ -151,6 +151,21 @@ expect 0 tool status foreign
 says "$out" '^foreign: held by \\x01\\xfe" on 3 of 5 nodes, for ever \(no ttl\)$'
 expect 0 tool --json status foreign
 json '.resources[0] | .verdict == "held" and .remaining_ms == null and .held_on == 3 and .free_on == 2'
+# C1 controls steer terminals, an override of the direction turns what stands behind it: neither comes out raw.
+for i in 0 1 2; do
+    redis $i set foreign $'\xc2\x9b31m\xe2\x80\xae' >/dev/null
+done
+expect 0 tool status foreign
+says "$out" '^foreign: held by \\xc2\\x9b31m\\xe2\\x80\\xae on 3 of 5 nodes'
+expect 0 tool --json status foreign
+says "$out" '"token":"\\u009b31m\\u202e"'
+json '.resources[0].token == "\u009b31m\u202e"'
+# The longest time to live that a node can tell.
+for i in 0 1 2; do
+    redis $i set foreign x px 9000000000000000000 >/dev/null
+done
+expect 0 tool --json status foreign
+json '.resources[0].remaining_ms == 9007199254740991'
 for i in 0 1 2 3 4; do
     redis $i set split "token$((i / 2))" px 60000 >/dev/null
 done

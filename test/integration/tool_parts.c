@@ -111,7 +111,9 @@ static const struct {
     {"\x1b[31m\n\t\x7f", "\\x1b[31m\\x0a\\x09\\x7f", "\"\\u001b[31m\\u000a\\u0009\\u007f\""},
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
     {"\xe2\x82\xac \xf0\x9f\x94\x92", "\xe2\x82\xac \xf0\x9f\x94\x92", "\"\xe2\x82\xac \xf0\x9f\x94\x92\""},
-    {"\xc2\x9b", "\\xc2\\x9b", "\"\xc2\x9b\""},                                       /* a C1 control */
+    {"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""},                                        /* a C1 control */
+    {"a\xe2\x80\xae", "a\\xe2\\x80\\xae", "\"a\\u202e\""},                            /* an override of the direction */
+    {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "\"\\udb40\\udc41\""},               /* a tag */
     {"\xff", "\\xff", "\"\\ufffd\""},                                                 /* never in UTF-8 */
     {"\xc3", "\\xc3", "\"\\ufffd\""},                                                 /* cut off */
     {"\xe2\x82", "\\xe2\\x82", "\"\\ufffd\\ufffd\""},                                 /* cut off */
@@ -132,6 +134,28 @@ static void text_is_safe_for_a_terminal(void **state) {
     assert_int_equal(tool_safe_width("gr\xc3\xbc\xc3\x9f"), 4);
     assert_int_equal(tool_safe_width("a\nb\xff"), 10);
     assert_int_equal(tool_safe_width("\xc2\x9b"), 8);
+}
+
+/* The first and last of each kind that has no shape, and their neighbours that have one. */
+static void what_cannot_be_seen_is_unsafe(void **state) {
+    (void)state;
+    static const uint32_t unsafe[] = {0x00,   0x1F,   0x7F,   0x80,   0x9F,    0xAD,    0x61C,   0x200B,  0x200C,
+                                      0x200D, 0x200E, 0x200F, 0x2028, 0x2029,  0x202A,  0x202E,  0x2060,  0x2066,
+                                      0x2069, 0xFE0F, 0xFEFF, 0xFFF9, 0xFFFB,  0x034F,  0x115F,  0x180E,  0x3164,
+                                      0xFFA0, 0x17B4, 0x206F, 0xFE00, 0x1BCA0, 0x1D173, 0xE0000, 0xE0001, 0xE007F};
+    static const uint32_t safe[] = {0x20,   0x7E,   0xA0,   0xAC,   0xAE,   0x61B,  0x61D,   0x200A,
+                                    0x2010, 0x2027, 0x202F, 0x2070, 0xFEFE, 0xFF00, 0xFFFC,  0xFFFD,
+                                    0xDF,   0x20AC, 0x5D0,  0x627,  0x4E2D, 0xAC00, 0x1F512, 0xE1000};
+    for (size_t i = 0; i < sizeof unsafe / sizeof *unsafe; i++) {
+        if (!tool_is_unsafe(unsafe[i])) {
+            fail_msg("U+%04X counts as safe", (unsigned)unsafe[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof safe / sizeof *safe; i++) {
+        if (tool_is_unsafe(safe[i])) {
+            fail_msg("U+%04X counts as unsafe", (unsigned)safe[i]);
+        }
+    }
 }
 
 static void text_is_escaped_in_json(void **state) {
@@ -172,6 +196,7 @@ int main(void) {
         cmocka_unit_test(durations_are_written),
         cmocka_unit_test(durations_are_written_exactly),
         cmocka_unit_test(text_is_safe_for_a_terminal),
+        cmocka_unit_test(what_cannot_be_seen_is_unsafe),
         cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
     };

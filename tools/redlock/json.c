@@ -5,20 +5,28 @@
 
 #include "text.h"
 
+/* In UTF-16, as JSON wants it. */
+static void escaped(FILE *out, uint32_t code) {
+    if (code > 0xFFFF) {
+        code -= 0x10000;
+        fprintf(out, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xD800 + (code >> 10), 0xDC00 + (code & 0x3FF));
+    } else {
+        fprintf(out, "\\u%04" PRIx32, code);
+    }
+}
+
 static void quoted(FILE *out, const char *text) {
     fputc('"', out);
     while (*text != '\0') {
-        size_t length = tool_utf8_length(text);
-        unsigned char byte = (unsigned char)*text;
+        uint32_t code;
+        size_t length = tool_utf8_read(text, &code);
         if (length == 0) {
             fputs("\\ufffd", out);
-            text++;
-            continue;
-        }
-        if (byte == '"' || byte == '\\') {
-            fprintf(out, "\\%c", byte);
-        } else if (byte < 0x20 || byte == 0x7F) {
-            fprintf(out, "\\u%04x", byte);
+            length = 1;
+        } else if (code == '"' || code == '\\') {
+            fprintf(out, "\\%c", *text);
+        } else if (tool_is_unsafe(code)) {
+            escaped(out, code);
         } else {
             fwrite(text, 1, length, out);
         }

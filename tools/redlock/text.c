@@ -1,71 +1,109 @@
-/* Text that came from elsewhere, made safe to print: UTF-8 is checked, control characters are escaped. */
+/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is escaped. */
 #include "text.h"
 
-#include <stdint.h>
+/* The second byte's range shuts out overlong forms, surrogates and what is past U+10FFFF (RFC 3629). */
+static size_t sequence_length(const unsigned char *byte, unsigned *low, unsigned *high) {
+    *low = 0x80;
+    *high = 0xBF;
+    if (byte[0] >= 0xC2 && byte[0] <= 0xDF) {
+        return 2;
+    }
+    if (byte[0] >= 0xE0 && byte[0] <= 0xEF) {
+        *low = byte[0] == 0xE0 ? 0xA0 : *low;
+        *high = byte[0] == 0xED ? 0x9F : *high;
+        return 3;
+    }
+    if (byte[0] >= 0xF0 && byte[0] <= 0xF4) {
+        *low = byte[0] == 0xF0 ? 0x90 : *low;
+        *high = byte[0] == 0xF4 ? 0x8F : *high;
+        return 4;
+    }
+    return 0;
+}
 
-size_t tool_utf8_length(const char *text) {
+size_t tool_utf8_read(const char *text, uint32_t *code) {
     const unsigned char *byte = (const unsigned char *)text;
+    unsigned low;
+    unsigned high;
+    *code = byte[0];
     if (byte[0] < 0x80) {
         return 1;
     }
-    /* The second byte's range shuts out overlong forms, surrogates and what is past U+10FFFF (RFC 3629). */
-    unsigned low = 0x80;
-    unsigned high = 0xBF;
-    size_t length;
-    if (byte[0] >= 0xC2 && byte[0] <= 0xDF) {
-        length = 2;
-    } else if (byte[0] >= 0xE0 && byte[0] <= 0xEF) {
-        length = 3;
-        low = byte[0] == 0xE0 ? 0xA0 : low;
-        high = byte[0] == 0xED ? 0x9F : high;
-    } else if (byte[0] >= 0xF0 && byte[0] <= 0xF4) {
-        length = 4;
-        low = byte[0] == 0xF0 ? 0x90 : low;
-        high = byte[0] == 0xF4 ? 0x8F : high;
-    } else {
+    size_t length = sequence_length(byte, &low, &high);
+    if (length == 0 || byte[1] < low || byte[1] > high) {
         return 0;
     }
-    if (byte[1] < low || byte[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
+    *code = byte[0] & (0x7FU >> length);
+    for (size_t i = 1; i < length; i++) {
         if (byte[i] < 0x80 || byte[i] > 0xBF) {
             return 0;
         }
+        *code = *code << 6 | (byte[i] & 0x3FU);
     }
     return length;
 }
 
-/* Whether the character must be escaped. C1 controls (U+0080 to U+009F) steer some terminals too. */
-static int is_unsafe(const char *text, size_t length) {
-    const unsigned char *byte = (const unsigned char *)text;
-    return length == 0 || (length == 1 && (byte[0] < 0x20 || byte[0] == 0x7F)) ||
-           (length == 2 && byte[0] == 0xC2 && byte[1] < 0xA0);
+bool tool_is_unsafe(uint32_t code) {
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {
+        {0x0000, 0x001F},   /* C0 controls */
+        {0x007F, 0x009F},   /* DEL and C1 controls: these steer some terminals, too */
+        {0x00AD, 0x00AD},   /* soft hyphen */
+        {0x034F, 0x034F},   /* combining grapheme joiner */
+        {0x061C, 0x061C},   /* Arabic letter mark: direction */
+        {0x115F, 0x1160},   /* Hangul fillers */
+        {0x17B4, 0x17B5},   /* Khmer vowels without a shape */
+        {0x180B, 0x180F},   /* Mongolian selectors and vowel separator */
+        {0x200B, 0x200F},   /* zero width space and joiners, marks of direction */
+        {0x2028, 0x202E},   /* line and paragraph separator, embeddings and overrides of direction */
+        {0x2060, 0x206F},   /* word joiner, invisible operators, isolates of direction */
+        {0x3164, 0x3164},   /* Hangul filler */
+        {0xFE00, 0xFE0F},   /* variation selectors */
+        {0xFEFF, 0xFEFF},   /* byte order mark */
+        {0xFFA0, 0xFFA0},   /* Hangul filler */
+        {0xFFF0, 0xFFFB},   /* unassigned, interlinear annotation */
+        {0x1BCA0, 0x1BCA3}, /* shorthand format controls */
+        {0x1D173, 0x1D17A}, /* musical format controls */
+        {0xE0000, 0xE0FFF}, /* tags, more variation selectors */
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+        if (code >= ranges[i].first && code <= ranges[i].last) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How many bytes at text are to be escaped; 0 if the character may be printed. Its length is *length. */
+static size_t unsafe_bytes(const char *text, size_t *length) {
+    uint32_t code;
+    *length = tool_utf8_read(text, &code);
+    if (*length == 0) {
+        return *length = 1;
+    }
+    return tool_is_unsafe(code) ? *length : 0;
 }
 
 void tool_print_safe(FILE *out, const char *text) {
-    while (*text != '\0') {
-        size_t length = tool_utf8_length(text);
-        if (is_unsafe(text, length)) {
-            size_t bytes = length == 0 ? 1 : length;
-            for (size_t i = 0; i < bytes; i++) {
-                fprintf(out, "\\x%02x", (unsigned char)text[i]);
-            }
-            text += bytes;
-        } else {
+    size_t length;
+    for (; *text != '\0'; text += length) {
+        size_t unsafe = unsafe_bytes(text, &length);
+        for (size_t i = 0; i < unsafe; i++) {
+            fprintf(out, "\\x%02x", (unsigned char)text[i]);
+        }
+        if (unsafe == 0) {
             fwrite(text, 1, length, out);
-            text += length;
         }
     }
 }
 
 size_t tool_safe_width(const char *text) {
     size_t width = 0;
-    while (*text != '\0') {
-        size_t length = tool_utf8_length(text);
-        size_t bytes = length == 0 ? 1 : length;
-        width += is_unsafe(text, length) ? 4 * bytes : 1;
-        text += bytes;
+    size_t length;
+    for (; *text != '\0'; text += length) {
+        size_t unsafe = unsafe_bytes(text, &length);
+        width += unsafe == 0 ? 1 : 4 * unsafe;
     }
     return width;
 }
