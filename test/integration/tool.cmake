@@ -1,9 +1,9 @@
 # Tests of the tool: its parts with cmocka, the whole by shell scripts with redis-servers of their own.
 add_executable(tool_parts tool_parts.c)
-target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA)
+target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
 target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR})
-target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c)
+target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c ${TOOL_SOURCE_DIR}/words.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
 
@@ -11,10 +11,14 @@ set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
 add_executable(tool_terminal tool_terminal.c)
 target_link_libraries(tool_terminal PRIVATE redlock_flags)
 
-foreach(name usage locks run loss faults fence guard fencing terminal)
+# An exec that takes as long as the test wants.
+add_library(slow_exec MODULE slow_exec.c)
+target_link_libraries(slow_exec PRIVATE redlock_flags ${CMAKE_DL_LIBS})
+
+foreach(name usage locks run loss blocked faults fence guard fencing terminal)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool" SKIP_RETURN_CODE 77
-    ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>")
+    ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>;SLOW_EXEC=$<TARGET_FILE:slow_exec>")
 endforeach()
 
 # A command that was stopped while its lease ended. What is preloaded is loaded into the command, too: no sanitizers.

@@ -1,16 +1,19 @@
 /* The tool's parts that need no nodes: times, text for terminals, JSON. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "duration.h"
 #include "json.h"
 #include "text.h"
+#include "words.h"
 
 static void durations_are_read(void **state) {
     (void)state;
@@ -190,6 +193,65 @@ static void json_has_its_commas(void **state) {
     free(got);
 }
 
+/* Standard error becomes a pipe that is full. Returns the end to read from, with the filling in *size. */
+static int block_standard_error(size_t *size) {
+    static const char zeros[4096];
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+    for (*size = 0; write(ends[1], zeros, sizeof zeros) > 0; *size += sizeof zeros) {
+    }
+    assert_int_equal(fcntl(ends[0], F_SETFL, 0), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    return ends[0];
+}
+
+static void say(struct tool_words *words, enum tool_words_kind kind, const char *line, int number) {
+    fprintf(tool_words_line(words), "%s %d\n", line, number);
+    tool_words_send(words, kind);
+}
+
+/* The log fills its part of the queue while nobody reads; the rest is counted. A report has room. */
+static void words_wait_in_a_bounded_queue(void **state) {
+    (void)state;
+    enum { LINES = 100000, ROOM = 1 << 20 };
+    size_t filling;
+    size_t size = 0;
+    int saved = dup(STDERR_FILENO);
+    struct tool_words *words = tool_words_new();
+    char *read_bytes = calloc(1, ROOM + 1);
+    assert_true(saved >= 0 && words != NULL && read_bytes != NULL);
+    int reader = block_standard_error(&filling);
+    assert_int_equal(tool_words_start(words, true), 0);
+    for (int i = 0; i < LINES; i++) {
+        say(words, TOOL_WORDS_LOG, "log", i);
+    }
+    say(words, TOOL_WORDS_REPORT, "report", 1);
+    const char *text = read_bytes + filling;
+    while (size <= filling || strstr(text, "OUTPUT") == NULL || read_bytes[size - 1] != '\n') {
+        ssize_t got = read(reader, read_bytes + size, ROOM - size);
+        assert_true(got > 0);
+        size += (size_t)got;
+    }
+    tool_words_end(words);
+    assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+    close(saved);
+    close(reader);
+    int lines = 0;
+    for (const char *at = text; strncmp(at, "log ", 4) == 0; at = strchr(at, '\n') + 1) {
+        assert_int_equal(atoi(at + 4), lines); /* in order */
+        lines++;
+    }
+    assert_true(lines > 1000 && lines < LINES);
+    char expected[256];
+    snprintf(expected, sizeof expected,
+             "report 1\n{\"warning\":\"OUTPUT\",\"message\":\"nobody read standard error; lines left out here: %d\"}\n",
+             LINES - lines);
+    assert_string_equal(strstr(text, "report"), expected);
+    free(read_bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),
@@ -199,6 +261,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_seen_is_unsafe),
         cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
+        cmocka_unit_test(words_wait_in_a_bounded_queue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,11 +20,16 @@ static void send_to_group(const struct tool_child *child, int number) {
     (void)kill(-child->pid, number);
 }
 
+/* Is it in no way to its end? */
+static bool is_up(const struct tool_child *child) {
+    return child->state == TOOL_CHILD_STARTING || child->state == TOOL_CHILD_RUNNING;
+}
+
 static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
     (void)loop;
     (void)events;
     struct tool_child *child = watcher->data;
-    if (child->state == TOOL_CHILD_RUNNING || child->state == TOOL_CHILD_STOPPING) {
+    if (is_up(child) || child->state == TOOL_CHILD_STOPPING) {
         send_to_group(child, watcher->signum);
     }
 }
@@ -37,7 +42,7 @@ static void give_terminal(struct tool_child *child) {
 /* A command that was stopped while its lease ended must not take one step more: it is told of the loss by on_lost, in
  * this turn of the loop, and continued then. */
 static void continue_child(struct tool_child *child) {
-    if (child->state != TOOL_CHILD_RUNNING || !child->may_run(child->data)) {
+    if (!is_up(child) || !child->may_run(child->data)) {
         return;
     }
     if (tool_terminal_wanted()) {
@@ -76,7 +81,7 @@ static void suspend_asked(struct ev_loop *loop, ev_signal *watcher, int events) 
     (void)loop;
     (void)events;
     struct tool_child *child = watcher->data;
-    if (child->state == TOOL_CHILD_RUNNING) {
+    if (is_up(child)) {
         send_to_group(child, SIGTSTP);
     }
     if (!suspend_us(child, SIGTSTP, false)) {
@@ -111,6 +116,42 @@ static void over(struct tool_child *child) {
     ev_timer_stop(child->loop, &child->group_timer);
 }
 
+static void stop_listening(struct tool_child *child) {
+    if (child->report >= 0) {
+        ev_io_stop(child->loop, &child->report_watcher);
+        close(child->report);
+        child->report = -1;
+    }
+}
+
+/* What the child says through the pipe: an errno; or nothing and its end, once the exec has succeeded. */
+static void listen_to_exec(struct tool_child *child) {
+    int error = 0;
+    ssize_t size;
+    if (child->state != TOOL_CHILD_STARTING) {
+        return;
+    }
+    do {
+        size = read(child->report, &error, sizeof error);
+    } while (size < 0 && errno == EINTR);
+    if (size < 0 && errno == EAGAIN) {
+        return;
+    }
+    stop_listening(child);
+    child->state = TOOL_CHILD_RUNNING;
+    if (size == sizeof error) {
+        child->exec_error = error;
+        tool_terminal_take_back(&child->terminal);
+        over(child);
+    }
+}
+
+static void exec_told(struct ev_loop *loop, ev_io *watcher, int events) {
+    (void)loop;
+    (void)events;
+    listen_to_exec(watcher->data);
+}
+
 static void look_at_group(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)loop;
     (void)events;
@@ -124,7 +165,7 @@ static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
     (void)events;
     struct tool_child *child = watcher->data;
     if (WIFSTOPPED(watcher->rstatus)) {
-        if (child->state == TOOL_CHILD_RUNNING) {
+        if (is_up(child)) {
             child_stopped(child, WSTOPSIG(watcher->rstatus));
         }
         return;
@@ -132,6 +173,7 @@ static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
     if (!WIFEXITED(watcher->rstatus) && !WIFSIGNALED(watcher->rstatus)) {
         return; /* continued */
     }
+    listen_to_exec(child); /* this may be heard of first */
     child->reaped = true;
     child->wait_status = watcher->rstatus;
     child->had_terminal = child->terminal.handed;
@@ -160,7 +202,7 @@ void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struc
                      bool (*may_run)(void *data), void *data) {
     static const int numbers[TOOL_FORWARDED_SIGNALS] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                                         SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
-    *child = (struct tool_child){.loop = loop, .signals = signals, .may_run = may_run, .data = data};
+    *child = (struct tool_child){.loop = loop, .signals = signals, .may_run = may_run, .data = data, .report = -1};
     for (int i = 0; i < TOOL_FORWARDED_SIGNALS; i++) {
         ev_signal_init(&child->forwarders[i], forward, numbers[i]);
         child->forwarders[i].data = child;
@@ -199,20 +241,9 @@ __attribute__((noreturn)) static void become(const struct tool_child *child, cha
     _exit(written == sizeof error ? TOOL_EXIT_NOT_FOUND : TOOL_EXIT_SYSTEM);
 }
 
-/* What the child says through the pipe; nothing, and its end, once the exec has succeeded. */
-static int exec_error(int fd) {
-    int error = 0;
-    ssize_t size;
-    do {
-        size = read(fd, &error, sizeof error);
-    } while (size < 0 && errno == EINTR);
-    return size == sizeof error ? error : 0;
-}
-
-int tool_child_start(struct tool_child *child, char **argv, bool *in_exec) {
+int tool_child_start(struct tool_child *child, char **argv) {
     int report[2];
-    *in_exec = false;
-    if (pipe2(report, O_CLOEXEC) != 0) {
+    if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
         return errno;
     }
     sigset_t all;
@@ -230,25 +261,32 @@ int tool_child_start(struct tool_child *child, char **argv, bool *in_exec) {
         child->pid = pid;
         /* The child does the same: whoever is first, the group is there before it matters. */
         (void)setpgid(pid, pid);
-        child->state = TOOL_CHILD_RUNNING;
+        child->state = TOOL_CHILD_STARTING;
+        child->report = report[0];
+        ev_io_init(&child->report_watcher, exec_told, report[0], EV_READ);
+        child->report_watcher.data = child;
+        ev_io_start(child->loop, &child->report_watcher);
         ev_child_init(&child->watcher, changed, pid, 1);
         child->watcher.data = child;
         ev_child_start(child->loop, &child->watcher);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(report[1]);
-    if (pid > 0) {
-        error = exec_error(report[0]);
-        *in_exec = error != 0;
-    }
-    close(report[0]);
-    if (error != 0) {
-        tool_terminal_take_back(&child->terminal);
+    if (pid < 0) {
+        close(report[0]);
+        child->terminal.handed = false;
     }
     return error;
 }
 
 void tool_child_stop(struct tool_child *child, int64_t grace_ms) {
+    listen_to_exec(child);
+    if (child->state == TOOL_CHILD_STARTING) {
+        /* SIGTERM may be blocked, and then the command would begin now. */
+        send_to_group(child, SIGKILL);
+        stop_listening(child);
+        child->state = TOOL_CHILD_KILLED;
+    }
     if (child->state != TOOL_CHILD_RUNNING) {
         return;
     }
@@ -272,6 +310,7 @@ void tool_child_end(struct tool_child *child) {
     }
     ev_signal_stop(child->loop, &child->suspend);
     ev_signal_stop(child->loop, &child->resume);
+    stop_listening(child);
     ev_child_stop(child->loop, &child->watcher);
     ev_timer_stop(child->loop, &child->kill_timer);
     ev_timer_stop(child->loop, &child->group_timer);

@@ -18,26 +18,43 @@ struct run {
     struct tool_child child;
     redlock_lease *lease;
     bool lost;
+    bool begun;  /* the command, and the lease was looked at since */
     bool warned; /* of a renewal that failed */
 };
+
+/* Stops the command, if there is one, and says so. */
+static void lose(struct run *run, const char *reason) {
+    const struct tool_options *options = run->session->options;
+    char grace[32];
+    char what[128] = "its command has ended";
+    char message[2048];
+    run->lost = true;
+    tool_child_stop(&run->child, options->grace_ms);
+    switch (run->child.state) {
+    case TOOL_CHILD_ABSENT:
+        return; /* tool_run() tells */
+    case TOOL_CHILD_STOPPING:
+        snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
+                 (long)run->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
+        break;
+    case TOOL_CHILD_KILLED:
+        snprintf(what, sizeof what, "its command had not begun yet, and was sent SIGKILL");
+        break;
+    case TOOL_CHILD_STARTING:
+    case TOOL_CHILD_RUNNING:
+    case TOOL_CHILD_OVER:
+        break;
+    }
+    snprintf(message, sizeof message, "the lease on '%s' is lost: %s; %s", options->resource, reason, what);
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+}
 
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {
     (void)lease;
     struct run *run = data;
-    const struct tool_options *options = run->session->options;
-    run->lost = true;
-    if (run->child.state != TOOL_CHILD_RUNNING) {
-        return; /* there is nothing to stop; what the release says is told */
+    if (!run->lost) {
+        lose(run, reason);
     }
-    /* The command first, then the words: standard error may block. */
-    tool_child_stop(&run->child, options->grace_ms);
-    char grace[32];
-    char message[2048];
-    snprintf(
-        message, sizeof message,
-        "the lease on '%s' is lost: %s; its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
-        options->resource, reason, (long)run->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
-    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
 }
 
 static bool may_run(void *data) {
@@ -67,17 +84,9 @@ static int set_environment(const struct run *run) {
     return 0;
 }
 
-/* Returns 0 with the command running, or an exit status after saying why. */
-static int start(struct run *run) {
+/* Tells why there is no command; returns the exit status. */
+static int tell_no_command(const struct run *run, bool in_exec, int error) {
     const struct tool_options *options = run->session->options;
-    bool in_exec = false;
-    int error = set_environment(run);
-    if (error == 0) {
-        error = tool_child_start(&run->child, options->operands, &in_exec);
-    }
-    if (error == 0) {
-        return 0;
-    }
     char message[2048];
     snprintf(message, sizeof message, "cannot run '%.1024s': %s; the lock is released", options->operands[0],
              strerror(error));
@@ -106,12 +115,43 @@ static void warn_of_renewal(struct run *run) {
                      ready ? ", but too few of them answered in time" : "");
 }
 
-/* What goes wrong while all is still well. Whoever does not read standard error must not stop the renewals. */
+/* What goes wrong while all is still well. */
 static void warn(struct run *run) {
-    if (run->child.state == TOOL_CHILD_RUNNING && !tool_report_might_block()) {
+    if (!run->lost) {
         tool_nodes_warn(run->session);
         warn_of_renewal(run);
     }
+}
+
+/* The exec may have taken longer than the lease lasts, as may a stop of our own meanwhile. */
+static void look_after_exec(struct run *run) {
+    if (!run->begun && run->child.state == TOOL_CHILD_RUNNING) {
+        run->begun = true;
+        if (!may_run(run) && !run->lost) {
+            lose(run, "it ended before its command had begun");
+        }
+    }
+}
+
+/* Runs the command; returns the exit status. */
+static int run_command(struct run *run) {
+    struct tool_session *session = run->session;
+    int error = set_environment(run);
+    if (error == 0) {
+        error = tool_child_start(&run->child, session->options->operands);
+    }
+    if (error != 0) {
+        return tell_no_command(run, false, error);
+    }
+    while (run->child.state != TOOL_CHILD_OVER) {
+        warn(run);
+        ev_run(session->loop, EVRUN_ONCE);
+        look_after_exec(run);
+    }
+    if (run->child.exec_error != 0) {
+        return tell_no_command(run, true, run->child.exec_error);
+    }
+    return tool_child_exit_status(&run->child);
 }
 
 /* Releases the lock; returns the exit status that tells of it all. */
@@ -152,7 +192,7 @@ int tool_run(struct tool_session *session) {
     run.lease = session->lease;
     tool_child_init(&run.child, session->loop, session->signals, may_run, &run);
     tool_session_ignore_stop(session);
-    if (redlock_lease_validity_ms(run.lease) == 0) {
+    if (!may_run(&run)) {
         char message[2048];
         snprintf(message, sizeof message,
                  "the lease on '%s' ended before the command could be started: use a longer ttl",
@@ -160,14 +200,7 @@ int tool_run(struct tool_session *session) {
         tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
         run.lost = true;
     } else {
-        status = start(&run);
-        while (status == 0 && run.child.state != TOOL_CHILD_OVER) {
-            warn(&run);
-            ev_run(session->loop, EVRUN_ONCE);
-        }
-        if (status == 0) {
-            status = tool_child_exit_status(&run.child);
-        }
+        status = run_command(&run);
     }
     status = release(&run, status);
     pass_on_interrupt(&run);

@@ -50,12 +50,15 @@ static void raise_for_group(int number) {
 int main(int argc, char **argv) {
     struct tool_signals signals;
     struct tool_options options;
-    struct tool_session session;
+    struct tool_session session = {0};
     fill_standard_descriptors();
     tool_signals_begin(&signals);
-    /* One write a line: the command that run runs writes there, too. */
-    setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
-    int status = tool_options_parse(argc, argv, &options);
+    struct tool_words *words = tool_words_new();
+    if (words == NULL) {
+        fputs("redlock: out of memory\n", stderr);
+        return TOOL_EXIT_SYSTEM;
+    }
+    int status = tool_options_parse(argc, argv, words, &options);
     if (status == 0 && options.help) {
         tool_help_print(options.command);
         status = tool_report_flush(&options);
@@ -68,9 +71,10 @@ int main(int argc, char **argv) {
             status = run_command(&session);
         }
         tool_session_close(&session);
-        if (session.raise_signal != 0) {
-            raise_for_group(session.raise_signal);
-        }
+    }
+    tool_words_end(words);
+    if (session.raise_signal != 0) {
+        raise_for_group(session.raise_signal);
     }
     tool_options_free(&options);
     return status;

@@ -50,7 +50,8 @@ int tool_operands_nodes(struct tool_options *options) {
     }
     options->node_copy = strdup(options->node_list);
     if (options->node_copy == NULL) {
-        fputs("redlock: out of memory\n", stderr);
+        fputs("redlock: out of memory\n", tool_words_line(options->words));
+        tool_words_send(options->words, TOOL_WORDS_REPORT);
         return TOOL_EXIT_SYSTEM;
     }
     char *rest = options->node_copy;

@@ -227,8 +227,9 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
     return status;
 }
 
-int tool_options_parse(int argc, char **argv, struct tool_options *options) {
-    *options = (struct tool_options){.node_timeout_ms = TOOL_NOT_GIVEN,
+int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options) {
+    *options = (struct tool_options){.words = words,
+                                     .node_timeout_ms = TOOL_NOT_GIVEN,
                                      .connect_timeout_ms = 1000,
                                      .ttl_ms = TOOL_NOT_GIVEN,
                                      .grace_ms = 5000,

@@ -8,6 +8,8 @@
 
 #include <redlock/redlock.h>
 
+#include "words.h"
+
 /* The tool's exit statuses; 64 to 75 are those of sysexits.h. */
 enum tool_exit {
     TOOL_EXIT_OK = 0,
@@ -34,6 +36,7 @@ enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ACQUIRE, TOOL_EXTEND, TO
 #define TOOL_FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
 
 struct tool_options {
+    struct tool_words *words; /* where what goes wrong is told */
     enum tool_command command;
     bool help;
     bool version;
@@ -71,7 +74,7 @@ struct tool_options {
 };
 
 /* Says on stderr what is wrong and returns TOOL_EXIT_USAGE, or returns 0. argv is rearranged and must outlive options. */
-int tool_options_parse(int argc, char **argv, struct tool_options *options);
+int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options);
 
 void tool_options_free(struct tool_options *options);
 

@@ -3,11 +3,9 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "duration.h"
 #include "nodes.h"
@@ -40,21 +38,21 @@ void tool_report_say(const struct tool_options *options, const char *format, ...
     va_start(arguments, format);
     int length = vasprintf(&sentence, format, arguments);
     va_end(arguments);
-    if (length < 0) {
-        fputs("redlock: out of memory for a message\n", stderr);
-        return;
+    FILE *out = tool_words_line(options->words);
+    fputs("redlock: ", out);
+    tool_print_safe(out, length < 0 ? "out of memory for a message" : sentence);
+    fputc('\n', out);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
+    if (length >= 0) {
+        free(sentence);
     }
-    fputs("redlock: ", stderr);
-    tool_print_safe(stderr, sentence);
-    fputc('\n', stderr);
-    free(sentence);
 }
 
 void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
     if (options->quiet) {
         return;
     }
-    char sentence[3072]; /* what is shorter than a page goes into a pipe at once */
+    char sentence[3072];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
@@ -63,17 +61,13 @@ void tool_report_warn(const struct tool_options *options, const char *name, cons
         tool_report_say(options, "warning: %s", sentence);
         return;
     }
-    struct tool_json json = {.out = stderr};
+    struct tool_json json = {.out = tool_words_line(options->words)};
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "warning", name);
     tool_json_string(&json, "message", sentence);
     tool_json_close(&json, '}');
-    fputc('\n', stderr);
-}
-
-bool tool_report_might_block(void) {
-    struct pollfd stderr_poll = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&stderr_poll, 1, 0) != 1 || (stderr_poll.revents & POLLOUT) == 0;
+    fputc('\n', json.out);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -113,7 +107,8 @@ void tool_report_error(const struct tool_options *options, const char *name, con
         return;
     }
     /* run's standard output belongs to the command that it runs. */
-    struct tool_json json = {.out = options->command == TOOL_RUN ? stderr : stdout};
+    bool is_run = options->command == TOOL_RUN;
+    struct tool_json json = {.out = is_run ? tool_words_line(options->words) : stdout};
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "error", name);
     tool_json_string(&json, "message", message);
@@ -123,7 +118,11 @@ void tool_report_error(const struct tool_options *options, const char *name, con
     tool_report_votes(&json, result, false);
     tool_json_close(&json, '}');
     fputc('\n', json.out);
-    fflush(json.out);
+    if (is_run) {
+        tool_words_send(options->words, TOOL_WORDS_REPORT);
+    } else {
+        fflush(stdout);
+    }
 }
 
 /* Tells session->code and session->result, with advice behind the library's sentence. */

@@ -17,9 +17,6 @@ __attribute__((format(printf, 2, 3))) void tool_report_say(const struct tool_opt
 __attribute__((format(printf, 3, 4))) void tool_report_warn(const struct tool_options *options, const char *name,
                                                             const char *format, ...);
 
-/* Whether a warning now might wait for whoever reads stderr. */
-bool tool_report_might_block(void);
-
 /* Tells the failure in session->code and session->result, as a sentence or as JSON; returns its exit status. */
 int tool_report_failure(const struct tool_session *session);
 

@@ -30,16 +30,18 @@ int64_t tool_session_age_ms(const struct tool_session *session) {
 
 static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
-    (void)data;
-    fprintf(stderr, "redlock: %s: ", names[level]);
-    tool_print_safe(stderr, line);
-    fputc('\n', stderr);
+    struct tool_words *words = data;
+    FILE *out = tool_words_line(words);
+    fprintf(out, "redlock: %s: ", names[level]);
+    tool_print_safe(out, line);
+    fputc('\n', out);
+    tool_words_send(words, TOOL_WORDS_LOG);
 }
 
 static void log_waiting(const struct tool_options *options) {
     char line[REDLOCK_RESOURCE_SIZE_MAX + 64];
     snprintf(line, sizeof line, "asking for '%s'", options->resource);
-    log_line(REDLOCK_LOG_INFO, line, NULL);
+    log_line(REDLOCK_LOG_INFO, line, options->words);
 }
 
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
@@ -94,15 +96,18 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     }
     if (options->verbose) {
         manager_options.on_log = log_line;
+        manager_options.log_data = options->words;
         manager_options.log_level = REDLOCK_LOG_DEBUG;
     }
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
     if (code == REDLOCK_ERR_INVALID) {
         /* Bad input, told as all of it is told. */
-        fputs("redlock: ", stderr);
-        tool_print_safe(stderr, error);
-        fputs("; see redlock --help\n", stderr);
+        FILE *out = tool_words_line(options->words);
+        fputs("redlock: ", out);
+        tool_print_safe(out, error);
+        fputs("; see redlock --help\n", out);
+        tool_words_send(options->words, TOOL_WORDS_REPORT);
         return TOOL_EXIT_USAGE;
     }
     if (code != REDLOCK_OK) {
@@ -205,9 +210,25 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     return tool_session_finish(session, started);
 }
 
+/* A lease does not wait for whoever reads standard error. */
+static int free_from_readers(const struct tool_options *options) {
+    int error = tool_words_start(options->words, options->json);
+    if (error == 0) {
+        return 0;
+    }
+    char message[128];
+    snprintf(message, sizeof message, "cannot start a thread: %s", strerror(error));
+    tool_report_error(options, "SYSTEM", message, NULL);
+    return TOOL_EXIT_SYSTEM;
+}
+
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status) {
     int code = REDLOCK_ERR_CANCELLED;
+    *status = free_from_readers(session->options);
+    if (*status != 0) {
+        return false;
+    }
     ev_timer_init(&session->impatience, still_waiting, IMPATIENCE_S, IMPATIENCE_S);
     session->impatience.data = session;
     if (session->options->wait_ms != 0) {

@@ -13,10 +13,12 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    fputs("redlock: ", stderr);
-    tool_print_safe(stderr, sentence);
+    FILE *out = tool_words_line(options->words);
+    fputs("redlock: ", out);
+    tool_print_safe(out, sentence);
     const char *space = options->command == TOOL_NO_COMMAND ? "" : " ";
-    fprintf(stderr, "; see redlock%s%s --help\n", space, tool_command_name(options->command));
+    fprintf(out, "; see redlock%s%s --help\n", space, tool_command_name(options->command));
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
     return TOOL_EXIT_USAGE;
 }
 

@@ -1,0 +1,234 @@
+/* All that the tool writes to standard error: whole lines, through one door. */
+#include "words.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The largest report, of 31 nodes, needs less than the half that the log leaves. */
+#define QUEUE_SIZE ((size_t)131072)
+#define LOG_SIZE   ((size_t)65536)
+#define NOTE_SIZE  ((size_t)128)
+#define PATIENCE_S 5
+
+struct tool_words {
+    FILE *line_file; /* puts what is printed into line */
+    size_t line_size;
+    bool json;
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t mutex;  /* of the rest but line */
+    pthread_cond_t changed; /* one side waits for the other */
+    bool ending;            /* no line comes any more */
+    bool over;              /* and all are written */
+    unsigned long writes;   /* has there been one lately? */
+    unsigned long left_out; /* lines, not told of yet */
+    size_t queue_size;
+    char *queue; /* lines that wait */
+    char *taken; /* lines that the thread is writing */
+    char line[QUEUE_SIZE];
+    char buffers[2][QUEUE_SIZE + NOTE_SIZE];
+};
+
+/* A line that is longer than any can be is cut. */
+static ssize_t keep(void *cookie, const char *bytes, size_t size) {
+    struct tool_words *words = cookie;
+    size_t room = QUEUE_SIZE - 1 - words->line_size;
+    size_t kept = size < room ? size : room;
+    memcpy(words->line + words->line_size, bytes, kept);
+    words->line_size += kept;
+    return (ssize_t)size;
+}
+
+struct tool_words *tool_words_new(void) {
+    struct tool_words *words = calloc(1, sizeof *words);
+    if (words == NULL) {
+        return NULL;
+    }
+    words->line_file = fopencookie(words, "w", (cookie_io_functions_t){.write = keep});
+    if (words->line_file == NULL) {
+        free(words);
+        return NULL;
+    }
+    words->queue = words->buffers[0];
+    words->taken = words->buffers[1];
+    return words;
+}
+
+FILE *tool_words_line(struct tool_words *words) {
+    return words->line_file;
+}
+
+/* Of one line, as much as is written at once; what cannot be written counts as written. */
+static size_t write_some(const char *text, size_t size) {
+    for (;;) {
+        ssize_t written = write(STDERR_FILENO, text, size);
+        if (written > 0) {
+            return (size_t)written;
+        }
+        if (written < 0 && errno == EAGAIN) {
+            /* Somebody else has set O_NONBLOCK. */
+            struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
+            (void)poll(&room, 1, -1);
+        } else if (written == 0 || errno != EINTR) {
+            return size;
+        }
+    }
+}
+
+/* One write a line: the command writes there, too. */
+static size_t write_line(const char *text, size_t size) {
+    const char *end = memchr(text, '\n', size);
+    return write_some(text, end == NULL ? size : (size_t)(end - text) + 1);
+}
+
+/* With the mutex held, which is given up meanwhile. */
+static void write_taken(struct tool_words *words, size_t size) {
+    const char *text = words->taken;
+    while (size > 0) {
+        pthread_mutex_unlock(&words->mutex);
+        size_t written = write_line(text, size);
+        pthread_mutex_lock(&words->mutex);
+        text += written;
+        size -= written;
+        words->writes++;
+        pthread_cond_signal(&words->changed);
+    }
+}
+
+/* Takes all lines that wait; returns their size. */
+static size_t take(struct tool_words *words) {
+    static const char *const notes[] = {
+        "redlock: warning: nobody read standard error; lines left out here: %lu\n",
+        "{\"warning\":\"OUTPUT\",\"message\":\"nobody read standard error; lines left out here: %lu\"}\n"};
+    char *taken = words->queue;
+    size_t size = words->queue_size;
+    words->queue = words->taken;
+    words->queue_size = 0;
+    words->taken = taken;
+    if (words->left_out > 0) {
+        size += (size_t)snprintf(taken + size, NOTE_SIZE, notes[words->json], words->left_out);
+        words->left_out = 0;
+    }
+    return size;
+}
+
+static void *run(void *data) {
+    struct tool_words *words = data;
+    pthread_mutex_lock(&words->mutex);
+    for (;;) {
+        size_t size = take(words);
+        if (size > 0) {
+            write_taken(words, size);
+        } else if (words->ending) {
+            break;
+        } else {
+            pthread_cond_wait(&words->changed, &words->mutex);
+        }
+    }
+    words->over = true;
+    pthread_cond_signal(&words->changed);
+    pthread_mutex_unlock(&words->mutex);
+    return NULL;
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct tool_words *words) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&words->thread, NULL, run, words);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+int tool_words_start(struct tool_words *words, bool json) {
+    pthread_condattr_t attributes;
+    words->json = json;
+    int error = pthread_condattr_init(&attributes);
+    if (error != 0) {
+        return error;
+    }
+    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) {
+        error = pthread_cond_init(&words->changed, &attributes);
+    }
+    (void)pthread_condattr_destroy(&attributes);
+    if (error == 0) {
+        error = pthread_mutex_init(&words->mutex, NULL);
+    }
+    if (error == 0) {
+        error = start_thread(words);
+    }
+    words->threaded = error == 0;
+    return error;
+}
+
+static void enqueue(struct tool_words *words, size_t limit) {
+    pthread_mutex_lock(&words->mutex);
+    if (words->queue_size + words->line_size > limit) {
+        words->left_out++;
+    } else {
+        memcpy(words->queue + words->queue_size, words->line, words->line_size);
+        words->queue_size += words->line_size;
+    }
+    pthread_cond_signal(&words->changed);
+    pthread_mutex_unlock(&words->mutex);
+}
+
+void tool_words_send(struct tool_words *words, enum tool_words_kind kind) {
+    (void)fflush(words->line_file); /* keep() does not fail */
+    if (words->line_size == QUEUE_SIZE - 1) {
+        words->line[words->line_size - 1] = '\n';
+    }
+    if (words->threaded) {
+        enqueue(words, kind == TOOL_WORDS_LOG ? LOG_SIZE : QUEUE_SIZE);
+    } else {
+        for (size_t at = 0; at < words->line_size;) {
+            at += write_line(words->line + at, words->line_size - at);
+        }
+    }
+    words->line_size = 0;
+}
+
+/* Returns whether all is written. */
+static bool wait_for_thread(struct tool_words *words) {
+    unsigned long seen;
+    pthread_mutex_lock(&words->mutex);
+    words->ending = true;
+    pthread_cond_signal(&words->changed);
+    do {
+        struct timespec deadline;
+        int error = clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_sec += PATIENCE_S;
+        seen = words->writes;
+        while (!words->over && words->writes == seen && error == 0) {
+            error = pthread_cond_timedwait(&words->changed, &words->mutex, &deadline);
+        }
+    } while (!words->over && words->writes != seen);
+    bool over = words->over;
+    pthread_mutex_unlock(&words->mutex);
+    return over;
+}
+
+void tool_words_end(struct tool_words *words) {
+    if (words == NULL) {
+        return;
+    }
+    if (words->threaded) {
+        if (!wait_for_thread(words)) {
+            return; /* the thread is using them */
+        }
+        (void)pthread_join(words->thread, NULL);
+        (void)pthread_cond_destroy(&words->changed);
+        (void)pthread_mutex_destroy(&words->mutex);
+    }
+    (void)fclose(words->line_file);
+    free(words);
+}
