@@ -27,14 +27,12 @@ expect() {
     grep -qF -- "$words" out err || fail "$*: does not say: $words"
 }
 
-# Whatever runs in a directory of this test, or has one in its command line.
+# Whatever runs in a directory of this test, or has one in its command line. Two processes look, however many there are to see.
 left() {
-    local proc told
-    for proc in /proc/[0-9]*; do
-        [[ ${proc#/proc/} != "$$" ]] || continue
-        told=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
-        [[ $told != *"$temp/"* ]] || echo "process ${proc#/proc/}: $told"
-    done
+    {
+        grep -aFl -- "$temp/" /proc/[0-9]*/cmdline
+        find /proc/[0-9]*/cwd -maxdepth 0 -lname "$temp/*"
+    } 2>/dev/null | grep -v "^/proc/$$/"
 }
 
 # wait_for WHAT COMMAND…: polls for 20 s.
