@@ -108,7 +108,7 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
     struct outcome *outcome = world_outcome();
     for (int turns = 0; turns < 2; turns++) {
         struct loss *loss = world_loss();
-        redlock_acquire_options options = world_acquire_options(400, 0);
+        redlock_acquire_options options = world_acquire_options(1500, 0);
         options.on_lost = loss_collect;
         options.lost_data = loss;
         assert_int_equal(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
@@ -173,7 +173,7 @@ static void renewal_is_capped(void **state) {
 static int64_t lateness_when_all_hang(redlock_manager *manager) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
-    redlock_lease *lease = acquire_renewed(manager, "hung", 1000, 0, loss);
+    redlock_lease *lease = acquire_renewed(manager, "hung", 2500, 0, loss);
     for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
     }
@@ -202,12 +202,12 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     return (loss->at_ns - deadline_ns + 999999) / 1000000;
 }
 
-/* The best of a few rounds is what the library does: a loaded machine may make any one of them late. */
+/* The best of some rounds is what the library does: a loaded machine may make any one of them late. */
 static void lost_once_and_in_time_when_every_node_hangs(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
     int64_t best_ms = INT64_MAX;
-    for (int round = 0; round < 6 && best_ms > 5; round++) {
+    for (int round = 0; round < 20 && best_ms > 5; round++) {
         int64_t late_ms = lateness_when_all_hang(manager);
         best_ms = late_ms < best_ms ? late_ms : best_ms;
     }
@@ -272,7 +272,7 @@ static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
     for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
     }
-    drive_for(world_loop, 3500); /* past a renewal at a third */
+    drive_for(world_loop, 4500); /* past a renewal at a third, and its timeout */
     assert_true(redlock_lease_validity_ms(lease) > 0);
     uint64_t failed = world_statistics(manager).extends_failed;
     assert_true(failed >= 1);

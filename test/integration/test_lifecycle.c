@@ -224,7 +224,7 @@ static void a_lost_lease_may_be_released_in_on_lost(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome(), *released = world_outcome();
-    redlock_acquire_options options = world_acquire_options(300, 0);
+    redlock_acquire_options options = world_acquire_options(1500, 0);
     options.on_lost = on_lost_release;
     options.lost_data = released;
     assert_int_equal(drive_acquire(world_loop, manager, "short", &options, outcome), REDLOCK_OK);

@@ -6,7 +6,7 @@
 
 #define TTL_MS   20000
 #define DELAY_MS 60000
-#define SHORT_MS 400
+#define SHORT_MS 1500
 
 static redlock_acquire_options delay_options(int64_t ttl_ms, int64_t lock_delay_ms, struct loss *loss) {
     redlock_acquire_options options = world_acquire_options(ttl_ms, 0);

@@ -28,8 +28,8 @@ says "$err" '^redlock: (debug|info|warning): '
 
 # One more hangs: there is no quorum, whatever is asked, and each node says why.
 hang_node 0
-node_timeout=300
-connect_timeout=300ms
+node_timeout=1000
+connect_timeout=1s
 expect 69 tool acquire resource
 says_nothing "$out"
 says "$err" "^redlock: .*'resource'.*no quorum"

@@ -6,13 +6,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 5
 seen=$work/seen
-node_timeout=500
+node_timeout=1000
 
 # started ARGUMENTS… : as in tool_run.sh.
 started() {
     rm -f "$seen"*
     forget_words
-    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 500 run "$@" >"$out" 2>"$err" &
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 run "$@" >"$out" 2>"$err" &
     runner=$!
     eventually grep -q ready "$seen"
 }
@@ -37,7 +37,7 @@ ended() {
 }
 
 # Every node hangs: nobody answers, and yet the command is told, by our own clock.
-started -t 2s hung -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started -t 4s hung -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 eventually grep -q told "$seen"
 ended 76
@@ -70,7 +70,7 @@ mkfifo "$work/full"
 exec 9<>"$work/full"
 dd if=/dev/zero of="$work/full" bs=4096 count=100 oflag=nonblock 2>/dev/null
 rm -f "$seen"*
-"$REDLOCK_TOOL" -n "$nodes" --node-timeout 500 run -t 2s unread -- bash -c \
+"$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 run -t 4s unread -- bash -c \
     'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen" >"$out" 2>"$work/full" &
 runner=$!
 eventually grep -q ready "$seen"
@@ -84,7 +84,7 @@ exec 9>&-
 wake_all
 
 # A command that does not listen is killed at the end of the grace, with all of its process group.
-started -t 2s --grace 300ms deaf -- bash -c \
+started -t 4s --grace 300ms deaf -- bash -c \
     'exec 2>/dev/null; trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
@@ -93,13 +93,13 @@ eventually gone "$(cat "$seen.other")"
 wake_all
 
 # So is what a command leaves behind in its group, and one that is stopped.
-started -t 2s --grace 300ms left -- bash -c \
+started -t 4s --grace 300ms left -- bash -c \
     '(trap "" TERM; exec sleep 1000) & echo $! >"$0.other"; echo ready >>"$0"; exec sleep 1000' "$seen"
 hang_all
 ended 76
 eventually gone "$(cat "$seen.other")"
 wake_all
-started -t 2s stopped -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"' "$seen"
+started -t 4s stopped -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"' "$seen"
 hang_all
 eventually grep -q told "$seen"
 ended 76
@@ -136,7 +136,7 @@ is 'the exit status' $? 76
 is "the rival's key" "$(redis 2 get paused)" "$rival"
 
 # JSON goes to standard error, for standard output is the command's.
-started --json -t 2s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+started --json -t 4s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
 tail -n 1 "$err" >"$work/last"

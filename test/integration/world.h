@@ -25,7 +25,7 @@
 /* Where the timeout is not the point: nothing healthy takes so long, however loaded the machine. */
 #define PATIENT_MS 5000
 /* Where it is: long enough for a healthy node, short enough to wait for. */
-#define BRISK_MS 400
+#define BRISK_MS 1000
 
 extern struct servers world_servers;
 extern struct ev_loop *world_loop;

@@ -6,7 +6,7 @@
 #include "node.h"
 
 #define PEER_ANSWERS_MAX 256
-#define PEER_TIMEOUT_MS  100 /* the node's, for one request */
+#define PEER_TIMEOUT_MS  400 /* the node's, for one request */
 #define PEER_LIMIT_MS    20000
 
 struct peer_answer {

@@ -77,7 +77,7 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
     peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 100 ms");
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "b", 2));
     peer_expect(&peer, "b");
@@ -102,7 +102,7 @@ static void a_patient_request_is_answered_by_its_late_reply(void **state) {
     peer_expect(&peer, "rar");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer within 100 ms");
+    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     peer_say(&peer, ":1\r\n");
     peer_until_answers(&peer, 2);
@@ -197,7 +197,7 @@ static void before_the_first_connection_requests_wait_and_are_withdrawn(void **s
     assert_true(peer_send(&peer, "b", 2));
     peer_accept(&peer);
     peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing could be sent within 100 ms");
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing could be sent within 400 ms");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing could be sent");
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
     assert_true(peer_send(&peer, "c", 3));
