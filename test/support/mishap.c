@@ -11,7 +11,10 @@ static size_t lose(struct mishap_marks *marks, char *bytes, size_t size) {
     return size - lost;
 }
 
-/* Only where they and the byte behind them came in one piece: what a node says of itself mostly does. */
+/*
+ * Only where they and the byte behind them came in one piece: what a node says of itself mostly
+ * does.
+ */
 static bool alter(const struct mishap *planned, char *bytes, size_t size) {
     char *found = memmem(bytes, size, planned->bytes, planned->size);
     if (!found || (size_t)(found - bytes) + planned->size == size) {

@@ -10,7 +10,7 @@
 enum mishap_kind {
     MISHAP_NONE = 0,
     MISHAP_INJECT,  /* bytes that the source never sent */
-    MISHAP_SWALLOW, /* bytes of the source are lost; what follows closes up, so that replies meet the wrong requests */
+    MISHAP_SWALLOW, /* bytes are lost; what follows closes up, and replies meet wrong requests */
     MISHAP_MUTE,    /* all that follows on this connection is lost */
     MISHAP_CORRUPT, /* one byte is another */
     MISHAP_ALTER,   /* the byte behind the next `bytes` that come is another: a number is off */
@@ -33,8 +33,8 @@ struct mishap_marks {
 };
 
 /*
- * Takes `size` bytes that have come, with room for MISHAP_BYTES_MAX more behind them; returns how many go on. A mishap that has
- * happened becomes MISHAP_NONE.
+ * Takes `size` bytes that have come, with room for MISHAP_BYTES_MAX more behind them; returns how
+ * many go on. A mishap that has happened becomes MISHAP_NONE.
  */
 size_t mishap_meet(struct mishap *planned, struct mishap_marks *marks, char *bytes, size_t size);
 

@@ -109,8 +109,8 @@ static void cancel_any(struct monkey *monkey) {
 }
 
 /*
- * In an honest run only a token that nobody uses: two handles of one token share one lock, and one of them may release it. A
- * stranger's token finds nothing.
+ * In an honest run only a token that nobody uses: two handles of one token share one lock, and one
+ * of them may release it. A stranger's token finds nothing.
  */
 static void draw_token(struct monkey *monkey, struct forgotten *wanted) {
     const struct holding *twin = any_holding(monkey);
@@ -299,7 +299,10 @@ static void drop_result(struct monkey *monkey) {
 
 /* --- Managers --- */
 
-/* By address or by name; and now and then one node is another in disguise, which must not have two votes. */
+/*
+ * By address or by name; and now and then one node is another in disguise, which must not have two
+ * votes.
+ */
 static void draw_nodes(struct monkey *monkey, const char **nodes) {
     const bool by_name = sim_random_percent(&monkey->options, 20);
     for (unsigned i = 0; i < monkey->node_count; i++) {

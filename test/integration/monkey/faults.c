@@ -80,7 +80,7 @@ static void plan_mishap(struct monkey *monkey, struct node *node, enum mishap_ki
     if (kind == MISHAP_INJECT) {
         mishap.size = draw_bytes(random, mishap.bytes);
     }
-    if (kind == MISHAP_ALTER) { /* the eighth digit of the time in seconds: 100 s and more, either way */
+    if (kind == MISHAP_ALTER) { /* of the time in seconds: 100 s or 200 s, either way */
         mishap.after = 0;
         mishap.size = (size_t)snprintf(mishap.bytes, sizeof mishap.bytes, "%lld", (long long)time(NULL) / 1000);
         mishap.mask = (unsigned char)(1u << sim_random_below(random, 2));

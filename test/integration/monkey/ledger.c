@@ -223,10 +223,10 @@ void call_done(const redlock_result *result, void *data) {
     }
     keep_result(monkey, result);
     if (call->request && sim_random_percent(&monkey->acts, 10)) {
-        redlock_request_cancel(call->request); /* the handle is valid for as long as the callback runs, and too late */
+        redlock_request_cancel(call->request); /* the handle is still valid; it changes nothing */
     }
     act_inside(monkey, call->holding);
-    read_result(monkey, call, result); /* it is valid as long as the callback runs, whatever was asked meanwhile */
+    read_result(monkey, call, result); /* it is valid whatever was asked meanwhile */
     monkey->depth--;
 }
 

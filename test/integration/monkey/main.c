@@ -1,4 +1,4 @@
-/* A run of the monkey: its arguments, its world, its end, and whether it did enough to mean something. */
+/* A run of the monkey: its arguments, its world, its end, and whether it did enough. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "support.h"
 
 #define FLOOR_MS    120000 /* how much longer than asked a run may take until it has done enough */
-#define CALM_MS     30000  /* how long all that is under way may take to end once nothing is broken any more */
+#define CALM_MS     30000  /* how long all that is under way may take to end at last */
 #define FLOOR_CALLS 20     /* of each kind, completed */
 
 struct plan {

@@ -1,11 +1,13 @@
-/* The hostile monkey: asks the asynchronous API for anything at any moment, while a proxy and real nodes misbehave. */
+/* The hostile monkey: asks the asynchronous API for anything at any moment, while nodes misbehave. */
 /*
- * Everything that chance decides follows from a seed; what the nodes make of it, and when, does not. ledger.c knows what was
- * asked and checks what is told, acts.c asks, faults.c breaks things, main.c begins and ends a run.
+ * Everything that chance decides follows from a seed; what the nodes make of it, and when, does
+ * not. ledger.c knows what was asked and checks what is told, acts.c asks, faults.c breaks things,
+ * main.c begins and ends a run.
  *
- * Two moods. A HONEST run cuts, stalls, kills and restarts, but no node lies or forgets: at most one token of a resource may be
- * valid at any moment, and fencing tokens rise. A HOSTILE run forges, loses and alters bytes and memory as well, which can make two
- * holders. Whatever is promised of requests, handles and memory holds in both.
+ * Two moods. An HONEST run cuts, stalls, kills and restarts, but no node lies or forgets: at most
+ * one token of a resource may be valid at any moment, and fencing tokens rise. A HOSTILE run
+ * forges, loses and alters bytes and memory as well, which can make two holders. Whatever is
+ * promised of requests, handles and memory holds in both.
  */
 #ifndef TEST_MONKEY_H
 #define TEST_MONKEY_H
@@ -22,9 +24,8 @@
 #include "servers.h"
 
 #define MONKEY_NODES_MAX 5
-#define MONKEY_SLOTS     6 /* managers at once, those that are closing included */
-#define MONKEY_CALLS                                                                                                   \
-    65536 /* one that has ended is used again as late as possible: a second completion still finds it */
+#define MONKEY_SLOTS     6     /* managers at once, those that are closing included */
+#define MONKEY_CALLS     65536 /* used again as late as possible: a second completion still finds it */
 #define MONKEY_HOLDINGS  16384
 #define MONKEY_LIVE_MAX  256
 #define MONKEY_RESOURCES 12
@@ -156,14 +157,14 @@ struct monkey {
     size_t next_call, next_holding;
     struct holding *live[MONKEY_LIVE_MAX];
     size_t live_count;
-    struct forgotten forgotten[MONKEY_FORGOTTEN]; /* tokens of handles that were forgotten: nobody else uses them */
+    struct forgotten forgotten[MONKEY_FORGOTTEN]; /* tokens that nobody uses any more */
     size_t forgotten_count;
     redlock_result *kept[MONKEY_KEPT];
     uint64_t fence_highest[MONKEY_RESOURCES];
 
     uint64_t numbers; /* calls made */
     unsigned pending;
-    uint64_t completed[CALL_KINDS], succeeded[CALL_KINDS], nested; /* nested: acts inside a callback */
+    uint64_t completed[CALL_KINDS], succeeded[CALL_KINDS], nested; /* inside a callback */
     uint64_t managers, closes_inside, losses, cancels, adopts, forgets, log_lines;
     uint64_t fault_count[FAULT_KINDS];
 };
@@ -209,7 +210,10 @@ void monkey_close(struct slot *slot, bool blind);
 /* --- faults.c --- */
 /* Ends what is over and, when it is time, breaks something. */
 void faults_step(struct monkey *monkey);
-/* Ends all of them; the connections that stand are cut, since one that was tampered with is out of step. */
+/*
+ * Ends all of them; the connections that stand are cut, since one that was tampered with is out of
+ * step.
+ */
 void faults_end(struct monkey *monkey);
 uint64_t fault_happened(const struct monkey *monkey, enum fault fault);
 const char *fault_name(enum fault fault);
