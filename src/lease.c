@@ -375,7 +375,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     redlock_manager *manager = lease->manager;
     redlock_vote_kind vote = answer->vote;
-    struct redlock_text *text = text_of(lease, answer), *barred = NULL;
+    struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *barred = NULL;
     if (manager->guards && vote == REDLOCK_VOTE_GRANTED && is_barred(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
         text = barred = redlock_guards_text(manager, node);

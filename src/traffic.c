@@ -131,7 +131,7 @@ static bool judge_reply(struct redlock_node *node, const struct redlock_inflight
         return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
                reply->value.type == REDLOCK_REPLY_ERROR;
     }
-    redlock_wire_answer(entry->expected & ~REDLOCK_NODE_PATIENT, reply, node->handshake.address->password, &told);
+    redlock_wire_answer(entry->expected & ~REDLOCK_NODE_PATIENT, reply, node->address.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;

@@ -46,7 +46,8 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
-    lease->touched = asked;
+    lease->touched = lease->keepers = asked;
+    lease->healed = 0;
     lease->heal_ns = redlock_extension_heal_ns(lease);
 }
 
@@ -92,6 +93,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     }
     lease->state = REDLOCK_LEASE_FENCING;
     lease->fence_written = true;
+    lease->keepers = redlock_extension_keepers(lease);
     redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->touched & ~not_ours, event->now_ns, actions);
 }
 

@@ -118,6 +118,8 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
     lease->support = redlock_lease_support(lease);
     lease->support_grows = false;
     lease->heal_ns = REDLOCK_NEVER_NS;
+    lease->keepers = redlock_extension_keepers(lease);
+    lease->healed = 0;
     redlock_lease_start_round(lease, REDLOCK_OP_EXTEND, redlock_nodes_all(lease->node_count), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
     lease->round_ttl_ms = lease->plan.ttl_ms;

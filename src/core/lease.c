@@ -13,8 +13,6 @@ static int64_t min_ns(int64_t a, int64_t b) {
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
-    lease->keepers = operation == REDLOCK_OP_ACQUIRE ? nodes : redlock_extension_keepers(lease);
-    lease->healed = 0;
     redlock_round_start(&lease->votes, lease->node_count, nodes);
     lease->operation = operation;
     lease->round++;
