@@ -16,6 +16,7 @@ struct seen {
     int code;
     redlock_lease *lease;
     unsigned lost;
+    redlock_vote_kind votes[3];
 };
 
 static void see(const redlock_result *result, void *data) {
@@ -23,6 +24,10 @@ static void see(const redlock_result *result, void *data) {
     seen->count++;
     seen->code = redlock_result_code(result);
     seen->lease = redlock_result_lease(result);
+    for (size_t i = 0; i < 3; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        seen->votes[i] = redlock_result_vote(result, i, &vote) == REDLOCK_OK ? vote.kind : REDLOCK_VOTE_PENDING;
+    }
 }
 
 static void see_lost(redlock_lease *lease, const char *reason, void *data) {
@@ -64,6 +69,54 @@ static redlock_lease *take(struct seen *seen) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen->code, REDLOCK_OK);
     return seen->lease;
+}
+
+/*
+ * R12: the old deadline stood on nodes 0 and 1. The extension asks for less, and nodes 0 and 2 match it. Once node 1 says that its key
+ * is gone, the lease ends with what was asked, and its validity says so at once.
+ */
+static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state) {
+    (void)state;
+    struct seen seen = {0}, extended = {0};
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = 10000;
+    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
+    assert_int_equal(redlock_extend(seen.lease, 2000, see, &extended), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(extended.code, REDLOCK_OK);
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 10000 - redlock_drift_ms(10000));
+    fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_DENIED);
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 2000 - redlock_drift_ms(2000));
+    assert_int_equal(statistics().lost, 0);
+    fake_env_pass_ms(&fake, 2000 - redlock_drift_ms(2000));
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 0);
+    assert_int_equal(statistics().lost, 1);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+/* The result tells a node that refused from one that was asked and has not answered yet. */
+static void only_nodes_that_refuse_have_failed(void **state) {
+    (void)state;
+    for (unsigned refusing = 0; refusing < 3; refusing++) {
+        struct seen seen = {0};
+        fake.refusing = REDLOCK_NODE(refusing) | REDLOCK_NODE((refusing + 1) % 3);
+        assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+        fake_env_turn(&fake);
+        assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+        assert_int_equal(seen.votes[refusing], REDLOCK_VOTE_FAILED);
+        assert_int_equal(seen.votes[(refusing + 1) % 3], REDLOCK_VOTE_FAILED);
+        assert_int_equal(seen.votes[(refusing + 2) % 3], REDLOCK_VOTE_PENDING);
+        fake.refusing = 0;
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+        fake_env_pass_ms(&fake, 3000);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    }
 }
 
 static void cancel_releases_what_may_be_held(void **state) {
@@ -375,6 +428,9 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_late_vote_that_moves_the_deadline_moves_the_validity, open_three,
+                                        close_three),
+        cmocka_unit_test_setup_teardown(only_nodes_that_refuse_have_failed, open_three, close_three),
         cmocka_unit_test_setup_teardown(cancel_releases_what_may_be_held, open_three, close_three),
         cmocka_unit_test_setup_teardown(cancel_between_attempts, open_three, close_three),
         cmocka_unit_test_setup_teardown(cancel_from_the_callback_of_another, open_three, close_three),

@@ -164,6 +164,21 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     peer_assert_answer(&peer, 3, 5, REDLOCK_VOTE_GRANTED, "");
 }
 
+/* R20: no server answers PING with a number. */
+static void a_pong_of_another_form_ends_the_connection(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaa");
+    peer_until_state(&peer, REDLOCK_NODE_STALLED);
+    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
+    peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n:1\r\n");
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    assert_non_null(strstr(peer_info(&peer).error, "what nobody had asked"));
+}
+
 /* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond, a timeout does not end that. */
 static void a_node_is_behind_while_it_owes_an_answer(void **state) {
     const int64_t ms_ns = 1000000;
@@ -292,6 +307,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_patient_request_is_answered_by_its_late_reply, setup, teardown),
         cmocka_unit_test_setup_teardown(a_patient_request_is_unknown_when_the_connection_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_the_pong_returns_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pong_of_another_form_ends_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_node_is_behind_while_it_owes_an_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_and_are_withdrawn, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waited_is_written_when_it_is_ready, setup, teardown),

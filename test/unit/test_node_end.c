@@ -74,6 +74,29 @@ static void replies_that_came_before_the_end_count(void **state) {
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
 }
 
+static void sends_after_the_first(struct peer *self) {
+    if (self->answer_count == 1) {
+        assert_true(peer_send(self, "b", 2));
+    }
+}
+
+/* The flush was asked for while the connection stood, and comes when it has ended: it does nothing, and the reason stands. */
+static void a_flush_after_the_end_does_nothing(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer.in_answer = sends_after_the_first;
+    peer_say(&peer, "+OK\r\n?\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent: the node answered out of protocol");
+    peer_turn(&peer);
+    assert_non_null(strstr(peer_info(&peer).error, "out of protocol"));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
 static void the_old_connection_is_killed_on_the_same_server(void **state) {
     (void)state;
     connect_it();
@@ -222,6 +245,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(written_is_unknown_and_unwritten_is_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(replies_that_came_before_the_end_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_flush_after_the_end_does_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restarted_server_is_spared, setup, teardown),
         cmocka_unit_test_setup_teardown(the_debt_to_kill_outlives_a_failed_try, setup, teardown),

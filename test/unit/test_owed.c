@@ -237,6 +237,31 @@ static bool owes_for_ever(redlock_lease *lease) {
     return now.releases_owed == 1;
 }
 
+static int open_five(void **state) {
+    (void)state;
+    fake_env_open(&fake, 5, NULL);
+    return 0;
+}
+
+/* Nodes 3 and 4 take no acquire. Node 4 is healed: its answer does not tell that anything was ever sent to node 3. */
+static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
+    struct seen taken = {0}, released = {0};
+    (void)state;
+    fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
+    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &taken), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(taken.code, REDLOCK_OK);
+    fake.refusing = REDLOCK_NODE(3);
+    fake_env_pass_ms(&fake, 1000);
+    fake_env_answer(&fake, 4, REDLOCK_OP_HEAL, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(redlock_release(taken.lease, see, &released), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    assert_owed(1, 0);
+    fake_env_pass_ms(&fake, 100 * 1000);
+    assert_owed(0, 1);
+}
+
 static void a_node_that_answered_is_certain(void **state) {
     (void)state;
     redlock_lease *lease = take();
@@ -314,6 +339,7 @@ int main(void) {
         owed_test(the_oldest_that_is_not_being_asked_makes_room),
         owed_test(room_is_made_between_the_parts),
         owed_test(what_is_moved_between_the_parts_holds_up_nobody),
+        cmocka_unit_test_setup_teardown(the_answer_to_a_heal_is_about_its_node_alone, open_five, close_env),
         certainty_test(a_node_that_answered_is_certain),
         certainty_test(a_node_that_is_silent_is_not),
         certainty_test(a_later_answer_makes_it_certain_again),
