@@ -74,6 +74,33 @@ static void replies_that_came_before_the_end_count(void **state) {
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
 }
 
+/* A program that was started without standard input gets it for its first connection. */
+static void a_connection_may_be_descriptor_0(void **state) {
+    (void)state;
+    connect_it();
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    int input = dup(STDIN_FILENO);
+    (void)close(STDIN_FILENO);
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    struct sockaddr_in server;
+    socklen_t size = sizeof server;
+    assert_int_equal(getpeername(STDIN_FILENO, (struct sockaddr *)&server, &size), 0);
+    assert_int_equal(ntohs(server.sin_port), peer.port);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    if (input >= 0) {
+        assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+        (void)close(input);
+    }
+}
+
 static void sends_after_the_first(struct peer *self) {
     if (self->answer_count == 1) {
         assert_true(peer_send(self, "b", 2));
@@ -245,6 +272,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(written_is_unknown_and_unwritten_is_failed, setup, teardown),
         cmocka_unit_test_setup_teardown(replies_that_came_before_the_end_count, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_connection_may_be_descriptor_0, setup, teardown),
         cmocka_unit_test_setup_teardown(a_flush_after_the_end_does_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server, setup, teardown),
         cmocka_unit_test_setup_teardown(a_restarted_server_is_spared, setup, teardown),

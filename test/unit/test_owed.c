@@ -107,6 +107,19 @@ static void nodes_come_and_go_between_the_parts(void **state) {
     assert_owed(0, 0);
 }
 
+/* Node 0 has answered with an error, and waits for its backoff; the return of another does not cut that short. */
+static void only_the_node_that_is_back_is_asked(void **state) {
+    (void)state;
+    owe(1, 3, 3, 10000);
+    come_back(0);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_FAILED);
+    assert_int_equal(fake.sent_count, 1);
+    come_back(1);
+    assert_int_equal(fake.sent_count, 2);
+    assert_int_equal(fake.sent[1].node, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 static void assert_all_patient(bool patient) {
     for (unsigned i = 0; i < fake.sent_count; i++) {
         assert_int_equal(fake.sent[i].operation, REDLOCK_OP_RELEASE);
@@ -335,6 +348,7 @@ int main(void) {
         owed_test(a_node_that_comes_back_is_asked_in_parts),
         owed_test(debts_end_between_the_parts),
         owed_test(nodes_come_and_go_between_the_parts),
+        owed_test(only_the_node_that_is_back_is_asked),
         owed_test(an_owed_release_has_no_timeout),
         owed_test(the_oldest_that_is_not_being_asked_makes_room),
         owed_test(room_is_made_between_the_parts),
