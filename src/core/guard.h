@@ -41,6 +41,7 @@
  * What this cannot see:
  * - A server that was started while its clock was behind, and was set right before we met it, tells too long an uptime,
  *   which only a sight of the run before gives away.
+ * - Clocks that were wrong one after the other, where uptimes are compared: those readings may be old.
  * - Two steps that cancel out between two readings, and one that is less than 1 % of the time between them.
  */
 enum redlock_guard_reason {
