@@ -112,8 +112,9 @@ static char digit(unsigned nibble) {
 }
 
 /*
- * R10: a fresh token for every attempt, 128 bits from the kernel, printable. Two copies of a virtual machine have the same bytes in their
- * pools, and hardly the same nanosecond: in half of the token stands the time, too, which leaves random what was.
+ * R10: a fresh token for every attempt, 128 bits from the kernel, printable. Two copies of a
+ * virtual machine have the same bytes in their pools, and hardly the same nanosecond: in half of
+ * the token stands the time, too, which leaves random what was.
  */
 int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];

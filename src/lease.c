@@ -438,7 +438,8 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
                                                       .plan = plan});
 }
 
-/* No clock lowers a counter: votes for a fencing token count on, as long as the lock itself has enough of them. */
+/* No clock lowers a counter: votes for a fencing token count on, as long as the lock itself has
+ * enough of them. */
 static bool is_void(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_lease_core *core = &lease->core;
     return core->state == REDLOCK_LEASE_FENCING

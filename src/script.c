@@ -37,10 +37,11 @@ static const char extend_source[] =
     "return redis.error_reply('ERR the key of the fencing counter holds something else') end\n"
 
 /*
- * No number more than a day ahead of the node's clock, so that no lie and no client's clock drives a counter to its end. A counter that is
- * there already may rise by a day.
- * One that may expire (protocols.md 1): no number more than an hour ahead, and where the counter is missing, none more than an hour behind,
- * so that what expired was lower. Strings of fixed width: numbers of Lua lose digits.
+ * No number more than a day ahead of the node's clock, so that no lie and no client's clock drives
+ * a counter to its end. A counter that is there already may rise by a day. One that may expire
+ * (protocols.md 1): no number more than an hour ahead, and where the counter is missing, none more
+ * than an hour behind, so that what expired was lower. Strings of fixed width: numbers of Lua lose
+ * digits.
  */
 #define CHECK_CLOCK(number, expiry)                                                                                    \
     "local n=redis.call('TIME')\n"                                                                                     \

@@ -15,7 +15,8 @@
 #define SCRIPT_SIZE_MAX 1152
 /* Of a node's time: until the year 2255, so that what comes of it fits in nanoseconds. */
 #define SECONDS_MAX 9000000000
-/* Of a key's time to live: callers may multiply it by 1000, and JSON readers keep it (2^53 - 1; 285,000 years). */
+/* Of a key's time to live: callers may multiply it by 1000, and JSON readers keep it (2^53 - 1;
+ * 285,000 years). */
 #define HOLDER_TTL_MS_MAX INT64_C(9007199254740991)
 
 _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 2 * REDLOCK_RESOURCE_SIZE_MAX + REDLOCK_FENCE_SUFFIX_SIZE_MAX +

@@ -35,9 +35,10 @@ static inline enum redlock_operation redlock_wire_operation(unsigned expected) {
 }
 
 /*
- * The vote that a reply makes, for redlock_wire_expected(), from a node of this password (NULL for none); any reply that such a message
- * cannot have is FAILED or UNKNOWN (R20), never counted. answer->text is a new reference that the caller drops; answer->holder points
- * into the reply. The caller fills in the times: read_ns, and those of the clock where server_us is not 0.
+ * The vote that a reply makes, for redlock_wire_expected(), from a node of this password (NULL for
+ * none); any reply that such a message cannot have is FAILED or UNKNOWN (R20), never counted.
+ * answer->text is a new reference that the caller drops; answer->holder points into the reply. The
+ * caller fills in the times: read_ns, and those of the clock where server_us is not 0.
  */
 void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer);
@@ -46,9 +47,9 @@ void redlock_wire_answer(unsigned expected, const struct redlock_reply *reply, c
 bool redlock_wire_time(const struct redlock_reply_value pair[2], int64_t *server_us);
 
 /*
- * The one place where a server's words become ours. What its error says, fit for people: printable, bounded, without the arguments that
- * servers echo (they may be a token or a password), and nothing of it where it quotes the password, of whatever length (NULL or "": none).
- * Returns its length.
+ * The one place where a server's words become ours. What its error says, fit for people: printable,
+ * bounded, without the arguments that servers echo (they may be a token or a password), and nothing
+ * of it where it quotes the password, of whatever length (NULL or "": none). Returns its length.
  */
 #define REDLOCK_WIRE_ERROR_SIZE 200
 size_t redlock_wire_error(const struct redlock_reply_value *error, const char *password,

@@ -66,21 +66,24 @@ static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock
     actions->acquired_code = REDLOCK_OK;
 }
 
-/* Nodes that have raised their counter, or would raise it to a number that is high enough, as far as is known. */
+/* Nodes that have raised their counter, or would raise it to a number that is high enough, as far
+ * as is known. */
 static redlock_nodes may_accept(const struct redlock_lease_core *lease) {
     const redlock_nodes beaten = lease->operation == REDLOCK_OP_FENCE ? lease->fence.told : 0;
     return lease->votes.granted | redlock_round_pending(&lease->votes) | beaten;
 }
 
-/* The counters of a quorum are at the end of all numbers; or a few are, and too few other nodes are left. */
+/* The counters of a quorum are at the end of all numbers; or a few are, and too few other nodes are
+ * left. */
 static int reason_without_number(const struct redlock_lease_core *lease) {
     const bool ended = redlock_nodes_count(lease->fence.far) >= lease->votes.quorum;
     return ended ? REDLOCK_ERR_LIMIT : REDLOCK_ERR_NO_QUORUM;
 }
 
 /*
- * protocols.md 1, slow path: a number above what was seen is written back where the lock may be ours, and is the fencing token
- * once a quorum has raised its counters to it. A counter that may be a lie is passed by, as long as the others make a quorum.
+ * protocols.md 1, slow path: a number above what was seen is written back where the lock may be
+ * ours, and is the fencing token once a quorum has raised its counters to it. A counter that may be
+ * a lie is passed by, as long as the others make a quorum.
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
@@ -129,7 +132,8 @@ static void on_won(struct redlock_lease_core *lease, const struct redlock_event 
     }
 }
 
-/* Nodes have counters that are not below the number, and with a higher one there would be a quorum. */
+/* Nodes have counters that are not below the number, and with a higher one there would be a
+ * quorum. */
 static bool is_beaten(const struct redlock_lease_core *lease) {
     return lease->operation == REDLOCK_OP_FENCE && lease->fence.told != 0 &&
            redlock_nodes_count(may_accept(lease)) >= lease->votes.quorum;

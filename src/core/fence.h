@@ -20,10 +20,11 @@
 #define REDLOCK_FENCE_MAX     ((uint64_t)INT64_MAX)
 
 /*
- * A lease is safe with any number that a quorum took, so a client need believe no counter. It follows one that its own clock explains. Any
- * other may be a lie, and is followed only where no quorum is left without it, the lowest first. Nodes store no number more than an hour
- * (with an expiry) or a day ahead of their own clock. So a counter that a client believes is one that nodes store, if their clocks differ
- * from its own by less than half an hour.
+ * A lease is safe with any number that a quorum took, so a client need believe no counter. It
+ * follows one that its own clock explains. Any other may be a lie, and is followed only where no
+ * quorum is left without it, the lowest first. Nodes store no number more than an hour (with an
+ * expiry) or a day ahead of their own clock. So a counter that a client believes is one that nodes
+ * store, if their clocks differ from its own by less than half an hour.
  */
 #define REDLOCK_FENCE_BELIEVED_US (INT64_C(30) * 60 * 1000000)
 
@@ -39,16 +40,19 @@ struct redlock_fence {
 };
 
 /*
- * For an attempt: the wall clock's number, or the next above what was seen (and above the last token, where a node accepted that and the clock explains it) if
- * that is larger. Never 0. A wall clock before 1970 or after 2200 counts as 0. False, and nothing is changed, when there is no such number (REDLOCK_FENCE_MAX).
+ * For an attempt: the wall clock's number, or the next above what was seen (and above the last
+ * token, where a node accepted that and the clock explains it) if that is larger. Never 0. A wall
+ * clock before 1970 or after 2200 counts as 0. False, and nothing is changed, when there is no such
+ * number (REDLOCK_FENCE_MAX).
  */
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 
-/* For the slow path: likewise, and above the token that was proposed; and where told to follow, above the lowest counter of `far`.
- * Both forget who accepted, and who told what of its counter. */
+/* For the slow path: likewise, and above the token that was proposed; and where told to follow,
+ * above the lowest counter of `far`. Both forget who accepted, and who told what of its counter. */
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool follow);
 
-/* Whether the clock does not explain this counter: it is ahead by more than REDLOCK_FENCE_BELIEVED_US. */
+/* Whether the clock does not explain this counter: it is ahead by more than
+ * REDLOCK_FENCE_BELIEVED_US. */
 bool redlock_fence_is_far(uint64_t counter, int64_t wall_us);
 
 /*

@@ -27,14 +27,15 @@ static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlo
     guard->suspects |= REDLOCK_NODE(node);
 }
 
-/* Fewer than a quorum of clocks are wrong at one time: what is compared must have been read at about one time. */
+/* Fewer than a quorum of clocks are wrong at one time: what is compared must have been read at
+ * about one time. */
 static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
 /*
- * By how much the node's clock may be ahead of a quorum of nodes, itself among them: of all differences, the quorum-th
- * smallest. False where fewer clocks were read of late.
+ * By how much the node's clock may be ahead of a quorum of nodes, itself among them: of all
+ * differences, the quorum-th smallest. False where fewer clocks were read of late.
  */
 static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
     const struct redlock_clock *clock = &guard->nodes[node].clock;
@@ -119,7 +120,8 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
 }
 
-/* "It has surely been up for longer than ttl_max and its drift", for each node, now that more clocks are known. */
+/* "It has surely been up for longer than ttl_max and its drift", for each node, now that more
+ * clocks are known. */
 static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     int64_t median_ns;
     if (!median_of_clocks(guard, &median_ns) || !is_median_confirmed(guard, median_ns)) {
@@ -133,7 +135,8 @@ static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     }
 }
 
-/* Compares a clock that is not judged with the others. Returns whether it is now found to be ahead, and was not before. */
+/* Compares a clock that is not judged with the others. Returns whether it is now found to be ahead,
+ * and was not before. */
 static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t ahead_ns;
@@ -155,7 +158,8 @@ static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t no
     return is_news;
 }
 
-/* Every node again, now that more is known. Returns those whose clock is now found to be ahead of the others'. */
+/* Every node again, now that more is known. Returns those whose clock is now found to be ahead of
+ * the others'. */
 static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     redlock_nodes ahead = 0;
     review_uptimes(guard, now_ns);
@@ -168,7 +172,8 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     return ahead;
 }
 
-/* Nobody knows whether a clock that is new to us has jumped: its node waits until the clock is confirmed. */
+/* Nobody knows whether a clock that is new to us has jumped: its node waits until the clock is
+ * confirmed. */
 static void bar_unconfirmed(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
     if (guard->plan.clock) {
         bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_UNCONFIRMED, 0, now_ns);
@@ -193,7 +198,8 @@ static bool is_same_run(const struct redlock_guard_node *known, const char *run_
     return run_id[0] != '\0' && strcmp(known->run_id, run_id) == 0;
 }
 
-/* "No node has a history" is true of the fleet's first ttl_max; a node that is met later may have one. */
+/* "No node has a history" is true of the fleet's first ttl_max; a node that is met later may have
+ * one. */
 static bool is_first_boot(const struct redlock_guard *guard, int64_t now_ns) {
     return guard->plan.first_boot && now_ns < redlock_after_ms(guard->plan.start_ns, guard->plan.ttl_max_ms);
 }

@@ -99,17 +99,19 @@ static inline bool redlock_guard_is_on(const struct redlock_guard_plan *plan) {
 }
 
 /*
- * A new connection is ready. Returns the nodes whose quarantine began with this and is not lifted: mostly `node` or none;
- * with the clock guard also nodes that turn out to be ahead of the others (guard->ahead): what they have granted is void.
- * *jumped says that the clock of `node` had jumped forward meanwhile: its earlier votes are void.
+ * A new connection is ready. Returns the nodes whose quarantine began with this and is not lifted:
+ * mostly `node` or none; with the clock guard also nodes that turn out to be ahead of the others
+ * (guard->ahead): what they have granted is void. *jumped says that the clock of `node` had jumped
+ * forward meanwhile: its earlier votes are void.
  */
 redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, const struct redlock_greeting *greeting,
                                   int64_t now_ns, bool *jumped);
 
 /*
- * A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in quarantine from now on, and its
- * earlier votes are void. step_ns as for redlock_clock_judge(). The reading may show that nodes are ahead of the others
- * which could not be compared before: guard->ahead.
+ * A reading of the node's clock (with the clock guard; without, STEADY). FORWARD: it is in
+ * quarantine from now on, and its earlier votes are void. step_ns as for redlock_clock_judge(). The
+ * reading may show that nodes are ahead of the others which could not be compared before:
+ * guard->ahead.
  */
 enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, unsigned node,
                                                 const struct redlock_clock_sample *sample, int64_t now_ns,
@@ -121,7 +123,8 @@ void redlock_guard_seen(struct redlock_guard *guard, unsigned node, int64_t at_n
 /* The nodes that may not vote on an acquire now. */
 redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns);
 
-/* Of these, the nodes whose clock is known to have been ahead: a key may have ended too early there. */
+/* Of these, the nodes whose clock is known to have been ahead: a key may have ended too early
+ * there. */
 redlock_nodes redlock_guard_barred_by_clock(const struct redlock_guard *guard, int64_t now_ns);
 
 /* Until when, 0 for a node that may vote; and why: what ends last. */

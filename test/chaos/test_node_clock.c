@@ -176,7 +176,8 @@ static void a_reader_never_sees_half(void **state) {
             chaos_clock_skew(file->clock, 0);
         }
     }
-    /* On a busy machine the writer may take long to run at all, and to be stopped once with either error. */
+    /* On a busy machine the writer may take long to run at all, and to be stopped once with either
+     * error. */
     const int64_t deadline_ns = now_ns(CLOCK_MONOTONIC) + 60 * SECOND_NS;
     int64_t seen[2] = {0, 0};
     bool late = false;

@@ -1,4 +1,5 @@
-/* Preloaded: an execvp() that makes the file $SLOW_EXEC_GATE.reached and waits for $SLOW_EXEC_GATE. */
+/* Preloaded: an execvp() that makes the file $SLOW_EXEC_GATE.reached and waits for
+ * $SLOW_EXEC_GATE. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>

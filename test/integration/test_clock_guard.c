@@ -247,8 +247,9 @@ static void one_that_is_ahead_of_the_others_is_not_trusted(void **state) {
 }
 
 /*
- * A holds 0, 1 and 2, and two of these jump. Clients that have read no clock before come and want the lock, again and again, for
- * the order in which the nodes greet them differs: the two must not be a majority of whichever clocks are known first.
+ * A holds 0, 1 and 2, and two of these jump. Clients that have read no clock before come and want
+ * the lock, again and again, for the order in which the nodes greet them differs: the two must not
+ * be a majority of whichever clocks are known first.
  */
 static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
     (void)state;

@@ -1,4 +1,5 @@
-/* Fencing tokens where a node has, or tells, a counter that no client made: it costs that node's vote, and spreads to no other. */
+/* Fencing tokens where a node has, or tells, a counter that no client made: it costs that node's
+ * vote, and spreads to no other. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,8 @@ static void a_nodes_absurd_counter_stays_its_own(void **state) {
     }
 }
 
-/* The lie and a node that is away: too few are left. It passes when the node is back, for the third one took nothing of it. */
+/* The lie and a node that is away: too few are left. It passes when the node is back, for the third
+ * one took nothing of it. */
 static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -106,7 +108,8 @@ static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
     }
 }
 
-/* A client of an older kind had a clock in the year 2150: what it left on most nodes, or all, does not keep others out. */
+/* A client of an older kind had a clock in the year 2150: what it left on most nodes, or all, does
+ * not keep others out. */
 static void counters_of_a_wrong_clock_are_gone_on_from(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);

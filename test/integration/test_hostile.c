@@ -275,7 +275,8 @@ static void the_connection_ends_at_any_byte_of_the_requests(void **state) {
     walk_cuts(PROXY_REQUESTS);
 }
 
-/* In votes as in the handshake: what a node says in words never carries the password of its URI any further. */
+/* In votes as in the handshake: what a node says in words never carries the password of its URI any
+ * further. */
 static void a_vote_that_quotes_the_password_is_not_shown(void **state) {
     static const struct fake_script quoting = {.behave_in_handshake = true, SAY("-ERR no geheim, no lock\r\n")};
     (void)state;

@@ -197,9 +197,10 @@ static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool
 }
 
 /*
- * A node hangs while its key is released: its holder waits for one node timeout, and no longer, then the release is owed, and asked
- * once more. The node goes on when it is stalled, which is after the timeout of the owed release. Returns how many releases it was
- * asked for, or -1 where the machine was so slow that the connection may have been given up.
+ * A node hangs while its key is released: its holder waits for one node timeout, and no longer,
+ * then the release is owed, and asked once more. The node goes on when it is stalled, which is
+ * after the timeout of the owed release. Returns how many releases it was asked for, or -1 where
+ * the machine was so slow that the connection may have been given up.
  */
 static long long releases_asked_of_a_hung_node(void) {
     const int64_t stall_limit_ms = 5000;

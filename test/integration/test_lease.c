@@ -202,7 +202,8 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     return (loss->at_ns - deadline_ns + 999999) / 1000000;
 }
 
-/* The best of some rounds is what the library does: a loaded machine may make any one of them late. */
+/* The best of some rounds is what the library does: a loaded machine may make any one of them
+ * late. */
 static void lost_once_and_in_time_when_every_node_hangs(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -241,7 +242,8 @@ static bool are_two_down(void *data) {
     return ready == world_servers.count - 2;
 }
 
-/* Two nodes were down and never had the key. Of the other three, one loses it: that is known, and so is the lease. */
+/* Two nodes were down and never had the key. Of the other three, one loses it: that is known, and
+ * so is the lease. */
 static void lost_early_when_too_few_can_have_it(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);

@@ -314,7 +314,8 @@ static void redlock_net_two_seconds_held_for_four(void **state) {
     assert_int_equal(world_statistics(manager).extends, extends); /* none follows a release */
 }
 
-/* The best of some rounds is what the library can do: a loaded machine may make any one of them late. */
+/* The best of some rounds is what the library can do: a loaded machine may make any one of them
+ * late. */
 static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void **state) {
     (void)state;
     redlock_manager *holder = world_manager(world_servers.uris, 3, PATIENT_MS);

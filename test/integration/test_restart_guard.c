@@ -234,8 +234,8 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 }
 
 /*
- * It says appendonly yes and appendfsync always, before and after. With its disk it has forgotten nothing, without it
- * everything, and nothing that it says tells the one from the other.
+ * It says appendonly yes and appendfsync always, before and after. With its disk it has forgotten
+ * nothing, without it everything, and nothing that it says tells the one from the other.
  */
 static void a_node_that_syncs_always_may_have_lost_its_disk(void **state) {
     (void)state;

@@ -66,7 +66,8 @@ static void a_proposal_is_accepted_above_the_counter_only(void **state) {
     }
 }
 
-/* Whoever asks for it: a number that no clock has made yet is stored nowhere, or all other nodes would have to go beyond it. */
+/* Whoever asks for it: a number that no clock has made yet is stored nowhere, or all other nodes
+ * would have to go beyond it. */
 static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
     static const char words[] = "ERR the fencing token is over a day ahead of the clock of the node";

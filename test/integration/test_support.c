@@ -112,7 +112,8 @@ static void the_proxy_holds_swallows_and_cuts(void **state) {
     proxy_stop(proxy);
 }
 
-/* What a client reads that is given the reply "+PONG" over the proxy, with this mishap at its third byte. */
+/* What a client reads that is given the reply "+PONG" over the proxy, with this mishap at its third
+ * byte. */
 static const char *pong_with(struct proxy *proxy, struct raw *raw, struct mishap mishap) {
     mishap.after = 2;
     raw_close(raw);

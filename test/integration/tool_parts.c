@@ -194,7 +194,8 @@ static void json_has_its_commas(void **state) {
     free(got);
 }
 
-/* Standard error becomes a pipe that is full. Returns the end to read from, with the filling in *size. */
+/* Standard error becomes a pipe that is full. Returns the end to read from, with the filling in
+ * *size. */
 static int block_standard_error(size_t *size) {
     static const char zeros[4096];
     int ends[2];
@@ -251,7 +252,8 @@ static int count_lines(const char *text, bool *reported) {
     return lines;
 }
 
-/* The log fills its part of the queue while nobody reads; the rest is counted. A report has room. */
+/* The log fills its part of the queue while nobody reads; the rest is counted. A report has
+ * room. */
 static void words_wait_in_a_bounded_queue(void **state) {
     (void)state;
     enum { LINES = 100000 };

@@ -188,7 +188,8 @@ static void write_back(const struct fence_config *config, struct fence_state *ne
     }
 }
 
-/* A number above the highest counter that it believes: it may take any of those that it heard for a lie, and pass it by. */
+/* A number above the highest counter that it believes: it may take any of those that it heard for a
+ * lie, and pass it by. */
 static void begin_write(const struct fence_config *config, const struct fence_state *state, unsigned number,
                         unsigned granted, unsigned denied, struct search *search) {
     const struct fence_try *try = &state->tries[number];

@@ -89,7 +89,8 @@ static void add_seconds(int64_t seconds, int64_t by_s, const char *rest, char la
     later[REDLOCK_FENCE_DIGITS] = '\0';
 }
 
-/* Not too far ahead of the clock, unless the counter is; and one that may expire and is missing is taken for an hour behind it. */
+/* Not too far ahead of the clock, unless the counter is; and one that may expire and is missing is
+ * taken for an hour behind it. */
 static bool check_clock(const struct fake_node *node, const struct sim_argument *number,
                         const struct sim_argument *expiry, struct fake_reply *reply,
                         char counter[REDLOCK_FENCE_DIGITS + 1]) {

@@ -169,8 +169,9 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
 }
 
 /*
- * Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md): any of the nodes, in whatever
- * order they are met. No comparison is needed to see the steps of a clock that was read before.
+ * Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
+ * any of the nodes, in whatever order they are met. No comparison is needed to see the steps of a
+ * clock that was read before.
  */
 static unsigned wrong_clocks_max(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
@@ -262,8 +263,9 @@ static void step(struct sim_world *world, unsigned index) {
 }
 
 /*
- * Client 0 has its locks on the fewest nodes that will do, for it cannot reach the others. Then it is cut off, and sees nothing of
- * clocks that step; and at once a client meets the nodes that has nothing to compare a clock with but the other nodes'.
+ * Client 0 has its locks on the fewest nodes that will do, for it cannot reach the others. Then it
+ * is cut off, and sees nothing of clocks that step; and at once a client meets the nodes that has
+ * nothing to compare a clock with but the other nodes'.
  */
 void sim_ambush(struct sim_world *world, int64_t at_ns) {
     for (unsigned i = 0; i < (world->profile.nodes - 1) / 2; i++) {
@@ -318,7 +320,8 @@ static void evict(struct sim_world *world, unsigned index) {
     }
 }
 
-/* It stays after all has healed: a node that lies costs a vote, no more. Counters do not fall, whoever wrote them. */
+/* It stays after all has healed: a node that lies costs a vote, no more. Counters do not fall,
+ * whoever wrote them. */
 static void lie(struct sim_world *world) {
     const unsigned liar = world->profile.nodes - 1;
     const uint64_t now = (uint64_t)(SIM_WALL_NS + world->now_ns), minute = UINT64_C(60000000000);

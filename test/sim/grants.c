@@ -70,7 +70,8 @@ static struct sim_sets *sets_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* A node granted it to the other, lost that key, and set this one anew: by a SET that came late, or to heal. */
+/* A node granted it to the other, lost that key, and set this one anew: by a SET that came late, or
+ * to heal. */
 static bool was_set_after(struct sim_world *world, const struct sim_grant *grant, const struct sim_grant *other) {
     const struct sim_sets *ours = sets_of(world, grant->token), *theirs = sets_of(world, other->token);
     bool after = ours == NULL || theirs == NULL; /* the table is full */

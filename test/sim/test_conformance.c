@@ -188,7 +188,8 @@ static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
 }
 
-/* Of now, alike for a while; hours away, on either side of what a node stores; the least and the most. */
+/* Of now, alike for a while; hours away, on either side of what a node stores; the least and the
+ * most. */
 static uint64_t pick_fence(void) {
     const uint64_t now = (uint64_t)(clock_us() / 10000000) * UINT64_C(10000000000);
     const uint64_t hour = UINT64_C(3600000000000);

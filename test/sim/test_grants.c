@@ -32,7 +32,8 @@ uint64_t redlock_lease_fence(const redlock_lease *lease) {
     return 0;
 }
 
-/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2, asked at 10 ms and told at 20 ms. */
+/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2, asked at 10 ms and told at
+ * 20 ms. */
 static int begin(void **state) {
     (void)state;
     world = calloc(1, sizeof *world);
@@ -63,7 +64,8 @@ static void told(unsigned client, int64_t asked_ms, int64_t told_ms, const char 
     sim_grant_told(&call, &lease);
 }
 
-/* The old lease is told of an extension that was asked for then. Returns the checker that complains. */
+/* The old lease is told of an extension that was asked for then. Returns the checker that
+ * complains. */
 static const char *extended(int64_t asked_ms) {
     struct sim_lease lease = {.client = 0};
     struct sim_call call = {.client = &world->clients[0], .lease = &lease, .asked_ns = asked_ms * SIM_MS};
@@ -94,7 +96,8 @@ static void the_other_that_is_told_later_is_none_yet(void **state) {
     assert_null(extended(50));
 }
 
-/* A SET of the old lease that was under way lands where the new one's key was evicted; before that one is told, or after. */
+/* A SET of the old lease that was under way lands where the new one's key was evicted; before that
+ * one is told, or after. */
 static void a_key_set_anew_after_the_other_was_lost_is_no_takeover(void **state) {
     (void)state;
     acquire_both();

@@ -189,7 +189,8 @@ struct sim_grant {
     int64_t promised_ns;       /* with its lock delay, nobody else may be granted it until then */
 };
 
-/* When each node set the key under a token, by an acquire or to heal it: the first and the last time; 0: never. */
+/* When each node set the key under a token, by an acquire or to heal it: the first and the last
+ * time; 0: never. */
 struct sim_sets {
     char token[SIM_TOKEN_SIZE];
     int64_t first_ns[SIM_NODES_MAX], last_ns[SIM_NODES_MAX];

@@ -37,7 +37,8 @@ void proxy_hold(struct proxy *proxy, enum proxy_way way, bool on);
 void proxy_swallow(struct proxy *proxy, enum proxy_way way, bool on);
 /* Passes on one byte at a time. */
 void proxy_trickle(struct proxy *proxy, enum proxy_way way, bool on);
-/* One mishap of this way, in place of one that was planned and has not happened; MISHAP_NONE calls it off. */
+/* One mishap of this way, in place of one that was planned and has not happened; MISHAP_NONE calls
+ * it off. */
 void proxy_plan(struct proxy *proxy, enum proxy_way way, const struct mishap *mishap);
 /* How many of a kind have happened since the start, either way. */
 long long proxy_mishaps(struct proxy *proxy, enum mishap_kind kind);

@@ -68,7 +68,8 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
     }
 }
 
-/* Readings without a round trip, 988 ns apart: the bound is then a whole number of microseconds, as clocks are told. */
+/* Readings without a round trip, 988 ns apart: the bound is then a whole number of microseconds, as
+ * clocks are told. */
 static void a_move_up_to_the_bound_is_no_step(void **state) {
     (void)state;
     const struct redlock_clock_sample first = {.sent_ns = S, .read_ns = S, .server_us = EPOCH_US};

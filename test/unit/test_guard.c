@@ -181,7 +181,8 @@ static int64_t wrong_by_ns(enum wrongs wrongs, unsigned node) {
     }
 }
 
-/* The first `wrong` nodes are off. In this order of greetings, no node that is ahead may ever vote, and right ones soon do. */
+/* The first `wrong` nodes are off. In this order of greetings, no node that is ahead may ever vote,
+ * and right ones soon do. */
 static void expect_order_is_safe(unsigned count, const unsigned *order, unsigned wrong, enum wrongs wrongs) {
     const unsigned quorum = redlock_quorum(count);
     unsigned right = 0;
@@ -282,7 +283,8 @@ static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
     assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 0);
 }
 
-/* It was ahead when it was met, and votes that it gave before may have ended: that it is right now proves nothing. */
+/* It was ahead when it was met, and votes that it gave before may have ended: that it is right now
+ * proves nothing. */
 static void a_clock_that_steps_is_never_confirmed(void **state) {
     (void)state;
     start(OFF, true, 3);

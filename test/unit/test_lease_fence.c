@@ -268,7 +268,8 @@ static void a_lie_of_one_who_denies_does_not_raise_the_next_attempt(void **state
     assert_int_equal(life.core.fence.token, NUMBER + 5001000);
 }
 
-/* A client whose clock is years behind, or counters that a wrong clock once made: no quorum is left without them. */
+/* A client whose clock is years behind, or counters that a wrong clock once made: no quorum is left
+ * without them. */
 static void what_most_nodes_tell_is_followed(void **state) {
     (void)state;
     const uint64_t far = NUMBER + UINT64_C(1900000000000000);
@@ -300,7 +301,8 @@ static void what_most_nodes_tell_is_followed(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-/* Where the others refuse the number that follows it, as honest nodes do, a lie wins nothing but the end of the attempt. */
+/* Where the others refuse the number that follows it, as honest nodes do, a lie wins nothing but
+ * the end of the attempt. */
 static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
     (void)state;
     struct life life;

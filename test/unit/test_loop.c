@@ -18,7 +18,8 @@
 #include "core/validity.h"
 #include "loop.h"
 
-/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock has. */
+/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock
+ * has. */
 static time_t suspended_s;
 static clockid_t timer_clock = -1;
 
@@ -133,7 +134,8 @@ static void a_wake_up_comes_at_its_time(void **state) {
     assert_true(woken_ns >= when_ns);
 }
 
-/* In a time namespace where CLOCK_BOOTTIME is ahead of all others, the kernel itself tells them apart. */
+/* In a time namespace where CLOCK_BOOTTIME is ahead of all others, the kernel itself tells them
+ * apart. */
 static void the_time_is_the_kernels_boottime(void **state) {
     struct timespec before, after;
     (void)state;
@@ -144,7 +146,8 @@ static void the_time_is_the_kernels_boottime(void **state) {
     assert_true(now_ns <= after.tv_sec * INT64_C(1000000000) + after.tv_nsec);
 }
 
-/* R2: a lease ends while the machine is suspended. Who ran by another clock would hold it for as long again. */
+/* R2: a lease ends while the machine is suspended. Who ran by another clock would hold it for as
+ * long again. */
 static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
     (void)state;
     int64_t before_ns = redlock_loop_now_ns(loop);

@@ -111,43 +111,6 @@ static void won_at_the_third_vote(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
-/* As in two copies of a virtual machine: the bytes are the same, the moments are not; of the first attempt, and of the next ones. */
-static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
-    (void)state;
-    char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.wait_timeout_ms = 60000;
-    for (unsigned copy = 0; copy < 2; copy++) {
-        struct seen seen = {0};
-        redlock_request *request;
-        fake.random_state = 42;
-        fake_env_pass_ms(&fake, 1);
-        assert_int_equal(redlock_acquire(fake.manager, "r", &options, &request, see, &seen), REDLOCK_OK);
-        strcpy(tokens[2 * copy], fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->token);
-        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-        fake.random_state = 43;
-        while (!fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)) {
-            fake_env_pass_ms(&fake, 10);
-            if (fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE) > 0) {
-                fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-            }
-        }
-        strcpy(tokens[2 * copy + 1], fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->token);
-        redlock_request_cancel(request);
-        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-        fake_env_turn(&fake);
-        assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
-    }
-    for (unsigned i = 0; i < 4; i++) {
-        for (unsigned k = 0; k < i; k++) {
-            assert_string_not_equal(tokens[i], tokens[k]);
-        }
-    }
-    assert_memory_equal(tokens[0], tokens[2], 8); /* half of it is as it was drawn */
-    assert_memory_equal(tokens[1], tokens[3], 8);
-}
-
 static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -487,8 +450,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_a_guard_no_node_is_in_quarantine, open_five, close_five),
         cmocka_unit_test_setup_teardown(won_at_the_third_vote, open_five, close_five),
-        cmocka_unit_test_setup_teardown(the_same_random_bytes_at_another_time_make_another_token, open_five,
-                                        close_five),
         cmocka_unit_test_setup_teardown(lost_attempt_is_released_everywhere_but_where_it_failed, open_five, close_five),
         cmocka_unit_test_setup_teardown(an_owed_release_ends_with_the_ttl, open_five, close_five),
         cmocka_unit_test_setup_teardown(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, open_five,

@@ -175,7 +175,8 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
     assert_int_equal(statistics().quarantines, 1);
 }
 
-/* Seconds, and tenths below ten of them: a node that may not vote yet is never said to have 0 s left. */
+/* Seconds, and tenths below ten of them: a node that may not vote yet is never said to have 0 s
+ * left. */
 static void what_is_left_is_rounded_up(void **state) {
     static const struct {
         int64_t left_ms;
@@ -342,7 +343,8 @@ static void a_jump_told_with_the_vote_does_not_count_it(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-/* Three nodes grant it and tell of a higher counter. Then this one's clock jumps, perhaps after it raised its counter. */
+/* Three nodes grant it and tell of a higher counter. Then this one's clock jumps, perhaps after it
+ * raised its counter. */
 static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
@@ -365,7 +367,8 @@ static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
                        (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(120000)});
 }
 
-/* The counter that it raised stays raised: its vote for the fencing token is told as it was counted. */
+/* The counter that it raised stays raised: its vote for the fencing token is told as it was
+ * counted. */
 static void a_jump_voids_no_vote_for_a_fencing_token(void **state) {
     (void)state;
     struct seen seen;

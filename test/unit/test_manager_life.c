@@ -72,8 +72,9 @@ static redlock_lease *take(struct seen *seen) {
 }
 
 /*
- * R12: the old deadline stood on nodes 0 and 1. The extension asks for less, and nodes 0 and 2 match it. Once node 1 says that its key
- * is gone, the lease ends with what was asked, and its validity says so at once.
+ * R12: the old deadline stood on nodes 0 and 1. The extension asks for less, and nodes 0 and 2
+ * match it. Once node 1 says that its key is gone, the lease ends with what was asked, and its
+ * validity says so at once.
  */
 static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state) {
     (void)state;
@@ -426,6 +427,44 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
     assert_int_equal(late.code, REDLOCK_OK);
 }
 
+/* As in two copies of a virtual machine: the bytes are the same, the moments are not; of the first
+ * attempt, and of the next ones. */
+static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
+    (void)state;
+    char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.wait_timeout_ms = 60000;
+    for (unsigned copy = 0; copy < 2; copy++) {
+        struct seen seen = {0};
+        redlock_request *request;
+        fake.random_state = 42;
+        fake_env_pass_ms(&fake, 1);
+        assert_int_equal(redlock_acquire(fake.manager, "r", &options, &request, see, &seen), REDLOCK_OK);
+        strcpy(tokens[2 * copy], fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->token);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        fake.random_state = 43;
+        while (!fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)) {
+            fake_env_pass_ms(&fake, 10);
+            if (fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE) > 0) {
+                fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+            }
+        }
+        strcpy(tokens[2 * copy + 1], fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->token);
+        redlock_request_cancel(request);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        fake_env_turn(&fake);
+        assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        for (unsigned k = 0; k < i; k++) {
+            assert_string_not_equal(tokens[i], tokens[k]);
+        }
+    }
+    assert_memory_equal(tokens[0], tokens[2], 8); /* half of it is as it was drawn */
+    assert_memory_equal(tokens[1], tokens[3], 8);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_late_vote_that_moves_the_deadline_moves_the_validity, open_three,
@@ -445,6 +484,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(no_token_no_attempt, open_three, close_three),
         cmocka_unit_test_setup_teardown(bad_input_is_refused_without_a_callback, open_three, close_three),
         cmocka_unit_test_setup_teardown(connect_waits_for_every_node_or_the_timeout, open_three, close_three),
+        cmocka_unit_test_setup_teardown(the_same_random_bytes_at_another_time_make_another_token, open_three,
+                                        close_three),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

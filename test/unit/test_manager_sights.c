@@ -130,7 +130,8 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     finish(&seen);
 }
 
-/* An extension of an adopted lease asks all nodes, and a vote on it may show which of them is ahead. */
+/* An extension of an adopted lease asks all nodes, and a vote on it may show which of them is
+ * ahead. */
 static void a_node_found_ahead_loses_its_vote(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -253,7 +254,8 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     finish(&seen);
 }
 
-/* No clock jumped, so nothing is refused: whichever node did not grant the lease, its extension counts. */
+/* No clock jumped, so nothing is refused: whichever node did not grant the lease, its extension
+ * counts. */
 static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
     (void)state;
     for (unsigned silent = 0; silent < NODES; silent++) {

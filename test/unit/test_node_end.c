@@ -107,7 +107,8 @@ static void sends_after_the_first(struct peer *self) {
     }
 }
 
-/* The flush was asked for while the connection stood, and comes when it has ended: it does nothing, and the reason stands. */
+/* The flush was asked for while the connection stood, and comes when it has ended: it does nothing,
+ * and the reason stands. */
 static void a_flush_after_the_end_does_nothing(void **state) {
     (void)state;
     connect_it();

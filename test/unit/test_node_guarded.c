@@ -102,8 +102,8 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
     assert_int_equal(peer.greeted, 1);
 }
 
-/* Whether it is in quarantine is known once it has greeted. Until then nothing may set a key there: no acquire, and no heal. A
- * release may wait for it. */
+/* Whether it is in quarantine is known once it has greeted. Until then nothing may set a key there:
+ * no acquire, and no heal. A release may wait for it. */
 static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     (void)state;
     assert_false(peer_send(&peer, "a", 1));

@@ -107,7 +107,8 @@ static void nodes_come_and_go_between_the_parts(void **state) {
     assert_owed(0, 0);
 }
 
-/* Node 0 has answered with an error, and waits for its backoff; the return of another does not cut that short. */
+/* Node 0 has answered with an error, and waits for its backoff; the return of another does not cut
+ * that short. */
 static void only_the_node_that_is_back_is_asked(void **state) {
     (void)state;
     owe(1, 3, 3, 10000);
@@ -127,7 +128,8 @@ static void assert_all_patient(bool patient) {
     }
 }
 
-/* R9: its answer counts however late it comes, each time it is asked: at first, by source, after an error, and of a node that is back. */
+/* R9: its answer counts however late it comes, each time it is asked: at first, by source, after an
+ * error, and of a node that is back. */
 static void an_owed_release_has_no_timeout(void **state) {
     (void)state;
     fake.refusing = 2;
@@ -179,7 +181,8 @@ static void room_is_made_between_the_parts(void **state) {
     assert_int_equal(fake.sent_count, PART);
 }
 
-/* The next ones to be asked are being asked at another node: they go to the end, and those behind them still have their turn. */
+/* The next ones to be asked are being asked at another node: they go to the end, and those behind
+ * them still have their turn. */
 static void what_is_moved_between_the_parts_holds_up_nobody(void **state) {
     const unsigned moved = 20;
     (void)state;
@@ -256,7 +259,8 @@ static int open_five(void **state) {
     return 0;
 }
 
-/* Nodes 3 and 4 take no acquire. Node 4 is healed: its answer does not tell that anything was ever sent to node 3. */
+/* Nodes 3 and 4 take no acquire. Node 4 is healed: its answer does not tell that anything was ever
+ * sent to node 3. */
 static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
     struct seen taken = {0}, released = {0};
     (void)state;

@@ -42,7 +42,8 @@ void *__wrap_calloc(size_t count, size_t size) {
     return out_of_memory ? NULL : __real_calloc(count, size);
 }
 
-/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock has. */
+/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock
+ * has. */
 static time_t suspended_s;
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -395,7 +396,8 @@ static void the_wait_for_ones_own_owner_is_bounded(void **state) {
     redlock_reentrant_settle(&table, first, NULL);
 }
 
-/* R2: the deadline is one of CLOCK_BOOTTIME. By another clock the wait would last as long again as the machine was suspended. */
+/* R2: the deadline is one of CLOCK_BOOTTIME. By another clock the wait would last as long again as
+ * the machine was suspended. */
 static void the_wait_is_no_longer_after_a_suspension(void **state) {
     (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);

@@ -244,7 +244,8 @@ static int64_t count_us(const struct session *session) {
     return best_us > 0 ? best_us : 1;
 }
 
-/* A script that was begun before, or was killed just now, may run for a moment: on a busy machine longer than it should. */
+/* A script that was begun before, or was killed just now, may run for a moment: on a busy machine
+ * longer than it should. */
 static bool set_busy_after(const struct session *session, const char *limit_ms) {
     char what[64];
     snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);

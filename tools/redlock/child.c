@@ -124,7 +124,8 @@ static void stop_listening(struct tool_child *child) {
     }
 }
 
-/* What the child says through the pipe: an errno; or nothing and its end, once the exec has succeeded. */
+/* What the child says through the pipe: an errno; or nothing and its end, once the exec has
+ * succeeded. */
 static void listen_to_exec(struct tool_child *child) {
     int error = 0;
     ssize_t size;

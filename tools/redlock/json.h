@@ -15,7 +15,8 @@ struct tool_json {
 void tool_json_open(struct tool_json *json, const char *name, char bracket);
 /* bracket is '}' or ']'. */
 void tool_json_close(struct tool_json *json, char bracket);
-/* Bytes that are no UTF-8 become U+FFFD; what is unsafe for a terminal is escaped and reads the same. */
+/* Bytes that are no UTF-8 become U+FFFD; what is unsafe for a terminal is escaped and reads the
+ * same. */
 void tool_json_string(struct tool_json *json, const char *name, const char *value);
 void tool_json_number(struct tool_json *json, const char *name, int64_t value);
 void tool_json_null(struct tool_json *json, const char *name);

@@ -1,7 +1,9 @@
-/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is escaped. */
+/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is
+ * escaped. */
 #include "text.h"
 
-/* The second byte's range shuts out overlong forms, surrogates and what is past U+10FFFF (RFC 3629). */
+/* The second byte's range shuts out overlong forms, surrogates and what is past U+10FFFF (RFC
+ * 3629). */
 static size_t sequence_length(const unsigned char *byte, unsigned *low, unsigned *high) {
     *low = 0x80;
     *high = 0xBF;
@@ -75,7 +77,8 @@ bool tool_is_unsafe(uint32_t code) {
     return false;
 }
 
-/* How many bytes at text are to be escaped; 0 if the character may be printed. Its length is *length. */
+/* How many bytes at text are to be escaped; 0 if the character may be printed. Its length is
+ * *length. */
 static size_t unsafe_bytes(const char *text, size_t *length) {
     uint32_t code;
     *length = tool_utf8_read(text, &code);

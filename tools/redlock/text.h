@@ -1,4 +1,5 @@
-/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is escaped. */
+/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is
+ * escaped. */
 #ifndef TOOL_TEXT_H
 #define TOOL_TEXT_H
 
@@ -12,8 +13,8 @@
 size_t tool_utf8_read(const char *text, uint32_t *code);
 
 /*
- * Whether the character must be escaped: it steers a terminal, begins a line, turns the direction of
- * what stands around it, or has no shape, so that two names look like one. These are the control
+ * Whether the character must be escaped: it steers a terminal, begins a line, turns the direction
+ * of what stands around it, or has no shape, so that two names look like one. These are the control
  * characters, the separators of lines and paragraphs, and what Unicode calls
  * Default_Ignorable_Code_Point, with the annotations U+FFF9 to U+FFFB. Hence an emoji that is put
  * together of several shows its joints. Different letters that look alike stay as they are.

@@ -2,10 +2,10 @@
  * All that the tool writes to standard error: whole lines, through one door.
  *
  * Who holds a lease must renew it, whoever reads standard error: a pager that waits for a key, a
- * terminal that Ctrl-S has stopped, a disk that hangs, nobody. So a thread writes, and the loop only
- * puts lines into the thread's queue. Nothing less is enough. O_NONBLOCK belongs to the open file,
- * which our starter and our command use, too. What poll() says of room in a pipe is over as soon as
- * the command has taken that room.
+ * terminal that Ctrl-S has stopped, a disk that hangs, nobody. So a thread writes, and the loop
+ * only puts lines into the thread's queue. Nothing less is enough. O_NONBLOCK belongs to the open
+ * file, which our starter and our command use, too. What poll() says of room in a pipe is over as
+ * soon as the command has taken that room.
  */
 #ifndef TOOL_WORDS_H
 #define TOOL_WORDS_H

@@ -1,4 +1,5 @@
-/* The hostile monkey: asks the asynchronous API for anything at any moment, while nodes misbehave. */
+/* The hostile monkey: asks the asynchronous API for anything at any moment, while nodes
+ * misbehave. */
 /*
  * Everything that chance decides follows from a seed; what the nodes make of it, and when, does
  * not. ledger.c knows what was asked and checks what is told, acts.c asks, faults.c breaks things,

@@ -1,0 +1,92 @@
+/* Which nodes may have the key: what fewer than a quorum of them can keep is LOST, at once. */
+#include "life.h"
+
+/* Held, with these votes on the acquire, of which the first few are GRANTED. */
+static void hold(struct life *life, unsigned n, const char *votes) {
+    life_init(life, n);
+    life->plan.heal = true;
+    life_begin(life);
+    for (unsigned i = 0; i < n; i++) {
+        life_vote(life, i, votes[i] == 'G' ? G : votes[i] == 'F' ? F : U);
+    }
+    assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
+}
+
+/* Two nodes were down when it was acquired, so they never had the key: one of the other three that lost it is enough. */
+static void what_too_few_can_keep_is_lost_at_once(void **state) {
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        struct life life;
+        hold(&life, 5, late ? "GGGUF" : "GGGFF");
+        life.at_ms = 1000;
+        life_extend(&life, TTL_MS);
+        life_vote(&life, 0, D);
+        if (late) {
+            life_expect(&life, EXTENDING, NOTHING); /* the SET that timed out may have been applied */
+            life_vote(&life, 3, D);
+        }
+        life_expect(&life, LOST, .cleanup = late ? 15 : 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+        assert_int_equal(life_held_until_ms(&life), -1);
+    }
+}
+
+static void what_a_quorum_may_keep_is_not_lost(void **state) {
+    (void)state;
+    struct life life;
+    hold(&life, 5, "GGGUU");
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DGFF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "FGG"), life_vote(&life, 4, G); /* one whose answer never came had set it */
+    life_expect(&life, HELD, EXTENDED(OK));
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 1, D);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_vote(&life, 2, D);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+}
+
+/* A late vote shows it, after the extension was given up. */
+static void a_loss_shows_after_a_failed_extension(void **state) {
+    (void)state;
+    struct life life;
+    hold(&life, 3, "GGF");
+    life_extend(&life, TTL_MS);
+    life_votes(&life, ".FF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life_vote(&life, 0, D);
+    life_expect(&life, LOST, .cleanup = 3, .lost = true, .lost_by_votes = true);
+}
+
+static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
+    (void)state;
+    for (int failed = 0; failed <= 1; failed++) {
+        struct life life;
+        hold(&life, 3, "GGF");
+        life.at_ms = 1000;
+        life_timer(&life);
+        life_expect(&life, HELD, .heal = 4);
+        if (failed) {
+            struct redlock_actions did;
+            redlock_lease_step(&life.core, &(struct redlock_event){.type = REDLOCK_EVENT_NO_HEAL, .nodes = 4}, &did);
+        }
+        life_extend(&life, TTL_MS);
+        life_vote(&life, 0, D);
+        if (!failed) {
+            life_expect(&life, EXTENDING, NOTHING);
+            life_vote(&life, 2, D);
+        }
+        life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_too_few_can_keep_is_lost_at_once),
+        cmocka_unit_test(what_a_quorum_may_keep_is_not_lost),
+        cmocka_unit_test(a_loss_shows_after_a_failed_extension),
+        cmocka_unit_test(a_healed_node_keeps_it_unless_the_heal_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
