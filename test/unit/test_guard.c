@@ -261,6 +261,14 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
             expect_barred(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
         }
     }
+    /* A round trip whose error makes it a second to the nanosecond. */
+    start(OFF, true, 2);
+    greet(0, "a", T0, (struct said){0});
+    const struct redlock_greeting to_the_second = {
+        .run_id = "b",
+        .clock = {.sent_ns = T0, .read_ns = T0 + 199600, .server_us = EPOCH_US + (T0 + S - 3000) / 1000}};
+    assert_int_equal(redlock_guard_greet(&guard, 1, &to_the_second, T0, &jumped), 0);
+    expect_free(1, T0);
     start(OBSERVED, false, 3); /* without the clock guard nobody compares */
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i * 10 * S}), 0);
