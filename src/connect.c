@@ -137,9 +137,8 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
 }
 
 static void tell_greeting(const struct redlock_node *node) {
-    const struct redlock_greeting greeting = {.run_id = node->info.run_id,
-                                              .uptime_s = node->info.uptime_s,
-                                              .clock = node->clock};
+    const struct redlock_greeting greeting = {
+        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->clock};
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 

@@ -141,14 +141,14 @@ static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t no
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t ahead_ns;
     if (now_ns >= known->clock_until_ns) {
-        known->clock_judged = true; /* what it lost before it was first read is over */
+        guard->unjudged &= ~REDLOCK_NODE(node); /* what it lost before it was first read is over */
         return false;
     }
     if (!is_fresh(&known->clock, now_ns) || !ahead_of_quorum_ns(guard, node, now_ns, &ahead_ns)) {
         return false;
     }
     if (ahead_ns <= CLOCK_APART_NS) {
-        known->clock_judged = true;
+        guard->unjudged &= ~REDLOCK_NODE(node);
         known->clock_until_ns = 0;
         return false;
     }
@@ -164,9 +164,8 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     redlock_nodes ahead = 0;
     review_uptimes(guard, now_ns);
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
-        if ((guard->unjudged & REDLOCK_NODE(i)) != 0) {
-            ahead |= compare_clock(guard, i, now_ns) ? REDLOCK_NODE(i) : 0;
-            guard->unjudged &= ~(guard->nodes[i].clock_judged ? REDLOCK_NODE(i) : 0);
+        if ((guard->unjudged & REDLOCK_NODE(i)) != 0 && compare_clock(guard, i, now_ns)) {
+            ahead |= REDLOCK_NODE(i);
         }
     }
     return ahead;
@@ -187,7 +186,6 @@ static enum redlock_clock_verdict read_clock(struct redlock_guard *guard, unsign
     struct redlock_guard_node *known = &guard->nodes[node];
     const enum redlock_clock_verdict verdict = redlock_clock_judge(&known->clock, sample, step_ns);
     if (verdict != REDLOCK_CLOCK_STEADY) {
-        known->clock_judged = true;
         guard->unjudged &= ~REDLOCK_NODE(node);
     }
     return verdict;

@@ -77,7 +77,6 @@ struct redlock_guard_node {
     bool run_follows;             /* we saw the run before this one, */
     int64_t run_after_ns;         /* the last time then */
     struct redlock_clock clock;   /* kept over restarts, with any guard */
-    bool clock_judged;            /* it was confirmed, or has stepped: it is not compared any more */
     int64_t run_until_ns, clock_until_ns; /* in quarantine until both are over; 0: none */
     enum redlock_guard_reason run_reason, clock_reason;
     int64_t step_ns;
@@ -86,7 +85,7 @@ struct redlock_guard_node {
 struct redlock_guard {
     struct redlock_guard_plan plan;
     redlock_nodes suspects; /* nodes that ever were in quarantine */
-    redlock_nodes unjudged; /* nodes whose clock waits to be compared */
+    redlock_nodes unjudged; /* nodes whose clock was not confirmed yet, and has not stepped */
     redlock_nodes ahead;    /* nodes that the last greeting or reading found to be ahead of the others */
     struct redlock_guard_node nodes[REDLOCK_NODES_MAX];
 };

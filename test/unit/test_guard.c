@@ -291,6 +291,21 @@ static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
     assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 0);
 }
 
+/* Two that are behind, and one of them is set right: now the first one agrees with a quorum. */
+static void a_reading_of_a_confirmed_clock_may_confirm_another(void **state) {
+    (void)state;
+    start(OFF, true, 3);
+    greet(0, "a", T0, (struct said){0});
+    for (unsigned i = 1; i <= 2; i++) {
+        greet(i, "b", T0, (struct said){.no_clock = true});
+        sample(i, T0, -60 * S);
+        expect_free(i, T0);
+    }
+    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    assert_int_equal(sample(1, T0 + S, 0), REDLOCK_CLOCK_FORWARD);
+    expect_free(0, T0 + S);
+}
+
 /* It was ahead when it was met, and votes that it gave before may have ended: that it is right now
  * proves nothing. */
 static void a_clock_that_steps_is_never_confirmed(void **state) {
@@ -410,6 +425,7 @@ int main(void) {
         cmocka_unit_test(no_wrong_clock_passes_in_any_order),
         cmocka_unit_test(ahead_is_more_than_a_second_with_the_errors_of_both),
         cmocka_unit_test(a_clock_is_compared_again_with_each_that_is_read),
+        cmocka_unit_test(a_reading_of_a_confirmed_clock_may_confirm_another),
         cmocka_unit_test(a_clock_that_steps_is_never_confirmed),
         cmocka_unit_test(a_clock_that_is_ahead_may_vote_after_a_quarantine),
         cmocka_unit_test(clocks_that_were_not_read_at_one_time_are_not_compared),
