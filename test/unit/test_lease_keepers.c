@@ -81,12 +81,51 @@ static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
     }
 }
 
+/* A jump may have ended the key there, but nothing says that it has. */
+static void a_healed_node_whose_clock_jumped_may_keep_it(void **state) {
+    (void)state;
+    struct life life;
+    hold(&life, 3, "GGF");
+    life.at_ms = 1000;
+    life_timer(&life);
+    life_expect(&life, HELD, .heal = 4);
+    life_void(&life, 4);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, D);
+    life_expect(&life, EXTENDING, NOTHING);
+}
+
+/* What the acquire showed still counts after the fencing token took a round of its own. */
+static void a_round_for_the_fencing_token_changes_nothing(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life.plan.fencing = true;
+    life_begin(&life);
+    const uint64_t above = life.core.fence.token + 1;
+    life_vote(&life, 3, F);
+    life_vote(&life, 4, F);
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(&life, i, G, above);
+    }
+    assert_int_equal(life.core.state, REDLOCK_LEASE_FENCING);
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(&life, i, G, 0);
+    }
+    assert_int_equal(life.core.state, REDLOCK_LEASE_HELD);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, D);
+    life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_too_few_can_keep_is_lost_at_once),
         cmocka_unit_test(what_a_quorum_may_keep_is_not_lost),
         cmocka_unit_test(a_loss_shows_after_a_failed_extension),
         cmocka_unit_test(a_healed_node_keeps_it_unless_the_heal_failed),
+        cmocka_unit_test(a_healed_node_whose_clock_jumped_may_keep_it),
+        cmocka_unit_test(a_round_for_the_fencing_token_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,6 +173,24 @@ static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
+/* Whoever holds a lock there goes on: only acquires are not to count it. */
+static void a_restart_voids_no_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    for (unsigned i = 0; i < NODES; i++) {
+        greet(i, "a", 1000, reading(0));
+    }
+    acquire(&seen);
+    grant(0, reading(0));
+    grant(1, reading(0));
+    assert_int_equal(seen.code, REDLOCK_OK);
+    greet(1, "another", 1, reading(0));
+    assert_int_equal(statistics().quarantines, 1);
+    assert_int_equal(seen.lost, 0);
+    assert_true(redlock_lease_validity_ms(seen.lease) > 0);
+    finish(&seen);
+}
+
 /* It has no vote yet, and begins when it would have. */
 static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
     (void)state;
@@ -308,6 +326,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_node_found_ahead_loses_its_vote, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_that_was_silent_is_counted_by_an_extension, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
+        cmocka_unit_test_setup_teardown(a_restart_voids_no_vote, open_observed, close_all),
         cmocka_unit_test_setup_teardown(a_jump_does_not_hold_up_an_acquire_that_waits, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),
         cmocka_unit_test_setup_teardown(a_node_in_quarantine_takes_extensions, open_observed, close_all),
