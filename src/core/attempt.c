@@ -1,4 +1,6 @@
 /* An attempt to acquire: asked, won or lost, and given its fencing token (the states up to HELD of core/lease.h). */
+#include <assert.h>
+
 #include "core/backoff.h"
 #include "core/lease_parts.h"
 #include "core/planted.h"
@@ -31,9 +33,9 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         redlock_attempt_end(lease, REDLOCK_ERR_TOO_SLOW, actions);
         return;
     }
-    if (lease->plan.fencing && !redlock_fence_propose(&lease->fence, event->wall_us)) {
-        redlock_attempt_end(lease, REDLOCK_ERR_LIMIT, actions);
-        return;
+    if (lease->plan.fencing) {
+        const bool is_there = redlock_fence_propose(&lease->fence, event->wall_us);
+        assert(is_there); /* no counter is followed that a clock did not explain */
     }
     lease->attempts++;
     lease->fence_written = false;

@@ -125,6 +125,8 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
     lease->round_ttl_ms = lease->plan.ttl_ms;
     if (!lease->was_held) {
         lease->deadline_ns = candidate_ns;
+    }
+    if (lease->is_adopted) {
         lease->keepers = redlock_nodes_all(lease->node_count); /* who adopts it is not the only one who sets its keys */
     }
 }
@@ -146,6 +148,8 @@ redlock_nodes redlock_extension_keepers(const struct redlock_lease_core *lease) 
         return (lease->keepers & ~(votes->denied | votes->failed)) | lease->healed;
     case REDLOCK_OP_EXTEND:
         return (lease->keepers & ~votes->denied) | votes->granted | lease->healed;
+    case REDLOCK_OP_FENCE: /* a node that told a higher counter has the key, too */
+        return (lease->keepers & ~(votes->denied & ~lease->fence.told)) | votes->granted | lease->healed;
     default:
         return lease->keepers | lease->healed;
     }

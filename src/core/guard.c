@@ -72,12 +72,12 @@ static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_
  * The lower median of the offsets, of a quorum of nodes at least. One clock is no majority, even where one node is a quorum:
  * it would vouch for itself.
  */
-static bool median_of_clocks(const struct redlock_guard *guard, int64_t *median_ns) {
+static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, int64_t *median_ns) {
     int64_t offsets_ns[REDLOCK_NODES_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         const struct redlock_clock *clock = &guard->nodes[i].clock;
-        if (clock->known) {
+        if (is_fresh(clock, now_ns)) {
             unsigned place = count++;
             for (; place > 0 && offsets_ns[place - 1] > clock->offset_ns; place--) {
                 offsets_ns[place] = offsets_ns[place - 1];
@@ -93,18 +93,18 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t *median_
 }
 
 /* Of two clocks that disagree, either may be the wrong one, and one of them is the median: a quorum must be near it. */
-static bool is_median_confirmed(const struct redlock_guard *guard, int64_t median_ns) {
+static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_ns, int64_t median_ns) {
     unsigned near = 0;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         const struct redlock_clock *clock = &guard->nodes[i].clock;
-        near += clock->known && off_at_most_ns(clock, median_ns) <= CLOCK_APART_NS;
+        near += is_fresh(clock, now_ns) && off_at_most_ns(clock, median_ns) <= CLOCK_APART_NS;
     }
     return near >= redlock_quorum(guard->plan.node_count);
 }
 
 /* How long the node's present run has surely lasted, by what it said of it (with its clock) and by a clock that others confirm. */
 static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
-    if (known->uptime_s < 1 || known->uptime_stepped) {
+    if (known->uptime_s < 1 || known->uptime_stepped || !is_fresh(&known->clock, now_ns)) {
         return 0;
     }
     const int64_t off_ns = off_at_most_ns(&known->clock, median_ns);
@@ -124,7 +124,7 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
  * clocks are known. */
 static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     int64_t median_ns;
-    if (!median_of_clocks(guard, &median_ns) || !is_median_confirmed(guard, median_ns)) {
+    if (!median_of_clocks(guard, now_ns, &median_ns) || !is_median_confirmed(guard, now_ns, median_ns)) {
         return;
     }
     const int64_t proof_ns = (guard->plan.ttl_max_ms + redlock_drift_ms(guard->plan.ttl_max_ms)) * REDLOCK_NS_PER_MS;
@@ -259,7 +259,7 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
     assert(node < guard->plan.node_count);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t step_ns;
-    if (!known->greeted) {
+    if (!known->greeted || (!known->clock.known && redlock_clock_is_told(&greeting->clock))) {
         bar_unconfirmed(guard, node, now_ns);
     }
     const enum redlock_clock_verdict verdict = read_clock(guard, node, &greeting->clock, &step_ns);

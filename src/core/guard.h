@@ -33,7 +33,7 @@
  * A quarantine because of a run is lifted, or does not begin, once the node has surely been up for longer than ttl_max
  * and its drift. Its uptime alone does not say so: it is wall clock, and a step moves it. What counts is the uptime less a
  * second, for it is cut to seconds, less how far the node's clock may be from the median, which must be at most a second,
- * as it must be of at least quorum nodes (itself among them, but never alone); and no more than the time since we last
+ * as it must be of at least quorum nodes (itself among them, but never alone), all read within three seconds; and no more than the time since we last
  * saw the run before. This is looked at again with each node that greets. A step of the clock after the greeting ends this
  * use of the uptime, and a step forward that any reading shows (without the clock guard, that of a greeting) ends it for
  * the whole run.
@@ -41,7 +41,8 @@
  * What this cannot see:
  * - A server that was started while its clock was behind, and was set right before we met it, tells too long an uptime,
  *   which only a sight of the run before gives away.
- * - Clocks that were wrong one after the other, where uptimes are compared: those readings may be old.
+ * - A clock that is right when we first read it and was stepped forward to be so within the last ttl_max: from behind,
+ *   or ahead and back.
  * - Two steps that cancel out between two readings, and one that is less than 1 % of the time between them.
  */
 enum redlock_guard_reason {

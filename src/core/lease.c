@@ -210,6 +210,7 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     }
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
+    lease->is_adopted = true;
     lease->touched = lease->keepers = redlock_nodes_all(lease->node_count);
 }
 

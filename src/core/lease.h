@@ -172,6 +172,7 @@ struct redlock_lease_core {
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round completes a caller's request, not only a renewal */
     bool was_held;
+    bool is_adopted;
     bool support_grows;    /* the current round made the lease: nodes that grant it late support it, too */
     bool fence_written;    /* the fencing token took a second round trip */
     redlock_nodes support; /* nodes whose votes the lease stands on */

@@ -369,10 +369,21 @@ static void the_first_reading_may_come_with_a_vote(void **state) {
     assert_int_equal(guard.ahead, 0); /* that is no news */
 }
 
-/* Its quarantine ran out unread, and it may have jumped a moment ago. */
+/* Its quarantine ran out unread, and it may have jumped a moment ago. The reading comes with a
+ * vote, or with a greeting. */
 static void a_first_reading_that_comes_late_bars_anew(void **state) {
     (void)state;
     const int64_t late_ns = T0 + 2 * LENGTH_NS;
+    start(OFF, true, 3);
+    for (unsigned i = 0; i < 3; i++) {
+        greet(i, "a", T0, (struct said){.no_clock = true});
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        greet(i, "a", late_ns, (struct said){.ahead_ns = i == 0 ? 3600 * S : 0});
+    }
+    expect_barred(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_free(1, late_ns);
+    expect_free(2, late_ns);
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.no_clock = true});
     greet(1, "b", T0, (struct said){.no_clock = true});

@@ -45,17 +45,36 @@ static void a_long_uptime_lifts_if_clocks_agree(void **state) {
     }
 }
 
+/* Nodes 1 and 2 once more, so that their clocks are known as of now. */
+static void greet_two(const char *run_id, int64_t now_ns) {
+    greet(1, run_id, now_ns, (struct said){.up_s = 100000});
+    greet(2, run_id, now_ns, (struct said){.up_s = 100000});
+}
+
+/* Node 1 was an hour ahead, and is gone; node 2 was stepped by an hour after its start. Never two
+ * at one time. */
+static void a_clock_that_was_read_long_ago_vouches_for_nobody(void **state) {
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        const int64_t now_ns = T0 + 3 * S + late;
+        start(STRICT, false, 3);
+        greet(1, "b", T0, (struct said){.up_s = 4000, .ahead_ns = 3600 * S});
+        greet(2, "c", now_ns, (struct said){.up_s = 3605, .ahead_ns = 3600 * S});
+        assert_int_equal(redlock_guard_barred(&guard, now_ns) & 4, late ? 4 : 0);
+    }
+}
+
 static void it_is_looked_at_again_with_each_greeting(void **state) {
     (void)state;
     start(STRICT, false, 5);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     assert_int_equal(greet(1, "b", T0, (struct said){.no_clock = true, .up_s = 1000}), 2);
-    assert_int_equal(greet(2, "c", T0, (struct said){.up_s = 20}), 4);
+    assert_int_equal(greet(2, "c", T0, (struct said){.up_s = 29}), 4);
     assert_int_equal(redlock_guard_barred(&guard, T0), 7);
     assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
     assert_int_equal(redlock_guard_barred(&guard, T0), 2 | 4);
-    /* The third has been up for its 19 s and these, less the error of its clock. */
-    const int64_t later_ns = T0 + 11302 * MS + guard.nodes[2].clock.error_ns;
+    /* The third has been up for its 28 s and these, less the error of its clock. */
+    const int64_t later_ns = T0 + 2302 * MS + guard.nodes[2].clock.error_ns;
     assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
     assert_int_equal(redlock_guard_barred(&guard, later_ns), 2 | 4);
     greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
@@ -98,8 +117,10 @@ static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) 
             }
             redlock_guard_sample(&guard, 0, &silent, T0 + 110 * S, NULL); /* no sign of life */
             const redlock_nodes barred = seen_s == 100;
+            greet_two("a", T0 + 120 * S);
             assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), barred);
             assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), barred);
+            greet_two("a", T0 + 130 * S);
             assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
             assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), barred);
         }
@@ -118,6 +139,7 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
             redlock_guard_seen(&guard, 0, T0 + 900 * S);
             redlock_guard_seen(&guard, 0, T0 + 800 * S); /* told late */
         }
+        greet_two("a", T0 + 930 * S);
         assert_int_equal(greet(0, "b", T0 + 930 * S, (struct said){.up_s = 3610}), seen);
         assert_int_equal(redlock_guard_barred(&guard, T0 + 930 * S), seen);
     }
@@ -138,6 +160,7 @@ static void a_step_between_greetings_is_no_uptime(void **state) {
         assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 1);
         assert_true(guard.nodes[0].run_until_ns == T0 + LENGTH_NS);
         /* The next run is not to blame. */
+        greet_two("b", T0 + 100 * S);
         assert_int_equal(greet(0, "d", T0 + 100 * S, (struct said){.up_s = 60}), 0);
         expect_free(0, T0 + 100 * S);
     }
@@ -189,6 +212,7 @@ static void an_uptime_without_a_clock_says_nothing(void **state) {
         for (unsigned i = 0; i < 3; i++) {
             greet(i, "a", T0, (struct said){0});
         }
+        greet_two("a", T0 + 100 * S);
         assert_int_equal(greet(0, "b", T0 + 100 * S, (struct said){.no_clock = no_clock != 0, .up_s = 1000}), no_clock);
     }
 }
@@ -209,6 +233,7 @@ static void an_uptime_ends_with_the_clock_that_told_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
+        cmocka_unit_test(a_clock_that_was_read_long_ago_vouches_for_nobody),
         cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
         cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
         cmocka_unit_test(one_clock_is_no_majority),

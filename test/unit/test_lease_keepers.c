@@ -12,7 +12,8 @@ static void hold(struct life *life, unsigned n, const char *votes) {
     assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
 }
 
-/* Two nodes were down when it was acquired, so they never had the key: one of the other three that lost it is enough. */
+/* Two nodes were down when it was acquired, so they never had the key: one of the other three that
+ * lost it is enough. */
 static void what_too_few_can_keep_is_lost_at_once(void **state) {
     (void)state;
     for (int late = 0; late <= 1; late++) {
@@ -118,6 +119,49 @@ static void a_round_for_the_fencing_token_changes_nothing(void **state) {
     life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
+/* In that round two nodes said that the key is another's. */
+static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life.plan.fencing = true;
+    life_begin(&life);
+    const uint64_t above = life.core.fence.token + 1;
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(&life, i, G, above);
+    }
+    assert_int_equal(life.core.state, REDLOCK_LEASE_FENCING);
+    life_vote(&life, 3, D);
+    life_fenced(&life, 4, D, life.core.fence.token); /* its key is ours, only its counter was not below */
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(&life, i, G, 0);
+    }
+    assert_int_equal(life.core.state, REDLOCK_LEASE_HELD);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, D);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_vote(&life, 1, D);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+}
+
+/* The holder that it was adopted from may have healed the nodes that had no key a while ago. */
+static void who_adopts_it_asks_all_nodes_anew(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_adopt(&life);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 3, D);
+    life_vote(&life, 4, D);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, D);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_votes(&life, ".GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_too_few_can_keep_is_lost_at_once),
@@ -126,6 +170,8 @@ int main(void) {
         cmocka_unit_test(a_healed_node_keeps_it_unless_the_heal_failed),
         cmocka_unit_test(a_healed_node_whose_clock_jumped_may_keep_it),
         cmocka_unit_test(a_round_for_the_fencing_token_changes_nothing),
+        cmocka_unit_test(a_round_for_the_fencing_token_shows_who_has_no_key),
+        cmocka_unit_test(who_adopts_it_asks_all_nodes_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
