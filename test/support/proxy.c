@@ -36,6 +36,7 @@ struct stream {
 struct link {
     int fd[2];
     bool frozen, deaf;
+    bool draining; /* the client has gone, and the server may read on: what it answers goes nowhere */
     struct stream ways[2];
 };
 
@@ -67,20 +68,24 @@ static void close_socket(int fd, enum proxy_cut how) {
     close(fd);
 }
 
+static void drop_pieces(struct stream *stream) {
+    while (stream->first) {
+        struct piece *next = stream->first->next;
+        free(stream->first);
+        stream->first = next;
+    }
+    stream->last = &stream->first;
+}
+
 static void end_link(struct link *link, enum proxy_cut how) {
     close_socket(link->fd[0], how);
     close_socket(link->fd[1], PROXY_FIN);
     for (int way = 0; way < 2; way++) {
-        struct piece *piece = link->ways[way].first;
-        while (piece) {
-            struct piece *next = piece->next;
-            free(piece);
-            piece = next;
-        }
+        drop_pieces(&link->ways[way]);
         link->ways[way] = (struct stream){0};
     }
     link->fd[0] = link->fd[1] = -1;
-    link->frozen = link->deaf = false;
+    link->frozen = link->deaf = link->draining = false;
 }
 
 static int connect_target(int port) {
@@ -202,16 +207,26 @@ static void serve_link(struct proxy *proxy, struct link *link, const short *read
             link->ways[way].ended = true;
         }
     }
+    if (link->draining) {
+        drop_pieces(&link->ways[PROXY_REPLIES]);
+    }
     for (int way = 0; way < 2; way++) {
         if (link->fd[0] >= 0 && !pass_on(proxy, link, way)) {
             end_link(link, PROXY_RST);
             return;
         }
     }
-    /* A side that closed takes the link with it once nothing is left to deliver from it. */
-    if (link->fd[0] >= 0 &&
-        ((link->ways[0].ended && !link->ways[0].first) || (link->ways[1].ended && !link->ways[1].first))) {
+    /*
+     * A side that closed takes the link with it once nothing is left to deliver from it. The server
+     * is let read on to the end: to close with its answers unread would reset the connection, and
+     * take back what it has not read yet.
+     */
+    if (link->fd[0] >= 0 && link->ways[PROXY_REPLIES].ended && !link->ways[PROXY_REPLIES].first) {
         end_link(link, PROXY_FIN);
+    } else if (link->fd[0] >= 0 && link->ways[PROXY_REQUESTS].ended && !link->ways[PROXY_REQUESTS].first &&
+               !link->draining) {
+        link->draining = true;
+        (void)shutdown(link->fd[1], SHUT_WR);
     }
 }
 
