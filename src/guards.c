@@ -99,7 +99,7 @@ static int64_t write_why(const redlock_manager *manager, unsigned node, char why
         (void)snprintf(why, WHY_SIZE, "its clock is ahead of the other nodes' by %s", jumped);
         break;
     case REDLOCK_GUARD_CLOCK_UNCONFIRMED:
-        (void)snprintf(why, WHY_SIZE, "met for the first time, its clock does not agree with a quorum of nodes yet");
+        (void)snprintf(why, WHY_SIZE, "its clock is not confirmed by a quorum of nodes yet");
         break;
     case REDLOCK_GUARD_NONE:
         break;

@@ -8,9 +8,9 @@
 #define REDLOCK_RUN_ID_SIZE 64
 
 /*
- * "Votes lost at time r support leases that end by r + ttl_max, so exclusion holds" if the node grants nothing until
- * then. It is in quarantine for ttl_max and its drift on our own clock, from the moment when we saw the new run or the
- * jump.
+ * "Votes lost at time r support leases that end by r + ttl_max, so exclusion holds" if the node
+ * grants nothing until then. It is in quarantine for ttl_max and its drift on our own clock, from
+ * the moment when we saw the new run or the jump.
  *
  * event                                      quarantine
  * first greeting: OFF, OBSERVED              none
@@ -18,32 +18,36 @@
  * greeting, another run_id (or none told)    yes, unless OFF
  * the same run_id                            as it was
  * with the clock guard:
- * first greeting                             yes: nobody knows whether its clock has jumped. It ends when the clock is
- *                                            confirmed
+ * first greeting; a first reading after it   yes: nobody knows whether its clock has jumped. It ends
+ *                                            when the clock is confirmed
  * clock ahead of what it was                 yes; again from the latest jump
  * clock behind what it was                   as it was (keys live longer: liveness only)
  *
- * A clock is confirmed once it is at most a second ahead of a quorum of nodes, itself among them, all read within three
- * seconds. Fewer clocks than a quorum may be wrong in that time, so one of that quorum is right. All clocks that are not
- * confirmed are compared again whenever another one is read. A clock that steps before it is confirmed never is: its quarantine runs out.
+ * A clock is confirmed once it is at most a second ahead of a quorum of nodes, itself among them,
+ * all read within three seconds. Fewer clocks than a quorum may be wrong in that time, so one of
+ * that quorum is right. All clocks that are not confirmed are compared again whenever another one
+ * is read. A clock that steps before it is confirmed never is: its quarantine runs out.
  *
- * Nothing that a node says of its data lifts a quarantine. A setting (appendfsync always) tells nothing about a disk that
- * was lost, and whatever lies on the disk comes back with an old copy of it.
+ * Nothing that a node says of its data lifts a quarantine. A setting (appendfsync always) tells
+ * nothing about a disk that was lost, and whatever lies on the disk comes back with an old copy of
+ * it.
  *
- * A quarantine because of a run is lifted, or does not begin, once the node has surely been up for longer than ttl_max
- * and its drift. Its uptime alone does not say so: it is wall clock, and a step moves it. What counts is the uptime less a
- * second, for it is cut to seconds, less how far the node's clock may be from the median, which must be at most a second,
- * as it must be of at least quorum nodes (itself among them, but never alone), all read within three seconds; and no more than the time since we last
- * saw the run before. This is looked at again with each node that greets. A step of the clock after the greeting ends this
- * use of the uptime, and a step forward that any reading shows (without the clock guard, that of a greeting) ends it for
- * the whole run.
+ * A quarantine because of a run is lifted, or does not begin, once the node has surely been up for
+ * longer than ttl_max and its drift. Its uptime alone does not say so: it is wall clock, and a step
+ * moves it. What counts is the uptime less a second, for it is cut to seconds, less how far the
+ * node's clock may be from the median, which must be at most a second, as it must be of at least
+ * quorum nodes (itself among them, but never alone), all read within three seconds; and no more
+ * than the time since we last saw the run before. This is looked at again with each node that
+ * greets. A step of the clock after the greeting ends this use of the uptime, and a step forward
+ * that any reading shows (without the clock guard, that of a greeting) ends it for the whole run.
  *
  * What this cannot see:
- * - A server that was started while its clock was behind, and was set right before we met it, tells too long an uptime,
- *   which only a sight of the run before gives away.
- * - A clock that is right when we first read it and was stepped forward to be so within the last ttl_max: from behind,
- *   or ahead and back.
- * - Two steps that cancel out between two readings, and one that is less than 1 % of the time between them.
+ * - A server that was started while its clock was behind, and was set right before we met it, tells
+ *   too long an uptime, which only a sight of the run before gives away.
+ * - A clock that is right when we first read it and was stepped forward to be so within the last
+ *   ttl_max: from behind, or ahead and back.
+ * - Two steps that cancel out between two readings, and one that is less than 1 % of the time
+ *   between them.
  */
 enum redlock_guard_reason {
     REDLOCK_GUARD_NONE,

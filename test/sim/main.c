@@ -60,6 +60,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_GUARDED] = "guarded",
     [SIM_CONTROL_NO_RESTART_GUARD] = "no-restart-guard",
     [SIM_CONTROL_NO_CLOCK_GUARD] = "no-clock-guard",
+    [SIM_CONTROL_RIGHTED] = "righted",
     [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",
 };
 

@@ -38,6 +38,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_NO_RESTART_GUARD:
     case SIM_CONTROL_NO_CLOCK_GUARD:
+    case SIM_CONTROL_RIGHTED:
         profile->trust = SIM_GUARDED;
         break;
     case SIM_CONTROL_WRONG_AND_LOST:
@@ -161,6 +162,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_GUARDED:
+    case SIM_CONTROL_RIGHTED:
         break;
     }
 }

@@ -283,6 +283,7 @@ enum sim_control {
     SIM_CONTROL_GUARDED,          /* nothing is broken: all schedules are GUARDED, as in the next two */
     SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
     SIM_CONTROL_NO_CLOCK_GUARD,
+    SIM_CONTROL_RIGHTED,       /* a clock is set right just before a client reads it for the first time */
     SIM_CONTROL_WRONG_AND_LOST /* wrong wall clocks, and counters that are lost */
 };
 

@@ -115,7 +115,7 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
     assert_true(redlock_manager_node_quarantine_ms(fake.manager, 1, &why) > 20000);
-    assert_string_equal(why, "met for the first time, its clock does not agree with a quorum of nodes yet");
+    assert_string_equal(why, "its clock is not confirmed by a quorum of nodes yet");
     assert_int_equal(statistics().quarantines, 0); /* a first meeting is no event */
     fake_env_pass_ms(&fake, 1000);
     tell_time(1, reading(0));
