@@ -159,7 +159,6 @@ static inline bool redlock_manager_all_settled(const redlock_manager *manager) {
 /* --- lease.c --- */
 /* Room for a lease of this resource, in the manager's list; NULL without memory. */
 struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size);
-int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns);
 /* Steps the core and carries out what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
@@ -173,6 +172,9 @@ void redlock_lease_free_if_over(struct redlock_lease *lease);
 /* The handle was forgotten: no answer and no time changes anything any more; freed once nothing is under way. */
 void redlock_lease_retire(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
+
+/* --- token.c --- */
+int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns);
 
 /* --- tell.c --- */
 /* Runs what waits to be told of one lease, and frees it if that was the last. */

@@ -59,13 +59,15 @@ typedef struct redlock_client_acquire_options {
 REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_options *options);
 
 /**
- * Blocks until the lock is taken or cannot be. Returns what redlock_acquire() returns, or else its result.
+ * Blocks until the lock is taken or cannot be. Returns what redlock_acquire() returns, or else its
+ * result.
  *
- * A reentrant acquire by the owner that holds the resource through this client returns at once, with the same lease and
- * a count one higher; #REDLOCK_ERR_LOST if that lease is lost meanwhile (release it as often as it was acquired, then
- * begin anew), #REDLOCK_ERR_LIMIT where the count is at its end (2^32 - 1). The count lives in the client, not on
- * the nodes (docs/algorithm.md says why). The ttl and auto_extend of
- * the first acquire stay. Another owner of the same process waits or is refused like a stranger.
+ * A reentrant acquire by the owner that holds the resource through this client returns at once,
+ * with the same lease and a count one higher; #REDLOCK_ERR_LOST if that lease is lost meanwhile
+ * (release it as often as it was acquired, then begin anew), #REDLOCK_ERR_LIMIT where the count is
+ * at its end (2^32 - 1). The count lives in the client, not on the nodes (docs/algorithm.md says
+ * why). The ttl and auto_extend of the first acquire stay. Another owner of the same process waits
+ * or is refused like a stranger.
  *
  * Where several threads name one owner, at most one of them asks the nodes. The others wait for what comes of it, as
  * long as their own wait_timeout_ms allows, and at least for one node timeout (a try may take that long); then they
@@ -89,9 +91,10 @@ REDLOCK_API int redlock_client_extend(redlock_client *client, redlock_lease *lea
                                       redlock_result **result);
 
 /**
- * Blocks until the release is decided. Returns what redlock_release() returns, or else its result. The handle ends, unless it is a
- * reentrant lease with a count left: then #REDLOCK_OK at once. A reentrant lease is released by its owner only: from
- * another thread, where the owner is the thread, the answer is #REDLOCK_ERR_NOT_OWNER.
+ * Blocks until the release is decided. Returns what redlock_release() returns, or else its result.
+ * The handle ends, unless it is a reentrant lease with a count left: then #REDLOCK_OK at once. A
+ * reentrant lease is released by its owner only: from another thread, where the owner is the
+ * thread, the answer is #REDLOCK_ERR_NOT_OWNER.
  */
 REDLOCK_API int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock_result **result);
 
@@ -104,9 +107,9 @@ REDLOCK_API int redlock_client_adopt(redlock_client *client, const char *resourc
                                      const redlock_acquire_options *options, redlock_lease **lease);
 
 /**
- * As redlock_lease_forget(): #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED. A reentrant
- * lease needs its last count for that, else #REDLOCK_ERR_BUSY; and, where the
- * owner is a thread, that thread, else #REDLOCK_ERR_NOT_OWNER.
+ * As redlock_lease_forget(): #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED,
+ * #REDLOCK_ERR_FORKED. A reentrant lease needs its last count for that, else #REDLOCK_ERR_BUSY;
+ * and, where the owner is a thread, that thread, else #REDLOCK_ERR_NOT_OWNER.
  */
 REDLOCK_API int redlock_client_forget(redlock_client *client, redlock_lease *lease);
 

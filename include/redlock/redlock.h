@@ -146,19 +146,22 @@ typedef struct redlock_manager_options {
     redlock_log_level log_level; /**< The most detailed level that on_log gets; default WARNING. */
     void *log_data;              /**< Given to on_log. */
     /**
-     * Keeps the votes of restarted nodes out (docs/safety.md). Such a node casts no vote on an acquire (#REDLOCK_VOTE_ABSTAINED)
-     * for ttl_max_ms; extensions and releases go on. It may vote at once where it has been up for longer than
-     * ttl_max_ms, judged by a clock that agrees with the other nodes' median.
+     * Keeps the votes of restarted nodes out (docs/safety.md). Such a node casts no vote on an
+     * acquire (#REDLOCK_VOTE_ABSTAINED) for ttl_max_ms; extensions and releases go on. It may vote
+     * at once where it has been up for longer than ttl_max_ms, judged by a clock that agrees with
+     * the other nodes' median.
      */
     redlock_restart_guard restart_guard;
     /**
-     * Watches the nodes' clocks: a node whose clock jumps forward loses the votes that it gave to leases held (one that
-     * has fewer than a quorum left is lost, at once), and casts no vote on an acquire for ttl_max_ms. Nor does a node
-     * that was just met, until a quorum of nodes confirms its clock. Default false.
+     * Watches the nodes' clocks: a node whose clock jumps forward loses the votes that it gave to
+     * leases held (one that has fewer than a quorum left is lost, at once), and casts no vote on an
+     * acquire for ttl_max_ms. Nor does a node that was just met, until a quorum of nodes confirms
+     * its clock. Default false.
      */
     bool clock_guard;
     /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection, within
-     * ttl_max_ms of redlock_manager_create(). For the very first start of the nodes, not for a program's settings: later
+     * ttl_max_ms of redlock_manager_create(). For the very first start of the nodes, not for a
+     * program's settings: later
      * it switches off what STRICT adds. Default false. */
     bool first_boot;
     /** The longest ttl, lock delay included, that any client of these nodes uses; needed with either guard, and no longer one is
@@ -191,11 +194,12 @@ REDLOCK_API int redlock_manager_create(struct ev_loop *loop, const redlock_manag
                                        redlock_manager **manager, char *error, size_t error_size);
 
 /**
- * Completes with #REDLOCK_OK once every node is ready or has failed its first try, or with what is there after
- * timeout_ms: #REDLOCK_OK if a quorum of nodes is ready, else #REDLOCK_ERR_NO_QUORUM; #REDLOCK_ERR_CLOSED if the manager is closed
- * before. The votes of the result are the
- * nodes: GRANTED where ready, else FAILED with the reason. Not needed before redlock_acquire(), which
- * waits for first connections up to the node timeout; useful for programs that try once, right after their start.
+ * Completes with #REDLOCK_OK once every node is ready or has failed its first try, or with what is
+ * there after timeout_ms: #REDLOCK_OK if a quorum of nodes is ready, else #REDLOCK_ERR_NO_QUORUM;
+ * #REDLOCK_ERR_CLOSED if the manager is closed before. The votes of the result are the nodes:
+ * GRANTED where ready, else FAILED with the reason. Not needed before redlock_acquire(), which
+ * waits for first connections up to the node timeout; useful for programs that try once, right
+ * after their start.
  * @param timeout_ms  0 to 60000.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_FORKED
  */
@@ -306,10 +310,11 @@ typedef struct redlock_acquire_options {
 REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *options);
 
 /**
- * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED, #REDLOCK_ERR_NO_QUORUM,
- * #REDLOCK_ERR_TOO_SLOW (a quorum came too late; the ttl is too short), #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED,
- * #REDLOCK_ERR_RANDOM, or with `fencing` #REDLOCK_ERR_LIMIT (a quorum of nodes has fencing counters that nothing can
- * follow). In every case but success the library releases what it may have taken (R8).
+ * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED,
+ * #REDLOCK_ERR_NO_QUORUM, #REDLOCK_ERR_TOO_SLOW (a quorum came too late; the ttl is too short),
+ * #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_RANDOM, or with `fencing`
+ * #REDLOCK_ERR_LIMIT (a quorum of nodes has fencing counters that nothing can follow). In every
+ * case but success the library releases what it may have taken (R8).
  *
  * @param resource  the key's name (after the prefix), 1 byte or more, no NUL inside; copied.
  * @param options   NULL for the defaults; copied.
@@ -328,11 +333,12 @@ REDLOCK_API int redlock_acquire(redlock_manager *manager, const char *resource, 
 REDLOCK_API void redlock_request_cancel(redlock_request *request);
 
 /**
- * Asks every node to let the key live for ttl_ms from now. It never shortens: where the key lives longer already, that
- * stands (an extension that a node applies late could else cut short a lease that is held). The result is #REDLOCK_OK (the validity is recomputed),
- * #REDLOCK_ERR_NO_QUORUM (the old deadline stands; try again), #REDLOCK_ERR_LOST,
- * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), #REDLOCK_ERR_CANCELLED when redlock_release() or redlock_lease_forget() overtook it,
- * or #REDLOCK_ERR_CLOSED.
+ * Asks every node to let the key live for ttl_ms from now. It never shortens: where the key lives
+ * longer already, that stands (an extension that a node applies late could else cut short a lease
+ * that is held). The result is #REDLOCK_OK (the validity is recomputed), #REDLOCK_ERR_NO_QUORUM
+ * (the old deadline stands; try again), #REDLOCK_ERR_LOST, #REDLOCK_ERR_TOO_SLOW (the ttl is too
+ * short), #REDLOCK_ERR_CANCELLED when redlock_release() or redlock_lease_forget() overtook it, or
+ * #REDLOCK_ERR_CLOSED.
  * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, with a guard to ttl_max_ms, either less the lease's lock delay; also the ttl of
  *                later automatic renewals.
  * @param cb      may be NULL.
@@ -366,9 +372,9 @@ REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, co
                               const redlock_acquire_options *options, redlock_lease **lease);
 
 /**
- * Asks every node who holds the resource. Votes: GRANTED where the key is held (with holder and holder_ttl_ms), DENIED
- * where it is free. The result is #REDLOCK_OK, #REDLOCK_ERR_NO_QUORUM when too few nodes answered, or #REDLOCK_ERR_CLOSED. An observation,
- * not a lock.
+ * Asks every node who holds the resource. Votes: GRANTED where the key is held (with holder and
+ * holder_ttl_ms), DENIED where it is free. The result is #REDLOCK_OK, #REDLOCK_ERR_NO_QUORUM when
+ * too few nodes answered, or #REDLOCK_ERR_CLOSED. An observation, not a lock.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
  */
 REDLOCK_API int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data);

@@ -30,8 +30,9 @@
 
 struct redlock_fence {
     uint64_t token; /* proposed, or being written back; the lease's once a quorum raised its counters to it */
-    uint64_t
-        seen; /* the highest counter of this resource that a node told of and the clock explains, in any attempt of this request */
+    /* The highest counter of this resource that a node told of and the clock explains, in any
+     * attempt of this request. */
+    uint64_t seen;
     uint64_t far_least;     /* the lowest counter of `far` */
     redlock_nodes accepted; /* nodes that raised their counter to `token` */
     redlock_nodes told;     /* nodes that did not, for theirs was not below it */

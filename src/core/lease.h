@@ -59,14 +59,16 @@
  *            release              → ENDED      released LOST
  * ENDED
  *
- * A node may have the key unless it surely refused the SET (DENIED, FAILED, not asked), or said "missing" or "another token"
- * since, and was not healed after that. What is known to be lost is LOST, at the vote that shows it.
- * An adopted lease that was never held has no deadline to keep: where its first EXTEND fails it is ADOPTED again
- * (NO_QUORUM, TOO_SLOW if a quorum came too late), and where too few may have the key, it is LOST without `lost`.
- * With a lock delay the keys outlive the lease by it, and the cleanup of LOST is left out: they end by their ttl. A release at or after
- * the deadline then finds the lease LOST, also where no timer has said so yet.
- * Nodes that a guard bars are not asked in ACQUIRE: they abstain. Where they leave no quorum, the attempt is lost with nothing sent.
- * An extend whose ttl leaves no validity at all sends nothing and changes nothing: extended TOO_SLOW.
+ * A node may have the key unless it surely refused the SET (DENIED, FAILED, not asked), or said
+ * "missing" or "another token" since, and was not healed after that. What is known to be lost is
+ * LOST, at the vote that shows it. An adopted lease that was never held has no deadline to keep:
+ * where its first EXTEND fails it is ADOPTED again (NO_QUORUM, TOO_SLOW if a quorum came too late),
+ * and where too few may have the key, it is LOST without `lost`. With a lock delay the keys outlive
+ * the lease by it, and the cleanup of LOST is left out: they end by their ttl. A release at or
+ * after the deadline then finds the lease LOST, also where no timer has said so yet. Nodes that a
+ * guard bars are not asked in ACQUIRE: they abstain. Where they leave no quorum, the attempt is
+ * lost with nothing sent. An extend whose ttl leaves no validity at all sends nothing and changes
+ * nothing: extended TOO_SLOW.
  *
  * The deadline goes first: at and after it no vote counts and nothing is extended (R3, R12), however late the clock was
  * read. Only a release does not care: its votes tell whether the lock was still ours.
