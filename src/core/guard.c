@@ -33,6 +33,15 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
+/* Into so many numbers that are in order, with room for one more. */
+static void insert(int64_t *numbers, unsigned count, int64_t number) {
+    unsigned place = count;
+    for (; place > 0 && numbers[place - 1] > number; place--) {
+        numbers[place] = numbers[place - 1];
+    }
+    numbers[place] = number;
+}
+
 /*
  * By how much the node's clock may be ahead of a quorum of nodes, itself among them: of all
  * differences, the quorum-th smallest. False where fewer clocks were read of late.
@@ -50,11 +59,7 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
         const int64_t by_ns = redlock_clock_difference_ns(clock->offset_ns, other->offset_ns);
         const int64_t most_ns =
             i == node ? 0 : redlock_clock_difference_ns(by_ns, -(clock->error_ns + other->error_ns));
-        unsigned place = count++;
-        for (; place > 0 && smallest_ns[place - 1] > most_ns; place--) {
-            smallest_ns[place] = smallest_ns[place - 1];
-        }
-        smallest_ns[place] = most_ns;
+        insert(smallest_ns, count++, most_ns);
     }
     if (count < quorum) {
         return false;
@@ -78,11 +83,7 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, 
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         const struct redlock_clock *clock = &guard->nodes[i].clock;
         if (is_fresh(clock, now_ns)) {
-            unsigned place = count++;
-            for (; place > 0 && offsets_ns[place - 1] > clock->offset_ns; place--) {
-                offsets_ns[place] = offsets_ns[place - 1];
-            }
-            offsets_ns[place] = clock->offset_ns;
+            insert(offsets_ns, count++, clock->offset_ns);
         }
     }
     if (count < 2 || count < redlock_quorum(guard->plan.node_count)) {

@@ -96,24 +96,35 @@ static void a_healed_node_whose_clock_jumped_may_keep_it(void **state) {
     life_expect(&life, EXTENDING, NOTHING);
 }
 
+/* The first three of five grant it, and their counters are not below the proposal; the others vote
+ * like that, unless 0. */
+static void begin_fencing(struct life *life, int others) {
+    life_init(life, 5);
+    life->plan.fencing = true;
+    life_begin(life);
+    const uint64_t above = life->core.fence.token + 1;
+    for (unsigned i = 3; i < 5 && others != 0; i++) {
+        life_vote(life, i, others);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(life, i, G, above);
+    }
+    assert_int_equal(life->core.state, REDLOCK_LEASE_FENCING);
+}
+
+static void end_fencing(struct life *life) {
+    for (unsigned i = 0; i < 3; i++) {
+        life_fenced(life, i, G, 0);
+    }
+    assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
+}
+
 /* What the acquire showed still counts after the fencing token took a round of its own. */
 static void a_round_for_the_fencing_token_changes_nothing(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life.plan.fencing = true;
-    life_begin(&life);
-    const uint64_t above = life.core.fence.token + 1;
-    life_vote(&life, 3, F);
-    life_vote(&life, 4, F);
-    for (unsigned i = 0; i < 3; i++) {
-        life_fenced(&life, i, G, above);
-    }
-    assert_int_equal(life.core.state, REDLOCK_LEASE_FENCING);
-    for (unsigned i = 0; i < 3; i++) {
-        life_fenced(&life, i, G, 0);
-    }
-    assert_int_equal(life.core.state, REDLOCK_LEASE_HELD);
+    begin_fencing(&life, F);
+    end_fencing(&life);
     life_extend(&life, TTL_MS);
     life_vote(&life, 0, D);
     life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
@@ -123,20 +134,10 @@ static void a_round_for_the_fencing_token_changes_nothing(void **state) {
 static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life.plan.fencing = true;
-    life_begin(&life);
-    const uint64_t above = life.core.fence.token + 1;
-    for (unsigned i = 0; i < 3; i++) {
-        life_fenced(&life, i, G, above);
-    }
-    assert_int_equal(life.core.state, REDLOCK_LEASE_FENCING);
+    begin_fencing(&life, 0);
     life_vote(&life, 3, D);
     life_fenced(&life, 4, D, life.core.fence.token); /* its key is ours, only its counter was not below */
-    for (unsigned i = 0; i < 3; i++) {
-        life_fenced(&life, i, G, 0);
-    }
-    assert_int_equal(life.core.state, REDLOCK_LEASE_HELD);
+    end_fencing(&life);
     life_extend(&life, TTL_MS);
     life_vote(&life, 0, D);
     life_expect(&life, EXTENDING, NOTHING);
