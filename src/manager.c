@@ -1,340 +1,440 @@
-/* One manager: what it owns, what comes in from its env, what is due, and its end. */
-#include "state.h"
-
-#include <assert.h>
+/* The composition root: puts loop, nodes and manager together behind the public handle. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+#include "base/options.h"
+#include "group/group.h"
+#include "loop/loop.h"
+#include "node/address.h"
+#include "node/node.h"
+#include "wire/wire.h"
 
-/* Low digits that tell our fencing tokens from other clients'. */
-static uint16_t draw_fence_client(const struct redlock_env *env) {
-    uint16_t drawn = 0;
-    (void)env->random(env->ctx, &drawn, sizeof drawn); /* without random bytes nothing can be acquired anyway */
-    return drawn % REDLOCK_FENCE_CLIENTS;
-}
+#define TIMEOUT_MS_MAX  60000
+#define NODE_TIMEOUT_MS 50
+#define CONNECT_MS      1000
+#define CLIENT_NAME     "redlock"
+#define NAME_SIZE_MAX   64
 
-static bool open_guards(redlock_manager *manager, const struct redlock_manager_config *config) {
-    const struct redlock_guard_plan plan = {.restart = config->restart_guard,
-                                            .clock = config->clock_guard,
-                                            .first_boot = config->first_boot,
-                                            .ttl_max_ms = config->ttl_max_ms,
-                                            .node_count = config->node_count,
-                                            .start_ns = redlock_manager_now_ns(manager)};
-    return !redlock_guard_is_on(&plan) || redlock_guards_open(manager, &plan);
-}
+#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)      /* so that an expired counter is lower than what a node takes then */
+#define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; a node has no room for much more */
 
-redlock_manager *redlock_manager_new(const struct redlock_env *env, const struct redlock_manager_config *config) {
-    assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
-    redlock_manager *manager = calloc(1, sizeof *manager);
-    if (!manager) {
-        return NULL;
+struct root {
+    redlock_manager *manager;
+    struct redlock_loop *loop;
+    struct redlock_node *nodes[REDLOCK_NODES_MAX];
+    const char *names[REDLOCK_NODES_MAX];
+    unsigned count;
+    char *client_name;
+    bool closing;
+    redlock_closed_callback closed;
+    void *closed_data;
+};
+
+struct failure {
+    char *text;
+    size_t size;
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(struct failure *failure, int code, const char *format, ...) {
+    if (failure->size > 0) {
+        va_list arguments;
+        va_start(arguments, format);
+        (void)vsnprintf(failure->text, failure->size, format, arguments);
+        va_end(arguments);
     }
-    const char *prefix = config->key_prefix ? config->key_prefix : "";
-    manager->env = *env;
-    manager->key_prefix = strdup(prefix);
-    manager->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
-    if (!manager->key_prefix || !manager->fence_suffix || !open_guards(manager, config)) {
-        free(manager->key_prefix);
-        free(manager->fence_suffix);
-        free(manager);
-        return NULL;
+    return code;
+}
+
+/* The env: the manager's door to loop and nodes. */
+
+static int64_t env_now(void *context) {
+    return redlock_loop_now_ns(((struct root *)context)->loop);
+}
+
+static int env_random(void *context, void *buffer, size_t size) {
+    return redlock_loop_random(((struct root *)context)->loop, buffer, size);
+}
+
+static int64_t env_wall(void *context) {
+    return redlock_loop_wall_us(((struct root *)context)->loop);
+}
+
+static void env_wake_at(void *context, int64_t when_ns) {
+    redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
+}
+
+static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size, unsigned expected,
+                             const struct redlock_message *message) {
+    redlock_nodes taken = 0;
+    for (unsigned i = 0; nodes >> i != 0; i++) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 &&
+            redlock_node_send(root->nodes[i], bytes, size, expected, message->owner, message->round, message->now_ns)) {
+            taken |= REDLOCK_NODE(i);
+        }
     }
-    manager->key_prefix_size = strlen(prefix);
-    manager->fence_keys = (struct redlock_fence_keys){.suffix = manager->fence_suffix,
-                                                      .suffix_size = strlen(manager->fence_suffix),
-                                                      .expiry_ms = config->fence_expiry_ms};
-    manager->fence_client = draw_fence_client(env);
-    manager->node_count = config->node_count;
-    manager->node_names = config->node_names;
-    manager->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
-    manager->log_level = config->log_level;
-    manager->armed_ns = REDLOCK_NEVER_NS;
-    return manager;
-}
-
-void redlock_manager_delete(redlock_manager *manager) {
-    manager->deleting = true;
-    while (manager->leases.first) {
-        redlock_lease_free((struct redlock_lease *)manager->leases.first);
-    }
-    while (manager->owed.first) {
-        redlock_owed_free(manager, (struct redlock_owed *)manager->owed.first);
-    }
-    while (manager->queries.first) {
-        redlock_query_free(manager, (struct redlock_query *)manager->queries.first);
-    }
-    redlock_guards_free(manager);
-    redlock_schedule_clear(&manager->schedule);
-    free(manager->fence_suffix);
-    free(manager->key_prefix);
-    free(manager);
-}
-
-void *redlock_manager_root(const redlock_manager *manager) {
-    return manager->root;
-}
-
-void redlock_manager_set_root(redlock_manager *manager, void *root) {
-    manager->root = root;
-}
-
-int64_t redlock_manager_now_ns(const redlock_manager *manager) {
-    return manager->env.now_ns(manager->env.ctx);
-}
-
-int redlock_manager_check_open(redlock_manager *manager) {
-    if (manager->closing) {
-        return REDLOCK_ERR_CLOSED;
-    }
-    /* Zero bytes ask only whether this is still the process that made the manager. */
-    return manager->env.random(manager->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
-}
-
-int redlock_manager_check_resource(const redlock_manager *manager, const char *resource, size_t *key_size) {
-    if (!resource) {
-        return REDLOCK_ERR_INVALID;
-    }
-    const size_t size = strnlen(resource, REDLOCK_RESOURCE_SIZE_MAX + 1);
-    if (size == 0 || size + manager->key_prefix_size > REDLOCK_RESOURCE_SIZE_MAX) {
-        return REDLOCK_ERR_INVALID;
-    }
-    *key_size = size + manager->key_prefix_size;
-    return REDLOCK_OK;
-}
-
-void redlock_manager_write_key(const redlock_manager *manager, const char *resource, size_t key_size, char *key) {
-    memcpy(key, manager->key_prefix, manager->key_prefix_size);
-    memcpy(key + manager->key_prefix_size, resource, key_size - manager->key_prefix_size);
-    key[key_size] = '\0';
-}
-
-void redlock_manager_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {
-    owner->kind = (uint8_t)kind;
-    owner->previous = list->last;
-    owner->next = NULL;
-    if (list->last) {
-        list->last->next = owner;
-    } else {
-        list->first = owner;
-    }
-    list->last = owner;
-    list->count++;
-}
-
-void redlock_manager_unlink(struct redlock_owner_list *list, struct redlock_owner *owner) {
-    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
-    *(owner->next ? &owner->next->previous : &list->last) = owner->previous;
-    list->count--;
-}
-
-void redlock_manager_disown(redlock_manager *manager, struct redlock_owner_list *list, struct redlock_owner *owner) {
-    redlock_manager_unlink(list, owner);
-    redlock_schedule_unreserve(&manager->schedule, &owner->due);
-}
-
-redlock_nodes redlock_manager_send(redlock_manager *manager, struct redlock_owner *owner, redlock_nodes nodes,
-                                   struct redlock_message *message) {
-    message->owner = owner;
-    owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
-    const redlock_nodes taken = nodes ? manager->env.send(manager->env.ctx, nodes, message) : 0;
-    assert((taken & ~nodes) == 0);
-    const unsigned count = redlock_nodes_count(taken);
-    owner->in_flight += count;
-    manager->in_flight += count;
     return taken;
 }
 
-bool redlock_manager_may_ask_by_source(const struct redlock_owner *owner, unsigned node) {
-    return (owner->by_source & REDLOCK_NODE(node)) == 0;
-}
-
-/* Nothing is under way that a close should wait for: releases owed by nodes that are down are not. */
-static bool drained(const redlock_manager *manager) {
-    return !manager->leases.first && !manager->queries.first && manager->in_flight == 0;
-}
-
-static bool close_is_due(const redlock_manager *manager) {
-    return manager->drained && (redlock_manager_now_ns(manager) >= manager->close_deadline_ns || drained(manager));
-}
-
-static bool is_anybody_to_tell(const redlock_manager *manager) {
-    return (manager->told_first != NULL) | (manager->told_queries != NULL);
-}
-
-/* What does not wait for a time: callbacks, owed releases that are asked in slices, a close. */
-static int64_t soonest_ns(const redlock_manager *manager, int64_t when_ns) {
-    /* While callbacks run, whoever runs them looks again afterwards. */
-    if (!manager->telling && (is_anybody_to_tell(manager) || manager->owed_next || close_is_due(manager))) {
-        return 0;
+static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
+    struct root *root = context;
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    redlock_nodes behind = 0;
+    if (redlock_loop_forked(root->loop)) {
+        return 0; /* the connections are the parent's */
     }
-    return manager->drained && manager->close_deadline_ns < when_ns ? manager->close_deadline_ns : when_ns;
-}
-
-/* At the end of each vote: one branch where nothing but time is waited for. */
-void redlock_manager_rearm(redlock_manager *manager) {
-    int64_t when_ns = redlock_schedule_first_ns(&manager->schedule);
-    if (is_anybody_to_tell(manager) | (manager->owed_next != NULL) | (manager->drained != NULL)) {
-        when_ns = soonest_ns(manager, when_ns);
-    }
-    if (when_ns != manager->armed_ns) {
-        manager->armed_ns = when_ns;
-        manager->env.wake_at(manager->env.ctx, when_ns);
-    }
-}
-
-void redlock_manager_settle(redlock_manager *manager) {
-    if (manager->telling || !is_anybody_to_tell(manager)) {
-        redlock_manager_rearm(manager);
-        return; /* inside a callback: the settle that runs it goes on after it */
-    }
-    manager->telling = true;
-    /* Only what waits now: a callback that asks again and fails at once must not keep the loop here for ever. */
-    const struct redlock_lease *last = manager->told_last;
-    while (manager->told_first) {
-        struct redlock_lease *lease = manager->told_first;
-        const bool was_last = lease == last;
-        manager->told_first = lease->next_told;
-        if (!manager->told_first) {
-            manager->told_last = NULL;
-        }
-        lease->next_told = NULL;
-        lease->queued_to_tell = false;
-        redlock_lease_tell(lease);
-        if (was_last) {
-            break;
+    size_t size = redlock_wire_format(message, bytes);
+    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_PATIENT : 0);
+    /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
+     * which keeps those that answer first awake. */
+    for (unsigned i = 0; nodes >> i != 0; i++) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(root->nodes[i], message->now_ns)) {
+            behind |= REDLOCK_NODE(i);
         }
     }
-    redlock_query_tell(manager);
-    manager->telling = false;
-    redlock_manager_rearm(manager);
+    redlock_nodes taken = send_to(root, nodes & ~behind, bytes, size, expected, message);
+    return taken | send_to(root, behind, bytes, size, expected, message);
 }
 
-static void take_other_answer(redlock_manager *manager, struct redlock_owner *owner, uint32_t round, unsigned node,
-                              const struct redlock_answer *answer) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_answer(manager, (struct redlock_owed *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-        redlock_query_answer(manager, (struct redlock_query *)owner, round, node, answer);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        redlock_guards_answer(manager, node, answer);
-        break;
-    case REDLOCK_OWNER_LEASE:
-    case REDLOCK_OWNER_CONNECT:
-        assert(false && "a lease's is taken elsewhere, connect sends nothing");
-        break;
-    }
+static struct redlock_text *env_refusal(void *context, unsigned node) {
+    static const struct redlock_text forked = {"this is a child process: the connection is its parent's", 0};
+    struct root *root = context;
+    return redlock_loop_forked(root->loop) ? redlock_text_constant(&forked) : redlock_node_refusal(root->nodes[node]);
 }
 
-void redlock_manager_answer(redlock_manager *manager, void *owner_pointer, uint32_t round, unsigned node,
-                            const struct redlock_answer *answer) {
-    struct redlock_owner *owner = owner_pointer;
-    assert(owner->in_flight > 0 && node < manager->node_count);
-    owner->in_flight--;
-    manager->in_flight--;
-    if (manager->guards) {
-        redlock_guards_seen(manager, node, answer);
+static void env_log(void *context, redlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void env_log(void *context, redlock_log_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    redlock_loop_vlog(((struct root *)context)->loop, level, format, arguments);
+    va_end(arguments);
+}
+
+/* What loop and nodes report. */
+
+static void on_wake(void *context) {
+    redlock_manager_wake(((struct root *)context)->manager);
+}
+
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+    redlock_manager_answer(((struct root *)context)->manager, owner, round, index, answer);
+}
+
+static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
+    redlock_manager_node_greeted(((struct root *)context)->manager, index, greeting);
+}
+
+static void on_settled(void *context, unsigned index, bool ready) {
+    redlock_manager_node_settled(((struct root *)context)->manager, index, ready);
+}
+
+static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+    struct root *root = context;
+    for (unsigned i = 0; i < root->count; i++) {
+        if (i == index || strcmp(redlock_node_run_id(root->nodes[i]), run_id) != 0) {
+            continue;
+        }
+        *yields = i > index;
+        if (*yields) {
+            redlock_node_yield(root->nodes[i], redlock_node_name(root->nodes[index]));
+        }
+        return redlock_node_name(root->nodes[i]);
     }
-    if (owner->kind == REDLOCK_OWNER_LEASE) {
-        redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);
+    return NULL;
+}
+
+/* Creation and its undoing. */
+
+static void delete_root(struct root *root, bool forked) {
+    if (root->manager != NULL) {
+        redlock_manager_delete(root->manager);
+    }
+    for (unsigned i = 0; i < root->count; i++) {
+        redlock_node_delete(root->nodes[i], forked);
+    }
+    redlock_loop_delete(root->loop);
+    free(root->client_name);
+    free(root);
+}
+
+static int check_client_name(const char *name, struct failure *failure) {
+    size_t size = strlen(name);
+    if (size == 0 || size > NAME_SIZE_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "client_name has %zu bytes; 1 to %d are allowed", size,
+                    NAME_SIZE_MAX);
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (name[i] <= ' ' || name[i] > '~') {
+            return fail(failure, REDLOCK_ERR_INVALID,
+                        "client_name has a byte at position %zu that is not printable ASCII, or a space", i + 1);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static bool is_guarded(const redlock_manager_options *options) {
+    return options->restart_guard != REDLOCK_RESTART_GUARD_OFF || options->clock_guard;
+}
+
+static int check_guards(const redlock_manager_options *options, struct failure *failure) {
+    if ((int)options->restart_guard < REDLOCK_RESTART_GUARD_OFF ||
+        options->restart_guard > REDLOCK_RESTART_GUARD_STRICT) {
+        return fail(failure, REDLOCK_ERR_INVALID, "restart_guard is %d, which is none", (int)options->restart_guard);
+    }
+    if (options->ttl_max_ms < 0 || options->ttl_max_ms > REDLOCK_TTL_MS_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "ttl_max_ms is %lld; 1 to %lld are allowed, or 0 for none",
+                    (long long)options->ttl_max_ms, (long long)REDLOCK_TTL_MS_MAX);
+    }
+    if (options->ttl_max_ms == 0 && is_guarded(options)) {
+        return fail(
+            failure, REDLOCK_ERR_INVALID,
+            "restart_guard and clock_guard need ttl_max_ms: the longest ttl that any client of these nodes uses");
+    }
+    return REDLOCK_OK;
+}
+
+static int check_fence(const redlock_manager_options *options, struct failure *failure) {
+    const size_t size = options->fence_suffix == NULL ? 1 : strlen(options->fence_suffix);
+    if (size == 0 || size > REDLOCK_FENCE_SUFFIX_SIZE_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "fence_suffix has %zu bytes; 1 to %d are allowed", size,
+                    REDLOCK_FENCE_SUFFIX_SIZE_MAX);
+    }
+    if (options->fence_expiry_ms != 0 &&
+        (options->fence_expiry_ms < FENCE_EXPIRY_MS_MIN || options->fence_expiry_ms > FENCE_EXPIRY_MS_MAX)) {
+        return fail(
+            failure, REDLOCK_ERR_INVALID, "fence_expiry_ms is %lld; %lld (3 h) to %lld are allowed, or 0 for never",
+            (long long)options->fence_expiry_ms, (long long)FENCE_EXPIRY_MS_MIN, (long long)FENCE_EXPIRY_MS_MAX);
+    }
+    return REDLOCK_OK;
+}
+
+static int check(const redlock_manager_options *options, struct failure *failure) {
+    if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
+                    options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
+    }
+    for (size_t i = 0; i < options->node_count; i++) {
+        if (options->nodes[i] == NULL) {
+            return fail(failure, REDLOCK_ERR_INVALID, "node %zu is NULL", i + 1);
+        }
+    }
+    if (options->node_timeout_ms < 1 || options->node_timeout_ms > TIMEOUT_MS_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "node_timeout_ms is %lld; 1 to %d are allowed",
+                    (long long)options->node_timeout_ms, TIMEOUT_MS_MAX);
+    }
+    if (options->connect_timeout_ms < 1 || options->connect_timeout_ms > TIMEOUT_MS_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "connect_timeout_ms is %lld; 1 to %d are allowed",
+                    (long long)options->connect_timeout_ms, TIMEOUT_MS_MAX);
+    }
+    if (options->key_prefix != NULL && strlen(options->key_prefix) >= REDLOCK_RESOURCE_SIZE_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "key_prefix has %zu bytes; at most %d leave room for a resource",
+                    strlen(options->key_prefix), REDLOCK_RESOURCE_SIZE_MAX - 1);
+    }
+    if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG) {
+        return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is none", (int)options->log_level);
+    }
+    int code = check_guards(options, failure);
+    if (code == REDLOCK_OK) {
+        code = check_fence(options, failure);
+    }
+    return code != REDLOCK_OK
+               ? code
+               : check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
+}
+
+/* One server in two places of the list would have two votes. */
+static int check_duplicate(const struct root *root, const struct redlock_address *address, struct failure *failure) {
+    const char *name = address->name;
+    int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
+    for (unsigned i = 0; i < root->count; i++) {
+        if (compare(root->names[i], name) == 0) {
+            return fail(failure, REDLOCK_ERR_INVALID,
+                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1, root->count + 1,
+                        name);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static int add_node(struct root *root, const redlock_manager_options *options, struct failure *failure) {
+    struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
+                                                .connect_timeout_ms = options->connect_timeout_ms,
+                                                .client_name = root->client_name,
+                                                .guarded = is_guarded(options)};
+    struct redlock_node_listener listener = {
+        .ctx = root, .answer = on_answer, .greeted = on_greeted, .settled = on_settled, .same_server = on_same_server};
+    struct redlock_reactor reactor;
+    struct redlock_address address;
+    char sentence[200];
+    redlock_loop_reactor(root->loop, &reactor);
+    int code = redlock_address_parse(options->nodes[root->count], &address, sentence, sizeof sentence);
+    if (code != REDLOCK_OK) {
+        return fail(failure, code, "node %u: %s", root->count + 1, sentence);
+    }
+    code = check_duplicate(root, &address, failure);
+    if (code == REDLOCK_OK) {
+        root->nodes[root->count] = redlock_node_new(root->count, &address, &node_options, &reactor, &listener);
+        if (root->nodes[root->count] == NULL) {
+            code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", root->count + 1);
+        }
+    }
+    if (code != REDLOCK_OK) {
+        redlock_address_clear(&address);
+        return code;
+    }
+    root->names[root->count] = redlock_node_name(root->nodes[root->count]);
+    root->count++;
+    return REDLOCK_OK;
+}
+
+static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager_options *options,
+                    struct failure *failure) {
+    struct redlock_loop_hooks hooks = {.ctx = root,
+                                       .wake = on_wake,
+                                       .on_log = options->on_log,
+                                       .log_level = options->log_level,
+                                       .log_data = options->log_data};
+    root->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
+    if (root->client_name != NULL) {
+        root->loop = redlock_loop_new(ev, &hooks);
     } else {
-        take_other_answer(manager, owner, round, node, answer);
+        errno = ENOMEM;
     }
-    redlock_manager_settle(manager);
+    if (root->loop != NULL) {
+        return REDLOCK_OK;
+    }
+    if (errno == ENOMEM) {
+        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
+    return fail(failure, REDLOCK_ERR_SYSTEM, "no timer for a manager: %s", strerror(errno));
 }
 
-static void due(redlock_manager *manager, struct redlock_owner *owner, int64_t now_ns) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_LEASE:
-        redlock_lease_due((struct redlock_lease *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_due(manager, (struct redlock_owed *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        redlock_guards_due(manager, now_ns);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-    case REDLOCK_OWNER_CONNECT:
-        redlock_query_due(manager, (struct redlock_query *)owner);
-        break;
+static int add_manager(struct root *root, const redlock_manager_options *options, struct failure *failure) {
+    struct redlock_env env = {.ctx = root,
+                              .now_ns = env_now,
+                              .wall_us = env_wall,
+                              .random = env_random,
+                              .wake_at = env_wake_at,
+                              .send = env_send,
+                              .refusal = env_refusal,
+                              .log = env_log};
+    struct redlock_manager_config config = {.node_count = root->count,
+                                            .key_prefix = options->key_prefix,
+                                            .node_names = root->names,
+                                            .node_timeout_ms = options->node_timeout_ms,
+                                            .log_level = options->log_level,
+                                            .restart_guard = options->restart_guard,
+                                            .clock_guard = options->clock_guard,
+                                            .first_boot = options->first_boot,
+                                            .ttl_max_ms = options->ttl_max_ms,
+                                            .fence_suffix = options->fence_suffix,
+                                            .fence_expiry_ms = options->fence_expiry_ms};
+    root->manager = redlock_manager_new(&env, &config);
+    if (root->manager == NULL) {
+        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
+    redlock_manager_set_root(root->manager, root);
+    return REDLOCK_OK;
+}
+
+void redlock_manager_options_default(redlock_manager_options *options) {
+    *options = (redlock_manager_options){.size = sizeof *options,
+                                         .node_timeout_ms = NODE_TIMEOUT_MS,
+                                         .connect_timeout_ms = CONNECT_MS,
+                                         .client_name = CLIENT_NAME,
+                                         .log_level = REDLOCK_LOG_WARNING,
+                                         .fence_suffix = REDLOCK_FENCE_SUFFIX};
+}
+
+int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **manager,
+                           char *error, size_t error_size) {
+    struct failure failure = {error, error == NULL ? 0 : error_size};
+    if (loop == NULL || options == NULL || manager == NULL) {
+        return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
+    }
+    redlock_manager_options known;
+    redlock_manager_options_default(&known);
+    if (!redlock_options_read(&known, sizeof known, options, options->size)) {
+        return fail(&failure, REDLOCK_ERR_INVALID,
+                    "options.size is %zu, not 1 to %zu: call redlock_manager_options_default() first, and build "
+                    "against the header of this library or an older one",
+                    options->size, sizeof known);
+    }
+    options = &known;
+    int code = check(options, &failure);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    struct root *root = calloc(1, sizeof *root);
+    if (root == NULL) {
+        return fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
+    code = add_loop(root, loop, options, &failure);
+    while (code == REDLOCK_OK && root->count < options->node_count) {
+        code = add_node(root, options, &failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = add_manager(root, options, &failure);
+    }
+    if (code != REDLOCK_OK) {
+        delete_root(root, false);
+        return code;
+    }
+    *manager = root->manager;
+    return REDLOCK_OK;
+}
+
+static void on_drained(redlock_manager *manager, void *context) {
+    struct root *root = context;
+    redlock_closed_callback closed = root->closed;
+    void *data = root->closed_data;
+    (void)manager;
+    delete_root(root, false);
+    if (closed != NULL) {
+        closed(data);
     }
 }
 
-/* The time that a close waits for answers is over, or there is nothing to wait for. R14: nobody goes untold. */
-static void end(redlock_manager *manager) {
-    const redlock_manager_drained done = manager->drained;
-    manager->drained = NULL;
-    for (struct redlock_owner *owner = manager->leases.first; owner; owner = owner->next) {
-        redlock_lease_abort((struct redlock_lease *)owner);
+int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data) {
+    struct root *root = redlock_manager_root(manager);
+    if (redlock_loop_forked(root->loop)) {
+        return REDLOCK_ERR_FORKED; /* redlock_manager_abandon() is for that */
     }
-    while (is_anybody_to_tell(manager)) {
-        redlock_manager_settle(manager); /* ends: requests are refused by now, and every handle has ended */
+    if (root->closing) {
+        return REDLOCK_ERR_CLOSED;
     }
-    done(manager, manager->drained_ctx); /* the manager is gone after this */
+    root->closing = true;
+    root->closed = cb;
+    root->closed_data = data;
+    redlock_manager_drain(manager, on_drained, root);
+    return REDLOCK_OK;
 }
 
-void redlock_manager_wake(redlock_manager *manager) {
-    manager->armed_ns = REDLOCK_NEVER_NS;
-    /* As many as there are now: what becomes due again at once waits for the next turn. */
-    for (uint32_t left = manager->schedule.count; left > 0; left--) {
-        const int64_t now_ns = redlock_manager_now_ns(manager);
-        struct redlock_due *item = redlock_schedule_pop(&manager->schedule, now_ns);
-        if (!item) {
-            break;
-        }
-        due(manager, CONTAINER(item, struct redlock_owner, due), now_ns);
+void redlock_manager_abandon(redlock_manager *manager) {
+    if (manager == NULL) {
+        return;
     }
-    redlock_owed_go_on(manager);
-    redlock_manager_settle(manager);
-    if (!manager->telling && close_is_due(manager)) {
-        end(manager);
-    }
+    struct root *root = redlock_manager_root(manager);
+    delete_root(root, redlock_loop_forked(root->loop));
 }
 
-void redlock_manager_node_settled(redlock_manager *manager, unsigned node, bool ready) {
-    assert(node < manager->node_count);
-    manager->settled |= REDLOCK_NODE(node);
-    if (ready) {
-        manager->ready |= REDLOCK_NODE(node);
-        redlock_owed_node_ready(manager, node);
-    } else {
-        manager->ready &= ~REDLOCK_NODE(node);
-    }
-    redlock_guards_settled(manager);
-    redlock_query_node_settled(manager);
-    redlock_manager_settle(manager);
+size_t redlock_manager_node_count(const redlock_manager *manager) {
+    return ((const struct root *)redlock_manager_root(manager))->count;
 }
 
-void redlock_manager_drain(redlock_manager *manager, redlock_manager_drained done, void *ctx) {
-    assert(!manager->closing);
-    manager->closing = true;
-    redlock_guards_close(manager);
-    manager->drained = done;
-    manager->drained_ctx = ctx;
-    /* One node timeout for the releases that this sends, one for those that NOSCRIPT makes us send again. */
-    manager->close_deadline_ns = redlock_manager_now_ns(manager) + 2 * manager->node_timeout_ns + REDLOCK_NS_PER_MS;
-    for (struct redlock_owner *owner = manager->leases.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_lease_close((struct redlock_lease *)owner);
-    }
-    for (struct redlock_owner *owner = manager->queries.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_query_close(manager, (struct redlock_query *)owner);
-    }
-    redlock_manager_rearm(manager);
-}
-
-int redlock_manager_statistics(const redlock_manager *manager, redlock_statistics *statistics) {
-    if (!manager || !statistics || statistics->size == 0) {
+int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
+    const struct root *root = redlock_manager_root(manager);
+    redlock_node_info full = {.size = info->size};
+    if (index >= root->count || info->size == 0) {
         return REDLOCK_ERR_INVALID;
     }
-    redlock_statistics now = manager->statistics;
-    now.size = statistics->size < sizeof now ? statistics->size : sizeof now;
-    now.releases_owed = manager->owed.count;
-    memcpy(statistics, &now, now.size);
+    redlock_node_info_get(root->nodes[index], &full);
+    full.quarantine_ms = redlock_manager_node_quarantine_ms(manager, (unsigned)index, &full.quarantine);
+    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return REDLOCK_OK;
 }

@@ -30,12 +30,7 @@ chaos_comparison(clock_jump --refusals clock-jump)
 chaos_comparison(memoryless_restarts memoryless-restarts)
 
 # The library once more, with its planted bugs.
-set(planted_sources)
-foreach(layer CORE MANAGER WIRE NODE LOOP ROOT BLOCKING)
-  get_directory_property(sources DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION REDLOCK_${layer}_SOURCES)
-  list(APPEND planted_sources ${sources})
-endforeach()
-list(TRANSFORM planted_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
+redlock_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
 get_directory_property(conductor DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_CONDUCTOR)
 get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_PARTS)
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "reply.h"
-#include "wire.h"
+#include "wire/reply.h"
+#include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

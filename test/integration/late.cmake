@@ -1,10 +1,5 @@
 # SETs that land late, with the library compiled once more with its planted bugs: each cure is switched off as well, and must then be missed.
-set(planted_sources)
-foreach(layer CORE MANAGER WIRE NODE LOOP ROOT BLOCKING)
-  get_directory_property(sources DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION REDLOCK_${layer}_SOURCES)
-  list(APPEND planted_sources ${sources})
-endforeach()
-list(TRANSFORM planted_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
+redlock_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
 redlock_integration_test(test_late SOURCES test_late.c ${planted_sources})
 target_compile_definitions(test_late PRIVATE REDLOCK_PLANTED_BUGS)
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)

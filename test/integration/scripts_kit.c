@@ -7,7 +7,7 @@
 
 #include <sys/socket.h>
 
-#include "reply.h"
+#include "wire/reply.h"
 
 #define PASSWORD "admin-geheim"
 

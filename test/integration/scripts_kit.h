@@ -9,9 +9,9 @@
 
 #include <cmocka.h>
 
-#include "script.h"
 #include "servers.h"
-#include "wire.h"
+#include "wire/script.h"
+#include "wire/wire.h"
 
 #define OURS   "0123456789abcdef0123456789abcdef"
 #define THEIRS "fedcba9876543210fedcba9876543210"

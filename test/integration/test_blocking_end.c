@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client.h"
+#include "blocking/client.h"
 
 /* --- Failures on demand --- */
 

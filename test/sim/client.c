@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "faults.h"
-#include "wire.h"
+#include "wire/wire.h"
 #include "world.h"
 
 /* The process is descheduled for a moment, wherever it is: its clock runs on, its program does not. */

@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "fake_store.h"
-#include "script.h"
+#include "wire/script.h"
 
 /* SET key value [NX] [PX ms] */
 static void command_set(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "reply.h"
+#include "wire/reply.h"
 
 #define FAKE_KEYS_MAX  16
 #define FAKE_NAME_MAX  32

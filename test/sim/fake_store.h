@@ -4,7 +4,7 @@
 
 #include "command.h"
 #include "fake_node.h"
-#include "script.h"
+#include "wire/script.h"
 
 #ifdef REDLOCK_PLANTED_BUGS
 #define FAKE_SCRIPTS (REDLOCK_SCRIPT_PLANTED_COUNT)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire.h"
+#include "wire/wire.h"
 #include "world.h"
 
 #define STALL_TIMEOUTS 3

@@ -14,10 +14,10 @@
 #include "core/fence.h"
 #include "fake_node.h"
 #include "random.h"
-#include "resp.h"
-#include "script.h"
 #include "servers.h"
-#include "wire.h"
+#include "wire/resp.h"
+#include "wire/script.h"
+#include "wire/wire.h"
 
 #define COMMANDS   6000
 #define SEED       UINT64_C(20260)

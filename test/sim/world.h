@@ -9,7 +9,7 @@
 
 #include "clock.h"
 #include "fake_node.h"
-#include "manager.h"
+#include "group/group.h"
 #include "random.h"
 
 #define SIM_NODES_MAX     7
@@ -67,7 +67,7 @@ struct sim_bytes {
 };
 
 /*
- * A client's connection to a node, as src/node.c behaves towards the manager:
+ * A client's connection to a node, as src/node/node.c behaves towards the manager:
  * FRESH    never connected: requests wait, and are FAILED at their timeout
  * READY    requests are written in their turn; each gets UNKNOWN at its timeout, FAILED if it was not written
  * STALLED  refuses; a PING stands behind what is in flight; any reply → READY

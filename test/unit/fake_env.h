@@ -2,7 +2,7 @@
 #ifndef REDLOCK_TEST_FAKE_ENV_H
 #define REDLOCK_TEST_FAKE_ENV_H
 
-#include "manager.h"
+#include "group/group.h"
 
 #define FAKE_SENT_MAX 4096
 

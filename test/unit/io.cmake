@@ -1,9 +1,5 @@
 # The I/O edge without a server: bytes, replies, addresses, queues, the loop, and a node over a socket that the test holds.
-foreach(list REDLOCK_CORE_SOURCES REDLOCK_WIRE_SOURCES REDLOCK_NODE_SOURCES REDLOCK_LOOP_SOURCES)
-  get_directory_property(${list} DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION ${list})
-endforeach()
-set(IO_UNDER_TEST text.c ${REDLOCK_CORE_SOURCES} ${REDLOCK_WIRE_SOURCES} ${REDLOCK_NODE_SOURCES} ${REDLOCK_LOOP_SOURCES})
-list(TRANSFORM IO_UNDER_TEST PREPEND ${PROJECT_SOURCE_DIR}/src/)
+redlock_sources(IO_UNDER_TEST CORE BASE LOOP WIRE NODE)
 add_library(redlock_test_io STATIC EXCLUDE_FROM_ALL ${IO_UNDER_TEST})
 target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)

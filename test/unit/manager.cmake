@@ -1,9 +1,5 @@
 # The manager over a fake env: exactly-once completion, callbacks, memory. No libev, no sockets.
-foreach(list REDLOCK_CORE_SOURCES REDLOCK_MANAGER_SOURCES)
-  get_directory_property(${list} DIRECTORY ${PROJECT_SOURCE_DIR}/src DEFINITION ${list})
-endforeach()
-set(MANAGER_UNDER_TEST ${REDLOCK_CORE_SOURCES} ${REDLOCK_MANAGER_SOURCES})
-list(TRANSFORM MANAGER_UNDER_TEST PREPEND ${PROJECT_SOURCE_DIR}/src/)
+redlock_sources(MANAGER_UNDER_TEST CORE BASE RESULT GROUP)
 add_library(redlock_test_manager STATIC ${MANAGER_UNDER_TEST} fake_env.c)
 target_include_directories(redlock_test_manager PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_test_manager PUBLIC redlock_flags cmocka)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core/validity.h"
-#include "script.h"
+#include "wire/script.h"
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
     struct peer *peer = context;

@@ -2,8 +2,8 @@
 #ifndef TEST_UNIT_PEER_H
 #define TEST_UNIT_PEER_H
 
-#include "loop.h"
-#include "node.h"
+#include "loop/loop.h"
+#include "node/node.h"
 
 #define PEER_ANSWERS_MAX 256
 #define PEER_TIMEOUT_MS  400 /* the node's, for one request */

@@ -10,7 +10,7 @@
 
 #include <redlock/redlock.h>
 
-#include "address.h"
+#include "node/address.h"
 
 struct good {
     const char *uri, *name, *host;

@@ -12,8 +12,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "bell.h"
-#include "mailbox.h"
+#include "blocking/bell.h"
+#include "blocking/mailbox.h"
 
 #define PLACES     (REDLOCK_BELL_ROWS * 32)
 #define PATIENCE_S 100

@@ -10,8 +10,8 @@
 
 #include <stdio.h>
 
-#include "handshake.h"
-#include "script.h"
+#include "node/handshake.h"
+#include "wire/script.h"
 
 static struct redlock_address address;
 static struct redlock_handshake handshake;

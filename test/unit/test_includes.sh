@@ -4,30 +4,18 @@ set -euo pipefail
 
 root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
 
-# What a layer may include of ours. `env` stands for the doors: env.h, and the texts that go through them.
-declare -A allowed=(
-    [public]="public"
-    [core]="public core"
-    [env]="public core env"
-    [manager]="public core env manager"
-    [wire]="public core env wire reply"
-    [reply]="reply"
-    [node]="public core env wire reply node"
-    [loop]="public core env loop"
-    [root]="public core env manager wire reply node loop root"
-    [blocking]="public core env loop blocking"
-    [tool]="public tool"
-    [chaos]="public chaos"
-)
+# The folders of src, floor by floor, from the bottom up; `manager` is src/manager.c. A folder is a
+# layer: its files include their own folder and the floors below, not the others of their floor.
+floors=("core base" "result wire loop" "group node" "manager" "blocking")
 
 # What a layer may include of the system: decisions are pure, only what talks to the world may see it.
 pure="assert inttypes limits stdarg stdbool stddef stdint string"
 declare -A libc=(
     [public]="stdbool stddef stdint"
     [core]="$pure"
-    [env]="$pure stdio stdlib"
-    [manager]="$pure stdatomic stdio stdlib"
     [wire]="$pure stdio stdlib"
+    [result]="$pure stdio stdlib"
+    [group]="$pure stdatomic stdio stdlib"
 )
 
 # redlock-chaos: what plans and judges is pure, and knows JSON at most; each edge is one file's business.
@@ -42,23 +30,14 @@ declare -A chaos_edges=(
 )
 
 # hiredis and libev, and the only files that know them; nobody else of the library includes them.
-hiredis_users=" src/reply.c "
-ev_users=" src/loop.c src/blocking.c "
+hiredis_users=" src/wire/reply.c "
+ev_users=" src/loop/loop.c src/blocking/client.c "
 
-# The layer of each file, from the lists that it is built by; a header belongs to its source, those without one are here.
-declare -A layer_of
-read_layers() {
-    local top=$1 layer list file
-    layer_of=([env.h]=env [text.h]=env [text.c]=env [options.h]=env [options.c]=env [state.h]=manager [client.h]=blocking [node_state.h]=node [core/planted.h]=core [core/lease_parts.h]=core)
-    for layer in core manager wire node loop root blocking; do
-        list=$(tr '\n' ' ' <"$top/src/CMakeLists.txt" | sed -n "s/.*set(REDLOCK_${layer^^}_SOURCES \([^)]*\)).*/\1/p")
-        [[ -n $list ]] || { echo "src/CMakeLists.txt lists no sources of the layer $layer"; return 1; }
-        for file in $list; do
-            [[ -n ${layer_of[$file]-} ]] || layer_of[$file]=$layer
-            [[ -n ${layer_of[${file%.c}.h]-} ]] || layer_of[${file%.c}.h]=$layer
-        done
+# floor_of FOLDER : sets `floor` to its index in floors, -1 for a folder that is none of them.
+floor_of() {
+    for ((floor = ${#floors[@]} - 1; floor >= 0; floor--)); do
+        [[ " ${floors[floor]} " != *" $1 "* ]] || return 0
     done
-    layer_of[reply.h]=reply
 }
 
 # matches PATTERNS NAME : whether one of the patterns, with spaces around each, is the name's.
@@ -113,9 +92,8 @@ check_include() {
     '<ev.h>' | '"ev.h"' | '<ev++.h>')
         [[ $layer == tool || $ev_users == *" $file "* ]] || bad "$file: only$ev_users""and the tool include ev.h"
         ;;
-    '<redlock/'* | '"redlock/'*)
-        [[ " ${allowed[$layer]} " == *" public "* ]] || bad "$file: $layer may not include $include"
-        ;;
+    '<redlock/'*) ;;
+    '"redlock/'*) bad "$file: the public headers are included with <>" ;;
     '<'*)
         target=${include#<} target=${target%.h>}
         [[ -z ${libc[$layer]-} || " ${libc[$layer]} " == *" $target "* ]] || bad "$file: $layer may not include $include"
@@ -124,10 +102,13 @@ check_include() {
         target=${include//\"/}
         if [[ $layer == tool ]]; then
             [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the tool may not include $include"
-        elif [[ -z ${layer_of[$target]-} ]]; then
-            bad "$file: $include belongs to no layer"
-        elif [[ " ${allowed[$layer]} " != *" ${layer_of[$target]} "* ]]; then
-            bad "$file: $layer may not include $include, which is of ${layer_of[$target]}"
+        elif [[ $layer == public || ! -f $top/src/$target ]]; then
+            bad "$file: $include belongs to no folder of src"
+        elif [[ ${target%%/*} != "$layer" ]]; then
+            local own
+            floor_of "$layer" && own=$floor
+            floor_of "${target%%/*}"
+            ((floor >= 0 && floor < own)) || bad "$file: $layer may not include $include"
         fi
         ;;
     esac
@@ -138,15 +119,15 @@ check() {
     local top=$1 file layer files=0 includes=0 line
     local -A layers=()
     errors=0
-    read_layers "$top" || return 1
     while read -r file; do
         case $file in
         include/*) layer=public ;;
         tools/chaos/*) layer=chaos ;;
         tools/*) layer=tool ;;
-        *) layer=${layer_of[${file#src/}]-} ;;
+        src/manager.c) layer=manager ;;
+        *) layer=${file#src/} layer=${layer%/*} && floor_of "$layer" && ((floor >= 0)) || layer= ;;
         esac
-        [[ -n $layer ]] || bad "$file: belongs to no layer: src/CMakeLists.txt does not list it"
+        [[ -n $layer ]] || bad "$file: belongs to no folder of the floors"
         layers[$file]=$layer
         files=$((files + 1))
     done < <(cd "$top" && find include src tools -name '*.[ch]' | sort)
@@ -182,17 +163,19 @@ check "$root"
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 cp -r "$root/include" "$root/src" "$root/tools" "$temp/"
-plant src/core/lease.c '#include "env.h"' 'src/core/lease.c: core may not include "env.h"'
+plant src/core/lease.c '#include "group/env.h"' 'src/core/lease.c: core may not include "group/env.h"'
+plant src/core/lease.c '#include "base/text.h"' 'src/core/lease.c: core may not include "base/text.h"'
 plant src/core/quorum.h '#  include <time.h>' 'src/core/quorum.h: core may not include <time.h>'
-plant src/manager.c '#include "node.h"' 'src/manager.c: manager may not include "node.h"'
-plant src/owed.c '#include <unistd.h>' 'src/owed.c: manager may not include <unistd.h>'
-plant src/wire.c '#include "node.h"' 'src/wire.c: wire may not include "node.h"'
-plant src/node.c '#include "manager.h"' 'src/node.c: node may not include "manager.h"'
-plant src/stream.c '#include <hiredis/async.h>' 'src/stream.c: only'
-plant src/node.c '#include <ev.h>' 'src/node.c: only'
-plant src/loop.c '#include "node.h"' 'src/loop.c: loop may not include "node.h"'
-plant src/blocking.c '#include "state.h"' 'src/blocking.c: blocking may not include "state.h"'
-plant src/env.h '#include "manager.h"' 'src/env.h: env may not include "manager.h"'
+plant src/group/group.c '#include "node/node.h"' 'src/group/group.c: group may not include "node/node.h"'
+plant src/group/owed.c '#include <unistd.h>' 'src/group/owed.c: group may not include <unistd.h>'
+plant src/wire/wire.c '#include "node/node.h"' 'src/wire/wire.c: wire may not include "node/node.h"'
+plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not include "group/group.h"'
+plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'
+plant src/node/node.c '#include <ev.h>' 'src/node/node.c: only'
+plant src/loop/loop.c '#include "node/node.h"' 'src/loop/loop.c: loop may not include "node/node.h"'
+plant src/manager.c '#include "blocking/client.h"' 'src/manager.c: manager may not include "blocking/client.h"'
+plant src/wire/message.h '#include "loop/reactor.h"' 'src/wire/message.h: wire may not include "loop/reactor.h"'
+plant src/group/env.h '#include "env.h"' 'src/group/env.h: "env.h" belongs to no folder'
 plant include/redlock/redlock.h '#include <ev.h>' 'include/redlock/redlock.h: only'
 plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blocking.h: public may not include <pthread.h>'
 plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
@@ -203,6 +186,8 @@ plant tools/chaos/nemesis.c '#include <redlock/redlock.h>' 'tools/chaos/nemesis.
 plant tools/chaos/fault.c '#include <time.h>' 'tools/chaos/fault.c: what plans and judges is pure'
 plant tools/chaos/schedule.h '#include "backend.h"' 'tools/chaos/schedule.h: what plans and judges is pure'
 plant tools/chaos/run.c '#include <ev.h>' 'tools/chaos/run.c: only'
-plant src/stray.c '#include <stdio.h>' 'src/stray.c: belongs to no layer'
+plant src/stray.c '#include <stdio.h>' 'src/stray.c: belongs to no folder'
+mkdir "$temp/src/attic"
+plant src/attic/stray.c '#include <stdio.h>' 'src/attic/stray.c: belongs to no folder'
 check "$temp" >/dev/null || { echo "the controls have left the tree changed"; exit 1; }
 echo "$controls planted includes were found"

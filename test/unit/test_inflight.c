@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "inflight.h"
+#include "node/inflight.h"
 
 static struct redlock_inflight_entry entry_of(uint32_t round) {
     return (struct redlock_inflight_entry){.round = round, .position = (uint64_t)round * 10, .size = 10};

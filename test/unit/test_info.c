@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "info.h"
+#include "wire/info.h"
 
 static struct redlock_info parsed(const char *text) {
     struct redlock_info info;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "core/validity.h"
-#include "loop.h"
+#include "loop/loop.h"
 
 /* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock
  * has. */

@@ -10,7 +10,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "mailbox.h"
+#include "blocking/mailbox.h"
 
 struct note {
     struct redlock_letter letter;

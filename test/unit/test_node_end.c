@@ -15,8 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "node/stream.h"
 #include "peer.h"
-#include "stream.h"
 
 static struct peer peer;
 

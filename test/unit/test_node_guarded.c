@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "peer.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 #define A_TIME "$10\r\n1763791726\r\n$5\r\n50413\r\n"
 

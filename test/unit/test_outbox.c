@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "outbox.h"
+#include "node/outbox.h"
 
 static void bytes_come_out_as_they_went_in(void **state) {
     struct redlock_outbox outbox = {0};

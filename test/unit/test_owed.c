@@ -8,7 +8,7 @@
 
 #include "core/validity.h"
 #include "fake_env.h"
-#include "state.h"
+#include "group/state.h"
 
 #define MANY 3000
 #define PART 1024

@@ -14,7 +14,7 @@
 
 #include <redlock/redlock.h>
 
-#include "random.h"
+#include "base/random.h"
 
 static void no_bytes_twice(void **state) {
     enum { DRAWS = 3000 };

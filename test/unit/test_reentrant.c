@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "reentrant.h"
+#include "blocking/reentrant.h"
 
 #define NEVER_NS INT64_MAX
 

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "reply.h"
+#include "wire/reply.h"
 
 static struct redlock_reader *reader;
 

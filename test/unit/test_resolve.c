@@ -15,7 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "resolve.h"
+#include "node/resolve.h"
 
 static struct redlock_address address_of(char *host, uint16_t port) {
     return (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP, .host = host, .port = port};

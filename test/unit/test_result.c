@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "result.h"
+#include "result/result.h"
 
 /* The votes are the last example's. */
 static struct redlock_result example(enum redlock_result_of of, int code) {

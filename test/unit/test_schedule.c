@@ -8,7 +8,7 @@
 
 #include "core/backoff.h"
 #include "core/validity.h"
-#include "schedule.h"
+#include "group/schedule.h"
 
 #define ITEMS 200
 

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "script.h"
+#include "wire/script.h"
 
 static uint32_t rotate(uint32_t value, unsigned bits) {
     return value << bits | value >> (32 - bits);

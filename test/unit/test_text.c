@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "text.h"
+#include "base/text.h"
 
 static void a_text_lives_until_its_last_reference(void **state) {
     (void)state;

@@ -10,9 +10,9 @@
 
 #include <stdio.h>
 
-#include "reply.h"
-#include "script.h"
-#include "wire.h"
+#include "wire/reply.h"
+#include "wire/script.h"
+#include "wire/wire.h"
 
 #define TOKEN        "0123456789abcdef0123456789abcdef"
 #define FENCE        UINT64_C(1795167037123456789)

@@ -1,0 +1,20 @@
+/* Random bytes from the kernel, in a pool that a forked child cannot share (R10). */
+#ifndef REDLOCK_BASE_RANDOM_H
+#define REDLOCK_BASE_RANDOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct redlock_random;
+
+/* NULL without memory. */
+struct redlock_random *redlock_random_new(void);
+void redlock_random_delete(struct redlock_random *random);
+
+/* Returns 0, REDLOCK_ERR_RANDOM, or REDLOCK_ERR_FORKED in a child process of the creator. */
+int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t size);
+
+/* Are we a child process of the creator? One memory access where the kernel wipes pages on fork. */
+bool redlock_random_forked(const struct redlock_random *random);
+
+#endif

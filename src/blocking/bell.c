@@ -1,0 +1,97 @@
+/* The bell: a futex a row of 32 sleepers, each woken by its bit. */
+#include "blocking/bell.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static long futex(atomic_uint *word, int operation, uint32_t value, uint32_t bits) {
+    return syscall(SYS_futex, word, operation, value, NULL, NULL, bits);
+}
+
+void redlock_bell_init(struct redlock_bell *bell) {
+    for (unsigned i = 0; i < REDLOCK_BELL_ROWS; i++) {
+        atomic_init(&bell->rows[i].rings, 0);
+        atomic_init(&bell->rows[i].taken, 0);
+        bell->rows[i].to_ring = 0;
+    }
+}
+
+/* The lowest bit of the row that is free, or 0. */
+static uint32_t take_bit(atomic_uint *taken) {
+    unsigned seen = atomic_load_explicit(taken, memory_order_relaxed);
+    while (seen != UINT32_MAX) {
+        uint32_t bit = ~seen & (seen + 1);
+        if (atomic_compare_exchange_weak_explicit(taken, &seen, seen | bit, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            return bit;
+        }
+    }
+    return 0;
+}
+
+void redlock_bell_enter(struct redlock_bell *bell, struct redlock_sleeper *sleeper) {
+    atomic_init(&sleeper->state, REDLOCK_SLEEPER_AWAKE);
+    for (sleeper->row = 0; sleeper->row < REDLOCK_BELL_ROWS; sleeper->row++) {
+        sleeper->bit = take_bit(&bell->rows[sleeper->row].taken);
+        if (sleeper->bit) {
+            sleeper->alone = true;
+            return;
+        }
+    }
+    /* All are taken: whose stacks lie apart rarely share one. */
+    uintptr_t page = (uintptr_t)sleeper >> 12;
+    sleeper->row = (unsigned)(page / 32 % REDLOCK_BELL_ROWS);
+    sleeper->bit = UINT32_C(1) << page % 32;
+    sleeper->alone = false;
+}
+
+void redlock_bell_leave(struct redlock_bell *bell, const struct redlock_sleeper *sleeper) {
+    if (sleeper->alone) {
+        unsigned before =
+            atomic_fetch_and_explicit(&bell->rows[sleeper->row].taken, ~sleeper->bit, memory_order_relaxed);
+        assert(before & sleeper->bit);
+        (void)before;
+    }
+}
+
+void redlock_bell_sleep(struct redlock_bell *bell, struct redlock_sleeper *sleeper) {
+    atomic_uint *rings = &bell->rows[sleeper->row].rings;
+    for (;;) {
+        unsigned seen = atomic_load(rings), state = REDLOCK_SLEEPER_AWAKE;
+        if (!atomic_compare_exchange_strong(&sleeper->state, &state, REDLOCK_SLEEPER_ASLEEP) &&
+            state == REDLOCK_SLEEPER_DONE) {
+            return;
+        }
+        long failed = futex(rings, FUTEX_WAIT_BITSET_PRIVATE, seen, sleeper->bit);
+        assert(failed == 0 || errno == EAGAIN || errno == EINTR);
+        (void)failed;
+    }
+}
+
+void redlock_bell_finish(struct redlock_bell *bell, struct redlock_sleeper *sleeper) {
+    uint32_t *to_ring = &bell->rows[sleeper->row].to_ring, bit = sleeper->bit;
+    unsigned before = atomic_exchange(&sleeper->state, REDLOCK_SLEEPER_DONE);
+    assert(before != REDLOCK_SLEEPER_DONE);
+    if (before == REDLOCK_SLEEPER_ASLEEP) {
+        *to_ring |= bit;
+    }
+}
+
+void redlock_bell_ring(struct redlock_bell *bell) {
+    for (unsigned i = 0; i < REDLOCK_BELL_ROWS; i++) {
+        if (bell->rows[i].to_ring == 0) {
+            continue;
+        }
+        atomic_fetch_add(&bell->rows[i].rings, 1);
+        long woken = futex(&bell->rows[i].rings, FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, bell->rows[i].to_ring);
+        assert(woken >= 0);
+        (void)woken;
+        bell->rows[i].to_ring = 0;
+    }
+}

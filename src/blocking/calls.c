@@ -1,0 +1,271 @@
+/* The calls of the blocking client: each is one request to the manager, made on the loop thread. */
+#include "base/options.h"
+#include "blocking/client.h"
+#include "core/validity.h"
+#include "loop/loop.h"
+
+void redlock_client_acquire_options_default(redlock_client_acquire_options *options) {
+    *options = (redlock_client_acquire_options){.size = sizeof *options};
+    redlock_acquire_options_default(&options->lock);
+}
+
+/* Enters, has the call done and leaves; what most calls are. */
+static int perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
+    int cancel_state;
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    call->want_result = result != NULL;
+    code = redlock_client_perform(client, call);
+    redlock_client_leave(client, cancel_state);
+    if (result) {
+        *result = call->result;
+    }
+    return code;
+}
+
+/* --- Acquire --- */
+
+struct acquire_call {
+    struct redlock_call call;
+    const char *resource;
+    redlock_acquire_options lock;
+};
+
+static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct acquire_call *acquire = (struct acquire_call *)call;
+    call->code = redlock_acquire(manager, acquire->resource, &acquire->lock, NULL, redlock_call_answer, call);
+    return call->code == REDLOCK_OK;
+}
+
+static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
+    return wait_ms == REDLOCK_WAIT_FOREVER ? REDLOCK_NEVER_NS : redlock_after_ms(now_ns, wait_ms);
+}
+
+/*
+ * Another thread of the same owner may be acquiring or releasing: it is waited for as long as this call may wait, and,
+ * where that is no time at all, as long as one try may take, for the lock that comes of it is this owner's too.
+ */
+static int acquire_as_holder(redlock_client *client, struct acquire_call *acquire, uint64_t owner) {
+    struct redlock_reentrant *table = redlock_client_reentrant(client);
+    struct redlock_hold *hold;
+    int code = REDLOCK_OK;
+    int64_t begun_ns = redlock_loop_now_ns(NULL);
+    int64_t wait_ms = acquire->lock.wait_timeout_ms;
+    int64_t try_ms = redlock_client_node_timeout_ms(client);
+    int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
+    switch (redlock_reentrant_enter(table, acquire->resource, redlock_holder_of(owner),
+                                    deadline_after(begun_ns, share_ms), &hold, &acquire->call.acquired, &code)) {
+    case REDLOCK_ENTER_SHARED:
+    case REDLOCK_ENTER_ERROR:
+        return code;
+    case REDLOCK_ENTER_TAKE:
+        break;
+    }
+    if (wait_ms > 0) {
+        int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
+        acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
+    }
+    code = redlock_client_perform(client, &acquire->call);
+    redlock_reentrant_settle(table, hold, code == REDLOCK_OK ? acquire->call.acquired : NULL);
+    return code;
+}
+
+int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
+                           redlock_lease **lease, redlock_result **result) {
+    redlock_client_acquire_options asked;
+    int cancel_state;
+    if (result) {
+        *result = NULL;
+    }
+    if (!lease || !resource) {
+        return REDLOCK_ERR_INVALID;
+    }
+    *lease = NULL;
+    redlock_client_acquire_options_default(&asked);
+    if (options && !redlock_options_read(&asked, sizeof asked, options, options->size)) {
+        return REDLOCK_ERR_INVALID;
+    }
+    if (asked.lock.wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    struct acquire_call acquire = {
+        .call = {.begin = acquire_begins, .want_result = result != NULL}, .resource = resource, .lock = asked.lock};
+    if (asked.reentrant) {
+        code = acquire_as_holder(client, &acquire, asked.owner);
+    } else {
+        code = redlock_client_perform(client, &acquire.call);
+    }
+    redlock_client_leave(client, cancel_state);
+    *lease = code == REDLOCK_OK ? acquire.call.acquired : NULL;
+    if (result) {
+        *result = acquire.call.result;
+    }
+    return code;
+}
+
+/* --- Extend, release, forget --- */
+
+struct lease_call {
+    struct redlock_call call;
+    redlock_lease *lease;
+    int64_t ttl_ms;
+    bool refused; /* by an error that did not end the handle */
+};
+
+static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct lease_call *extend = (struct lease_call *)call;
+    (void)manager;
+    call->code = redlock_extend(extend->lease, extend->ttl_ms, redlock_call_answer, call);
+    return call->code == REDLOCK_OK;
+}
+
+int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
+    struct lease_call extend = {.call = {.begin = extend_begins}, .lease = lease, .ttl_ms = ttl_ms};
+    if (result) {
+        *result = NULL;
+    }
+    return lease ? perform(client, &extend.call, result) : REDLOCK_ERR_INVALID;
+}
+
+static bool release_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct lease_call *release = (struct lease_call *)call;
+    (void)manager;
+    call->code = redlock_release(release->lease, redlock_call_answer, call);
+    release->refused = call->code != REDLOCK_OK;
+    return call->code == REDLOCK_OK;
+}
+
+static bool forget_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct lease_call *forget = (struct lease_call *)call;
+    (void)manager;
+    redlock_lease_forget(forget->lease);
+    call->code = REDLOCK_OK;
+    return false;
+}
+
+/* Ends a handle: that of a stranger to the table at once, that of a reentrant lease with its last count. */
+static int end(redlock_client *client, struct lease_call *ending, enum redlock_leave left, int retained_code,
+               struct redlock_hold *hold) {
+    int code = REDLOCK_OK;
+    switch (left) {
+    case REDLOCK_LEAVE_REFUSED:
+        return REDLOCK_ERR_NOT_OWNER;
+    case REDLOCK_LEAVE_RETAINED:
+        return retained_code;
+    case REDLOCK_LEAVE_STRANGE:
+        return redlock_client_perform(client, &ending->call);
+    case REDLOCK_LEAVE_LAST:
+        code = redlock_client_perform(client, &ending->call);
+        redlock_reentrant_given(redlock_client_reentrant(client), hold, !ending->refused);
+        break;
+    }
+    return code;
+}
+
+/* Which of the two ways a handle ends, the table says: by a release, or by being forgotten. */
+typedef enum redlock_leave leave_function(struct redlock_reentrant *table, redlock_lease *lease,
+                                          struct redlock_holder owner, struct redlock_hold **hold);
+
+static int leave_and_end(redlock_client *client, struct lease_call *ending, leave_function *leave, uint64_t owner,
+                         int retained_code) {
+    struct redlock_hold *hold = NULL;
+    int cancel_state;
+    if (!ending->lease) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    enum redlock_leave left = leave(redlock_client_reentrant(client), ending->lease, redlock_holder_of(owner), &hold);
+    code = end(client, ending, left, retained_code, hold);
+    redlock_client_leave(client, cancel_state);
+    return code;
+}
+
+int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
+    struct lease_call release = {.call = {.begin = release_begins, .want_result = result != NULL}, .lease = lease};
+    int code = leave_and_end(client, &release, redlock_reentrant_leave, owner, REDLOCK_OK);
+    if (result) {
+        *result = release.call.result;
+    }
+    return code;
+}
+
+int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock_result **result) {
+    return redlock_client_release_as(client, lease, 0, result);
+}
+
+int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
+    struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
+    return leave_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
+}
+
+/* --- Adopt, inspect, statistics --- */
+
+struct adopt_call {
+    struct redlock_call call;
+    const char *resource, *token;
+    const redlock_acquire_options *options;
+};
+
+static bool adopt_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct adopt_call *adopt = (struct adopt_call *)call;
+    call->code = redlock_adopt(manager, adopt->resource, adopt->token, adopt->options, &call->acquired);
+    return false;
+}
+
+int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
+                         const redlock_acquire_options *options, redlock_lease **lease) {
+    struct adopt_call adopt = {
+        .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
+    if (!lease) {
+        return REDLOCK_ERR_INVALID;
+    }
+    *lease = NULL;
+    int code = perform(client, &adopt.call, NULL);
+    if (code == REDLOCK_OK) {
+        *lease = adopt.call.acquired;
+    }
+    return code;
+}
+
+struct inspect_call {
+    struct redlock_call call;
+    const char *resource;
+};
+
+static bool inspect_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct inspect_call *inspect = (struct inspect_call *)call;
+    call->code = redlock_inspect(manager, inspect->resource, redlock_call_answer, call);
+    return call->code == REDLOCK_OK;
+}
+
+int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
+    struct inspect_call inspect = {.call = {.begin = inspect_begins}, .resource = resource};
+    if (result) {
+        *result = NULL;
+    }
+    return perform(client, &inspect.call, result);
+}
+
+struct statistics_call {
+    struct redlock_call call;
+    redlock_statistics *statistics;
+};
+
+static bool statistics_begins(redlock_manager *manager, struct redlock_call *call) {
+    call->code = redlock_manager_statistics(manager, ((struct statistics_call *)call)->statistics);
+    return false;
+}
+
+int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
+    struct statistics_call counted = {.call = {.begin = statistics_begins}, .statistics = statistics};
+    return perform(client, &counted.call, NULL);
+}

@@ -1,0 +1,431 @@
+/* The blocking client's loop thread: its start, its turns, its end, and the way of a call to it and back. */
+#include <assert.h>
+#include <errno.h>
+#include <ev.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "blocking/client.h"
+
+struct redlock_client {
+    struct redlock_mailbox mailbox;
+    struct redlock_bell bell; /* for callers whose calls are completed */
+    struct redlock_reentrant reentrant;
+    atomic_uint inside; /* calls that use this memory, and 1 until the close */
+    sem_t all_left;
+    struct redlock_random *fork_mark;
+    pthread_t thread;
+    int64_t node_timeout_ms;
+    struct ev_loop *loop;
+    ev_async wake;
+    ev_prepare drain;
+    atomic_bool in_turn; /* the loop thread may be changing anything: what a child process gets to see is torn */
+    /* The loop thread's own: */
+    redlock_manager *manager; /* NULL once it is closed */
+    struct start *start;      /* until the client is open */
+    bool closing;
+    struct redlock_call *close_call;
+    struct redlock_letter *completed, **completed_end; /* to be told before the loop polls */
+};
+
+/* What redlock_client_open() and its loop thread tell each other; on the former's stack. */
+struct start {
+    const redlock_manager_options *options;
+    char *error;
+    size_t error_size;
+    int code;
+    sem_t done;
+};
+
+static void wait_for(sem_t *done) {
+    while (sem_wait(done) != 0) {
+        assert(errno == EINTR);
+    }
+}
+
+/* --- The loop thread --- */
+
+static void complete(redlock_client *client, struct redlock_call *call) {
+    call->letter.next = NULL;
+    *client->completed_end = &call->letter;
+    client->completed_end = &call->letter.next;
+}
+
+/* Returns how many. A call that is finished is its caller's again, whose stack may be gone. */
+static unsigned tell_completed(redlock_client *client) {
+    struct redlock_letter *letter = client->completed;
+    unsigned told = 0;
+    client->completed = NULL;
+    client->completed_end = &client->completed;
+    while (letter) {
+        struct redlock_letter *next = letter->next;
+        redlock_bell_finish(&client->bell, &((struct redlock_call *)letter)->sleeper);
+        letter = next;
+        told++;
+    }
+    redlock_bell_ring(&client->bell);
+    return told;
+}
+
+void redlock_call_answer(const redlock_result *result, void *data) {
+    struct redlock_call *call = data;
+    call->code = redlock_result_code(result);
+    call->acquired = redlock_result_lease(result);
+    if (call->want_result) {
+        call->result = redlock_result_copy(result);
+    }
+    complete(call->client, call);
+}
+
+static void perform(redlock_client *client, struct redlock_letter *letter) {
+    while (letter) {
+        struct redlock_letter *next = letter->next;
+        struct redlock_call *call = (struct redlock_call *)letter;
+        if (client->closing) {
+            call->code = REDLOCK_ERR_CLOSED;
+            complete(client, call);
+        } else if (!call->begin(client->manager, call)) {
+            complete(client, call);
+        }
+        letter = next;
+    }
+}
+
+static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
+    /* Its work is to end the poll; the mailbox is emptied before each. */
+    (void)loop;
+    (void)wake;
+    (void)events;
+}
+
+/*
+ * Calls that came while the loop was at work are queued with the rest of this turn's, in one write a node (R6). Where
+ * several callers were just told, they get the processor for a moment: what they ask next goes out with it as well.
+ */
+static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
+    redlock_client *client = drain->data;
+    (void)loop;
+    (void)events;
+    if (tell_completed(client) > 1) {
+        (void)sched_yield();
+    }
+    perform(client, redlock_mailbox_take(&client->mailbox));
+}
+
+/* The last that runs before the poll: what on_prepare() and the flush after it completed is told here. */
+static void before_poll(struct ev_loop *loop) {
+    redlock_client *client = ev_userdata(loop);
+    (void)tell_completed(client);
+    if (!redlock_mailbox_sleep(&client->mailbox)) {
+        ev_async_send(loop, &client->wake);
+    }
+    atomic_store(&client->in_turn, false);
+}
+
+static void after_poll(struct ev_loop *loop) {
+    redlock_client *client = ev_userdata(loop);
+    atomic_store(&client->in_turn, true);
+    redlock_mailbox_awake(&client->mailbox);
+}
+
+static void on_closed(void *data) {
+    redlock_client *client = data;
+    client->manager = NULL;
+    ev_break(client->loop, EVBREAK_ALL);
+}
+
+static void begin_close(redlock_client *client) {
+    client->closing = true;
+    int failed = redlock_manager_close(client->manager, on_closed, client);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static void tell_started(redlock_client *client, int code) {
+    struct start *start = client->start;
+    client->start = NULL;
+    start->code = code;
+    int failed = sem_post(&start->done);
+    assert(failed == 0);
+    (void)failed;
+}
+
+/* Nodes that are down are no error: the votes of the lock will tell. */
+static void on_connected(const redlock_result *result, void *data) {
+    (void)result;
+    tell_started(data, REDLOCK_OK);
+}
+
+/* False if there is nothing to run. */
+static bool start(redlock_client *client) {
+    struct start *how = client->start;
+    int code = redlock_manager_create(client->loop, how->options, &client->manager, how->error, how->error_size);
+    if (code == REDLOCK_OK) {
+        client->node_timeout_ms = how->options->node_timeout_ms;
+        code = redlock_manager_connect(client->manager, how->options->connect_timeout_ms, on_connected, client);
+        if (code == REDLOCK_OK) {
+            return true;
+        }
+        if (how->error) {
+            (void)snprintf(how->error, how->error_size, "cannot wait for the nodes: %s", redlock_strerror(code));
+        }
+        begin_close(client);
+        ev_run(client->loop, 0);
+    }
+    tell_started(client, code);
+    return false;
+}
+
+static void *run(void *data) {
+    redlock_client *client = data;
+    if (start(client)) {
+        ev_run(client->loop, 0);
+    }
+    perform(client, redlock_mailbox_close(&client->mailbox));
+    (void)tell_completed(client);
+    return NULL;
+}
+
+/* --- Calls --- */
+
+int redlock_client_enter(redlock_client *client, int *cancel_state) {
+    if (!client) {
+        return REDLOCK_ERR_INVALID;
+    }
+    if (redlock_random_forked(client->fork_mark)) {
+        return REDLOCK_ERR_FORKED;
+    }
+    if (pthread_equal(pthread_self(), client->thread)) {
+        return REDLOCK_ERR_INVALID;
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+    atomic_fetch_add(&client->inside, 1);
+    return REDLOCK_OK;
+}
+
+void redlock_client_leave(redlock_client *client, int cancel_state) {
+    if (atomic_fetch_sub(&client->inside, 1) == 1) {
+        int failed = sem_post(&client->all_left);
+        assert(failed == 0);
+        (void)failed;
+    }
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
+    call->client = client;
+    redlock_bell_enter(&client->bell, &call->sleeper);
+    switch (redlock_mailbox_put(&client->mailbox, &call->letter)) {
+    case REDLOCK_MAILBOX_WAKE:
+        ev_async_send(client->loop, &client->wake);
+        redlock_bell_sleep(&client->bell, &call->sleeper);
+        break;
+    case REDLOCK_MAILBOX_QUEUED:
+        redlock_bell_sleep(&client->bell, &call->sleeper);
+        break;
+    case REDLOCK_MAILBOX_CLOSED:
+        call->code = REDLOCK_ERR_CLOSED;
+        break;
+    }
+    redlock_bell_leave(&client->bell, &call->sleeper);
+    return call->code;
+}
+
+struct redlock_reentrant *redlock_client_reentrant(redlock_client *client) {
+    return &client->reentrant;
+}
+
+int64_t redlock_client_node_timeout_ms(const redlock_client *client) {
+    return client->node_timeout_ms;
+}
+
+/* --- Open and close --- */
+
+static void describe(char *error, size_t error_size, const char *what, int number) {
+    if (error) {
+        (void)snprintf(error, error_size, "%s: %s", what, strerror(number));
+    }
+}
+
+/* The application's signals are not for this thread; those that a fault raises in it are. */
+static int create_thread(redlock_client *client) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigdelset(&blocked, faults[i]);
+    }
+    int failed = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (failed) {
+        return failed;
+    }
+    failed = pthread_create(&client->thread, NULL, run, client);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* Starts the thread and waits until it says what came of it. */
+static int start_thread(redlock_client *client, const redlock_manager_options *options, char *error,
+                        size_t error_size) {
+    struct start how = {.options = options, .error = error, .error_size = error_size};
+    if (sem_init(&how.done, 0, 0) != 0) {
+        describe(error, error_size, "cannot make a semaphore", errno);
+        return REDLOCK_ERR_SYSTEM;
+    }
+    client->start = &how;
+    int failed = create_thread(client);
+    if (failed) {
+        describe(error, error_size, "cannot start the client's loop thread", failed);
+        how.code = REDLOCK_ERR_SYSTEM;
+    } else {
+        wait_for(&how.done);
+        if (how.code != REDLOCK_OK) {
+            pthread_join(client->thread, NULL);
+        }
+    }
+    sem_destroy(&how.done);
+    return how.code;
+}
+
+/* The loop and what hangs on it; the manager and the thread are not there (any more). */
+static void destroy_loop(redlock_client *client) {
+    ev_prepare_stop(client->loop, &client->drain);
+    ev_async_stop(client->loop, &client->wake);
+    ev_loop_destroy(client->loop);
+}
+
+static int create_loop(redlock_client *client, char *error, size_t error_size) {
+    errno = 0;
+    client->loop = ev_loop_new(EVFLAG_AUTO);
+    if (!client->loop) {
+        describe(error, error_size, "cannot make an event loop", errno);
+        return REDLOCK_ERR_SYSTEM;
+    }
+    ev_async_init(&client->wake, on_wake);
+    ev_prepare_init(&client->drain, on_prepare);
+    client->drain.data = client;
+    ev_set_userdata(client->loop, client);
+    ev_set_loop_release_cb(client->loop, before_poll, after_poll);
+    ev_async_start(client->loop, &client->wake);
+    ev_prepare_start(client->loop, &client->drain);
+    return REDLOCK_OK;
+}
+
+static int open_client(redlock_client *client, const redlock_manager_options *options, char *error, size_t error_size) {
+    client->fork_mark = redlock_random_new();
+    if (!client->fork_mark) {
+        describe(error, error_size, "cannot open a client", ENOMEM);
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    if (sem_init(&client->all_left, 0, 0) != 0) {
+        describe(error, error_size, "cannot make a semaphore", errno);
+        redlock_random_delete(client->fork_mark);
+        return REDLOCK_ERR_SYSTEM;
+    }
+    int code = redlock_reentrant_init(&client->reentrant, UINT32_MAX);
+    if (code == REDLOCK_OK) {
+        code = create_loop(client, error, error_size);
+        if (code == REDLOCK_OK) {
+            code = start_thread(client, options, error, error_size);
+            if (code == REDLOCK_OK) {
+                return code;
+            }
+            destroy_loop(client);
+        }
+        redlock_reentrant_destroy(&client->reentrant);
+    } else if (error) {
+        (void)snprintf(error, error_size, "cannot open a client: %s", redlock_strerror(code));
+    }
+    sem_destroy(&client->all_left);
+    redlock_random_delete(client->fork_mark);
+    return code;
+}
+
+int redlock_client_open(const redlock_manager_options *options, redlock_client **client, char *error,
+                        size_t error_size) {
+    int cancel_state;
+    if (error && error_size > 0) {
+        error[0] = '\0';
+    }
+    if (!client) {
+        if (error) {
+            (void)snprintf(error, error_size, "there is nowhere to put the client: client is NULL");
+        }
+        return REDLOCK_ERR_INVALID;
+    }
+    *client = NULL;
+    redlock_client *opened = calloc(1, sizeof *opened);
+    if (!opened) {
+        describe(error, error_size, "cannot open a client", ENOMEM);
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    redlock_mailbox_init(&opened->mailbox);
+    redlock_bell_init(&opened->bell);
+    atomic_init(&opened->inside, 1);
+    atomic_init(&opened->in_turn, true);
+    opened->completed_end = &opened->completed;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    int code = open_client(opened, options, error, error_size);
+    pthread_setcancelstate(cancel_state, NULL);
+    if (code == REDLOCK_OK) {
+        *client = opened;
+    } else {
+        free(opened);
+    }
+    return code;
+}
+
+/*
+ * In a child process: there is no loop thread here, and no lock may be waited for. Where the fork came in the middle
+ * of a turn, the manager's and libev's lists are torn: they are left to the end of the process.
+ */
+static void abandon(redlock_client *client) {
+    if (!atomic_load(&client->in_turn)) {
+        redlock_manager_abandon(client->manager);
+        ev_loop_destroy(client->loop);
+    }
+    redlock_reentrant_abandon(&client->reentrant);
+    redlock_random_delete(client->fork_mark);
+    free(client);
+}
+
+static bool close_begins(redlock_manager *manager, struct redlock_call *call) {
+    (void)manager;
+    begin_close(call->client);
+    call->code = REDLOCK_OK;
+    return false;
+}
+
+int redlock_client_close(redlock_client *client) {
+    int cancel_state;
+    struct redlock_call call = {.begin = close_begins};
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code == REDLOCK_ERR_FORKED) {
+        abandon(client);
+        return REDLOCK_OK;
+    }
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_client_perform(client, &call);
+    assert(code == REDLOCK_OK);
+    int failed = pthread_join(client->thread, NULL);
+    assert(failed == 0);
+    (void)failed;
+    /* This call and the client's own; others that were blocked are on their way out. */
+    if (atomic_fetch_sub(&client->inside, 2) != 2) {
+        wait_for(&client->all_left);
+    }
+    destroy_loop(client);
+    redlock_reentrant_destroy(&client->reentrant);
+    redlock_random_delete(client->fork_mark);
+    sem_destroy(&client->all_left);
+    free(client);
+    pthread_setcancelstate(cancel_state, NULL);
+    return REDLOCK_OK;
+}

@@ -1,0 +1,324 @@
+/* The table of reentrant holds: a hash table under one mutex, and the wait of one owner's threads for each other. */
+#include "blocking/reentrant.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+struct redlock_holder redlock_holder_of(uint64_t id) {
+    /*
+     * An id that no other thread ever had in this process. pthread_self() and gettid() are used again after a thread's
+     * end, and the new thread would own what a dead one left behind. The counter is the one datum that clients share;
+     * it only rises, and nothing but its uniqueness is used.
+     */
+    static atomic_uint_least64_t last;
+    static _Thread_local uint64_t own;
+    if (id) {
+        return (struct redlock_holder){.is_thread = false, .id = id};
+    }
+    if (!own) {
+        own = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    }
+    return (struct redlock_holder){.is_thread = true, .id = own};
+}
+
+static bool same_holder(struct redlock_holder a, struct redlock_holder b) {
+    return a.is_thread == b.is_thread && a.id == b.id;
+}
+
+/* FNV-1a: names are short, and whoever chooses them is no adversary of its own client. */
+static uint64_t hash_of(const char *resource) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (const char *c = resource; *c; c++) {
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    }
+    return hash ^ hash >> 32;
+}
+
+int redlock_reentrant_init(struct redlock_reentrant *table, uint32_t count_max) {
+    pthread_condattr_t attributes;
+    *table = (struct redlock_reentrant){.count_max = count_max, .bucket_count = REDLOCK_HOLD_BUCKETS_FIRST};
+    atomic_init(&table->holds, 0);
+    table->buckets = calloc(table->bucket_count, sizeof *table->buckets);
+    if (!table->buckets) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    if (pthread_condattr_init(&attributes) != 0) {
+        goto free_buckets;
+    }
+    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
+        pthread_cond_init(&table->decided, &attributes) != 0) {
+        goto destroy_attributes;
+    }
+    if (pthread_mutex_init(&table->mutex, NULL) != 0) {
+        goto destroy_condition;
+    }
+    pthread_condattr_destroy(&attributes);
+    return REDLOCK_OK;
+destroy_condition:
+    pthread_cond_destroy(&table->decided);
+destroy_attributes:
+    pthread_condattr_destroy(&attributes);
+free_buckets:
+    free(table->buckets);
+    return REDLOCK_ERR_SYSTEM;
+}
+
+static void free_holds(struct redlock_reentrant *table) {
+    for (size_t i = 0; i < table->bucket_count; i++) {
+        while (table->buckets[i]) {
+            struct redlock_hold *hold = table->buckets[i];
+            table->buckets[i] = hold->next;
+            free(hold);
+        }
+    }
+    free(table->buckets);
+}
+
+void redlock_reentrant_destroy(struct redlock_reentrant *table) {
+    free_holds(table);
+    pthread_cond_destroy(&table->decided);
+    pthread_mutex_destroy(&table->mutex);
+}
+
+void redlock_reentrant_abandon(struct redlock_reentrant *table) {
+    if (pthread_mutex_trylock(&table->mutex) != 0) {
+        return;
+    }
+    free_holds(table);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+static void lock(struct redlock_reentrant *table) {
+    int failed = pthread_mutex_lock(&table->mutex);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static void unlock(struct redlock_reentrant *table) {
+    int failed = pthread_mutex_unlock(&table->mutex);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static struct redlock_hold **bucket_of(const struct redlock_reentrant *table, uint64_t hash) {
+    return &table->buckets[hash & (table->bucket_count - 1)];
+}
+
+static struct redlock_hold *find(const struct redlock_reentrant *table, const char *resource, uint64_t hash,
+                                 struct redlock_holder owner) {
+    struct redlock_hold *hold = *bucket_of(table, hash);
+    while (hold && !(hold->hash == hash && same_holder(hold->owner, owner) && strcmp(hold->resource, resource) == 0)) {
+        hold = hold->next;
+    }
+    return hold;
+}
+
+/* Only while it is HELD: once it is given back, its address may already be another lease's. */
+static struct redlock_hold *find_lease(const struct redlock_reentrant *table, const redlock_lease *lease) {
+    struct redlock_hold *hold = *bucket_of(table, hash_of(redlock_lease_resource(lease)));
+    while (hold && !(hold->state == REDLOCK_HOLD_HELD && hold->lease == lease)) {
+        hold = hold->next;
+    }
+    return hold;
+}
+
+/* Twice the buckets; without memory the chains grow longer instead. */
+static void grow(struct redlock_reentrant *table) {
+    size_t old_count = table->bucket_count;
+    struct redlock_hold **old = table->buckets;
+    struct redlock_hold **buckets = calloc(old_count * 2, sizeof *buckets);
+    if (!buckets) {
+        return;
+    }
+    table->buckets = buckets;
+    table->bucket_count = old_count * 2;
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i]) {
+            struct redlock_hold *hold = old[i];
+            old[i] = hold->next;
+            struct redlock_hold **bucket = bucket_of(table, hold->hash);
+            hold->next = *bucket;
+            *bucket = hold;
+        }
+    }
+    free(old);
+}
+
+static struct redlock_hold *add(struct redlock_reentrant *table, const char *resource, uint64_t hash,
+                                struct redlock_holder owner) {
+    size_t size = strlen(resource) + 1;
+    struct redlock_hold *hold = malloc(sizeof *hold + size);
+    if (!hold) {
+        return NULL;
+    }
+    if (atomic_fetch_add_explicit(&table->holds, 1, memory_order_relaxed) >= table->bucket_count) {
+        grow(table);
+    }
+    struct redlock_hold **bucket = bucket_of(table, hash);
+    *hold = (struct redlock_hold){.next = *bucket, .state = REDLOCK_HOLD_TAKING, .owner = owner, .hash = hash};
+    memcpy(hold->resource, resource, size);
+    *bucket = hold;
+    return hold;
+}
+
+static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
+    struct redlock_hold **link = bucket_of(table, hold->hash);
+    while (*link != hold) {
+        link = &(*link)->next;
+    }
+    *link = hold->next;
+    atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
+    free(hold);
+}
+
+static int64_t read_ns(clockid_t clock) {
+    struct timespec now;
+    int failed = clock_gettime(clock, &now);
+    assert(failed == 0);
+    (void)failed;
+    return now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* False when the deadline has passed. A condition variable cannot wait by CLOCK_BOOTTIME, so it only wakes us (R2). */
+static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
+    int failed;
+    if (deadline_ns == INT64_MAX) {
+        table->waiting++;
+        failed = pthread_cond_wait(&table->decided, &table->mutex);
+    } else {
+        int64_t left_ns = deadline_ns - read_ns(CLOCK_BOOTTIME);
+        if (left_ns <= 0) {
+            return false;
+        }
+        int64_t until_ns = read_ns(CLOCK_MONOTONIC) + left_ns;
+        struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+        table->waiting++;
+        failed = pthread_cond_timedwait(&table->decided, &table->mutex, &until);
+    }
+    table->waiting--;
+    assert(failed == 0 || failed == ETIMEDOUT);
+    (void)failed;
+    return true;
+}
+
+static enum redlock_enter share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease,
+                                int *code) {
+    if (redlock_lease_validity_ms(hold->lease) == 0) {
+        *code = REDLOCK_ERR_LOST;
+    } else if (hold->count >= table->count_max) {
+        *code = REDLOCK_ERR_LIMIT;
+    } else {
+        hold->count++;
+        *lease = hold->lease;
+        return REDLOCK_ENTER_SHARED;
+    }
+    return REDLOCK_ENTER_ERROR;
+}
+
+enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
+                                           struct redlock_holder owner, int64_t deadline_ns, struct redlock_hold **hold,
+                                           redlock_lease **lease, int *code) {
+    uint64_t hash = hash_of(resource);
+    enum redlock_enter entered = REDLOCK_ENTER_ERROR;
+    lock(table);
+    for (;;) {
+        struct redlock_hold *found = find(table, resource, hash, owner);
+        if (!found) {
+            *hold = add(table, resource, hash, owner);
+            if (*hold) {
+                entered = REDLOCK_ENTER_TAKE;
+            } else {
+                *code = REDLOCK_ERR_NO_MEMORY;
+            }
+            break;
+        }
+        if (found->state == REDLOCK_HOLD_HELD) {
+            entered = share(table, found, lease, code);
+            break;
+        }
+        if (!wait_until(table, deadline_ns)) {
+            *code = REDLOCK_ERR_CONTENDED;
+            break;
+        }
+    }
+    unlock(table);
+    return entered;
+}
+
+/* Everyone looks again: they wait for different holds, and only few ever do. */
+static void tell_waiting(struct redlock_reentrant *table) {
+    if (table->waiting > 0) {
+        pthread_cond_broadcast(&table->decided);
+    }
+}
+
+void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
+    lock(table);
+    assert(hold->state == REDLOCK_HOLD_TAKING);
+    if (lease) {
+        hold->state = REDLOCK_HOLD_HELD;
+        hold->lease = lease;
+        hold->count = 1;
+    } else {
+        drop(table, hold);
+    }
+    tell_waiting(table);
+    unlock(table);
+}
+
+static enum redlock_leave leave(struct redlock_hold *hold, struct redlock_holder owner, bool forget) {
+    if (!same_holder(hold->owner, owner) && !(forget && !hold->owner.is_thread)) {
+        return REDLOCK_LEAVE_REFUSED;
+    }
+    if (hold->count == 1) {
+        hold->state = REDLOCK_HOLD_GIVING;
+        return REDLOCK_LEAVE_LAST;
+    }
+    if (!forget) {
+        hold->count--;
+    }
+    return REDLOCK_LEAVE_RETAINED;
+}
+
+static enum redlock_leave find_and_leave(struct redlock_reentrant *table, redlock_lease *lease,
+                                         struct redlock_holder owner, bool forget, struct redlock_hold **hold) {
+    enum redlock_leave left = REDLOCK_LEAVE_STRANGE;
+    /* Who has a reentrant lease has seen its hold being added, so the table cannot look empty to them. */
+    if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
+        return left;
+    }
+    lock(table);
+    *hold = find_lease(table, lease);
+    if (*hold) {
+        left = leave(*hold, owner, forget);
+    }
+    unlock(table);
+    return left;
+}
+
+enum redlock_leave redlock_reentrant_leave(struct redlock_reentrant *table, redlock_lease *lease,
+                                           struct redlock_holder owner, struct redlock_hold **hold) {
+    return find_and_leave(table, lease, owner, false, hold);
+}
+
+enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
+                                            struct redlock_holder thread, struct redlock_hold **hold) {
+    return find_and_leave(table, lease, thread, true, hold);
+}
+
+void redlock_reentrant_given(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
+    lock(table);
+    assert(hold->state == REDLOCK_HOLD_GIVING);
+    if (ended) {
+        drop(table, hold);
+    } else {
+        hold->state = REDLOCK_HOLD_HELD;
+    }
+    tell_waiting(table);
+    unlock(table);
+}

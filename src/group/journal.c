@@ -1,0 +1,81 @@
+/* What the log says of a lease: losses and failures always, attempts and votes at the level of debugging. */
+#include "group/state.h"
+
+#define NAME_SIZE 128
+#define LOSS_SIZE 320
+
+static bool is_logged(const struct redlock_lease *lease, redlock_log_level level) {
+    return level <= lease->manager->log_level;
+}
+
+#define LOG(lease, level, ...) (lease)->manager->env.log((lease)->manager->env.ctx, REDLOCK_LOG_##level, __VA_ARGS__)
+
+static const char *operation_name(enum redlock_operation operation) {
+    switch (operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return "acquire";
+    case REDLOCK_OP_EXTEND:
+        return "extend";
+    case REDLOCK_OP_RELEASE:
+        return "release";
+    case REDLOCK_OP_INSPECT:
+        return "inspect";
+    case REDLOCK_OP_FENCE:
+        return "fence";
+    case REDLOCK_OP_HEAL:
+        return "heal";
+    case REDLOCK_OP_TIME:
+        return "time";
+    case REDLOCK_OP_NONE:
+        break;
+    }
+    return "";
+}
+
+void redlock_journal_vote(const struct redlock_lease *lease, unsigned node) {
+    char name[NAME_SIZE];
+    if (!is_logged(lease, REDLOCK_LOG_DEBUG)) {
+        return;
+    }
+    const struct redlock_detail *detail = &lease->details[node];
+    const char *text = redlock_text_string(detail->text);
+    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s", operation_name(lease->core.operation), name,
+        lease->manager->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
+        text[0] ? ": " : "", text);
+}
+
+static void tell_attempt(const struct redlock_lease *lease, const char *name, int64_t now_ns) {
+    const struct redlock_round *votes = &lease->core.votes;
+    LOG(lease, DEBUG, "acquire '%s': attempt %u is lost: %u granted, %u denied, %u failed, %u unknown; next in %ld ms",
+        name, lease->core.attempts, redlock_nodes_count(votes->granted), redlock_nodes_count(votes->denied),
+        redlock_nodes_count(votes->failed), redlock_nodes_count(votes->unknown),
+        (long)redlock_validity_ms(lease->core.next_try_ns, now_ns));
+}
+
+void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,
+                          const struct redlock_actions *actions, int64_t now_ns) {
+    char name[NAME_SIZE];
+    const enum redlock_lease_state after = lease->core.state;
+    if (after == before || (!actions->lost && !is_logged(lease, REDLOCK_LOG_DEBUG))) {
+        return;
+    }
+    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    if (actions->lost) {
+        char loss[LOSS_SIZE];
+        redlock_lease_loss_text(lease, loss, sizeof loss);
+        LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
+    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
+        tell_attempt(lease, name, now_ns);
+    } else if (actions->acquired) {
+        LOG(lease, DEBUG, "acquire '%s': %s at attempt %u, valid for %ld ms", name,
+            redlock_error_name(actions->acquired_code), lease->core.attempts,
+            (long)redlock_validity_ms(redlock_lease_held_until_ns(&lease->core), now_ns));
+    } else if (before == REDLOCK_LEASE_EXTENDING && after == REDLOCK_LEASE_HELD) {
+        LOG(lease, DEBUG, "extend '%s': %s, valid for %ld ms", name,
+            redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON ? "OK" : "NO_QUORUM",
+            (long)redlock_validity_ms(redlock_lease_held_until_ns(&lease->core), now_ns));
+    } else if (actions->released) {
+        LOG(lease, DEBUG, "release '%s': %s", name, redlock_error_name(actions->released_code));
+    }
+}

@@ -1,0 +1,291 @@
+/* The public calls on locks: what they check, and the event that each feeds to its lease. */
+#include <string.h>
+
+#include "base/options.h"
+#include "group/state.h"
+
+void redlock_acquire_options_default(redlock_acquire_options *options) {
+    *options = (redlock_acquire_options){.size = sizeof *options,
+                                         .ttl_ms = 10000,
+                                         .wait_timeout_ms = 0,
+                                         .retry_delay_min_ms = 50,
+                                         .retry_delay_max_ms = 200,
+                                         .heal = true};
+}
+
+/* What is wrong with them, or NULL. */
+static const char *check_options(const redlock_acquire_options *options) {
+    if (options->ttl_ms < 1 || options->ttl_ms > REDLOCK_TTL_MS_MAX) {
+        return "ttl_ms must be 1 to 2147483647";
+    }
+    if (options->wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
+        return "wait_timeout_ms must be 0 or more, or REDLOCK_WAIT_FOREVER";
+    }
+    if (options->retry_delay_min_ms < 0 || options->retry_delay_max_ms < 1 ||
+        options->retry_delay_max_ms < options->retry_delay_min_ms || options->retry_delay_max_ms > REDLOCK_TTL_MS_MAX) {
+        return "retry_delay_min_ms must be 0 or more, retry_delay_max_ms 1 to 2147483647 and not below it";
+    }
+    if (options->auto_extend_max_ms < 0) {
+        return "auto_extend_max_ms must be 0 (no cap) or more";
+    }
+    if (options->lock_delay_ms < 0 || options->lock_delay_ms > REDLOCK_TTL_MS_MAX - options->ttl_ms) {
+        return "lock_delay_ms must be 0 or more, and no more than 2147483647 together with ttl_ms";
+    }
+    return NULL;
+}
+
+static const char *read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
+    redlock_acquire_options_default(options);
+    if (given && !redlock_options_read(options, sizeof *options, given, given->size)) {
+        return "options.size is not one of this library: call redlock_acquire_options_default() first";
+    }
+    return check_options(options);
+}
+
+/* The code says only "invalid argument"; the log says which. */
+static int refuse(const redlock_manager *manager, const char *what) {
+    manager->env.log(manager->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
+    return REDLOCK_ERR_INVALID;
+}
+
+/* Locks that live longer than the quarantine of a node would outlive it: protocols.md 2. */
+static int check_ttl_max(const redlock_manager *manager, int64_t ttl_ms, int64_t lock_delay_ms) {
+    const int64_t max_ms = redlock_guards_ttl_max_ms(manager);
+    if (ttl_ms <= max_ms - lock_delay_ms) {
+        return REDLOCK_OK;
+    }
+    manager->env.log(
+        manager->env.ctx, REDLOCK_LOG_ERROR,
+        "invalid argument: ttl_ms %lld and lock_delay_ms %lld together are above the guards' ttl_max_ms, %lld",
+        (long long)ttl_ms, (long long)lock_delay_ms, (long long)max_ms);
+    return REDLOCK_ERR_INVALID;
+}
+
+static struct redlock_plan plan_of(const redlock_manager *manager, const redlock_acquire_options *options) {
+    return (struct redlock_plan){.ttl_ms = options->ttl_ms,
+                                 .lock_delay_ms = options->lock_delay_ms,
+                                 .heal = options->heal,
+                                 .fencing = options->fencing,
+                                 .fence_client = manager->fence_client,
+                                 .wait_timeout_ms = options->wait_timeout_ms,
+                                 .retry_delay_min_ms = options->retry_delay_min_ms,
+                                 .retry_delay_max_ms = options->retry_delay_max_ms,
+                                 .auto_extend_max_ms = options->auto_extend_max_ms,
+                                 .auto_extend = options->auto_extend};
+}
+
+/* What acquire and adopt share: every check, and the memory. */
+static int lease_create(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
+                        redlock_acquire_options *options, struct redlock_lease **lease) {
+    size_t key_size;
+    if (redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK) {
+        return refuse(manager, "the resource must have 1 to 1024 bytes, key prefix included");
+    }
+    const char *wrong = read_options(given, options);
+    if (wrong) {
+        return refuse(manager, wrong);
+    }
+    if (check_ttl_max(manager, options->ttl_ms, options->lock_delay_ms) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const int code = redlock_manager_check_open(manager);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (manager->leases.count >= REDLOCK_LEASES_MAX) {
+        return REDLOCK_ERR_LIMIT;
+    }
+    *lease = redlock_lease_new(manager, resource, key_size);
+    if (!*lease) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    (*lease)->lost_cb = options->on_lost;
+    (*lease)->lost_data = options->lost_data;
+    uint32_t seed = 0; /* delays need no secret, only to differ between clients */
+    (void)manager->env.random(manager->env.ctx, &seed, sizeof seed);
+    redlock_lease_init(&(*lease)->core, manager->node_count, seed);
+    return REDLOCK_OK;
+}
+
+/* Before the nodes have said who they are, a guard lets none of them vote: at most a node timeout is given to them. */
+static void wait_for_nodes(struct redlock_lease *lease, const struct redlock_plan *plan) {
+    redlock_manager *manager = lease->manager;
+    lease->core.plan = *plan;
+    redlock_schedule_set(&manager->schedule, &lease->owner.due,
+                         redlock_manager_now_ns(manager) + manager->node_timeout_ns);
+}
+
+int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
+                    redlock_request **request, redlock_callback cb, void *data) {
+    if (!manager || !cb) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_acquire_options options;
+    struct redlock_lease *lease;
+    int code = lease_create(manager, resource, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    /* R1: before the first byte of the round is sent. */
+    const int64_t now_ns = redlock_manager_now_ns(manager);
+    code = redlock_lease_draw_token(lease, now_ns);
+    if (code != REDLOCK_OK) {
+        redlock_lease_free(lease);
+        return code;
+    }
+    lease->cb = cb;
+    lease->data = data;
+    manager->statistics.acquires++;
+    manager->statistics.requests_pending++;
+    const struct redlock_plan plan = plan_of(manager, &options);
+    if (manager->guards && !redlock_manager_all_settled(manager)) {
+        wait_for_nodes(lease, &plan);
+    } else {
+        redlock_lease_begin(lease, &plan, now_ns);
+    }
+    if (request) {
+        *request = (redlock_request *)lease;
+    }
+    redlock_manager_rearm(manager);
+    return REDLOCK_OK;
+}
+
+/* The lease was won, and its caller does not want it any more or cannot have it: it ends with `code` and is released. */
+static void take_back(struct redlock_lease *lease, int code) {
+    lease->acquired_code = (int8_t)code;
+    lease->handle_ended = true;
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
+}
+
+static void give_up(struct redlock_lease *lease, int code) {
+    if (lease->core.state < REDLOCK_LEASE_ADOPTED) {
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
+                                                          .now_ns = redlock_manager_now_ns(lease->manager),
+                                                          .code = code});
+    } else if ((lease->tell & REDLOCK_TELL_ACQUIRED) && lease->acquired_code == REDLOCK_OK) {
+        take_back(lease, code);
+    }
+}
+
+void redlock_request_cancel(redlock_request *request) {
+    struct redlock_lease *lease = (struct redlock_lease *)request;
+    if (!lease || redlock_manager_check_open(lease->manager) != REDLOCK_OK) {
+        return; /* closing has given it up already */
+    }
+    give_up(lease, REDLOCK_ERR_CANCELLED);
+    redlock_manager_rearm(lease->manager);
+}
+
+int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
+                  const redlock_acquire_options *given, redlock_lease **adopted) {
+    const size_t token_size = token ? strnlen(token, REDLOCK_TOKEN_SIZE_MAX + 1) : 0;
+    if (!manager || !adopted || token_size == 0 || token_size > REDLOCK_TOKEN_SIZE_MAX) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_acquire_options options;
+    struct redlock_lease *lease;
+    const int code = lease_create(manager, resource, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    memcpy(lease->token, token, token_size);
+    lease->token[token_size] = '\0';
+    lease->token_size = (uint8_t)token_size;
+    lease->ttl_sent_max_ms = options.ttl_ms + options.lock_delay_ms;
+    const struct redlock_plan plan = plan_of(manager, &options);
+    redlock_lease_feed(
+        lease,
+        &(struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
+    *adopted = lease;
+    return REDLOCK_OK;
+}
+
+int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
+    if (!lease || ttl_ms < 1 || ttl_ms > REDLOCK_TTL_MS_MAX || lease->handle_ended) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_manager_check_open(lease->manager);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (lease->extend_pending) {
+        return REDLOCK_ERR_BUSY;
+    }
+    if (ttl_ms > REDLOCK_TTL_MS_MAX - lease->core.plan.lock_delay_ms ||
+        check_ttl_max(lease->manager, ttl_ms, lease->core.plan.lock_delay_ms) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const int64_t now_ns = redlock_manager_now_ns(lease->manager);
+    code = redlock_lease_extend_check(&lease->core, now_ns);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    lease->extend_cb = cb;
+    lease->extend_data = data;
+    lease->extend_ttl_ms = ttl_ms;
+    lease->extend_pending = true;
+    lease->manager->statistics.requests_pending++;
+    redlock_lease_feed(lease,
+                       &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
+    redlock_manager_rearm(lease->manager);
+    return REDLOCK_OK;
+}
+
+int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
+    if (!lease || lease->handle_ended) {
+        return REDLOCK_ERR_INVALID;
+    }
+    redlock_manager *manager = lease->manager;
+    if (redlock_manager_check_open(manager) == REDLOCK_ERR_FORKED) {
+        return REDLOCK_ERR_FORKED;
+    }
+    lease->handle_ended = true;
+    lease->cb = cb;
+    lease->data = data;
+    lease->release_pending = true;
+    manager->statistics.requests_pending++;
+    redlock_lease_feed(
+        lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_manager_now_ns(manager)});
+    redlock_manager_rearm(manager);
+    return REDLOCK_OK;
+}
+
+void redlock_lease_forget(redlock_lease *lease) {
+    if (!lease || lease->handle_ended || redlock_manager_check_open(lease->manager) == REDLOCK_ERR_FORKED) {
+        return;
+    }
+    redlock_manager *manager = lease->manager;
+    lease->handle_ended = true;
+    redlock_lease_retire(lease);
+    redlock_manager_rearm(manager);
+}
+
+void redlock_lease_close(struct redlock_lease *lease) {
+    if (lease->forgotten) {
+        return;
+    }
+    give_up(lease, REDLOCK_ERR_CLOSED);
+    if (lease->handle_ended || lease->core.state == REDLOCK_LEASE_ENDED) {
+        return;
+    }
+    lease->handle_ended = true;
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
+    if (lease->tell & REDLOCK_TELL_EXTENDED) {
+        lease->extended_code = REDLOCK_ERR_CLOSED;
+    }
+}
+
+int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
+    const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);
+    return until_ns ? redlock_validity_ms(until_ns, redlock_manager_now_ns(lease->manager)) : 0;
+}
+
+const char *redlock_lease_token(const redlock_lease *lease) {
+    return lease->token;
+}
+
+uint64_t redlock_lease_fence(const redlock_lease *lease) {
+    return lease->fence;
+}

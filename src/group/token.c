@@ -1,0 +1,33 @@
+/* A fresh token for each attempt (R10). */
+#include <string.h>
+
+#include "group/state.h"
+
+static char digit(unsigned nibble) {
+    return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
+}
+
+/*
+ * R10: a fresh token for every attempt, 128 bits from the kernel, printable. Two copies of a
+ * virtual machine have the same bytes in their pools, and hardly the same nanosecond: in half of
+ * the token stands the time, too, which leaves random what was.
+ */
+int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
+    unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
+    uint64_t half;
+    const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    memcpy(&half, bytes + sizeof half, sizeof half);
+    half ^= (uint64_t)now_ns;
+    memcpy(bytes + sizeof half, &half, sizeof half);
+    for (size_t i = 0; i < sizeof bytes; i++) {
+        lease->token[i] = digit(bytes[i] >> 4);
+        lease->token[i + sizeof bytes] = digit(bytes[i] & 15);
+    }
+    lease->token[REDLOCK_TOKEN_DIGITS] = '\0';
+    lease->token_size = REDLOCK_TOKEN_DIGITS;
+    lease->token_drawn = true;
+    return REDLOCK_OK;
+}

@@ -1,0 +1,316 @@
+/* Node URIs, taken apart. */
+#include "node/address.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include <redlock/redlock.h>
+
+#define PORT_DEFAULT  6379
+#define DB_MAX        65535
+#define HOST_SIZE_MAX 255
+
+/* A piece of the URI. */
+struct span {
+    const char *bytes;
+    size_t size;
+};
+
+struct failure {
+    char *text;
+    size_t size;
+};
+
+__attribute__((format(printf, 2, 3))) static int invalid(struct failure *failure, const char *format, ...) {
+    if (failure->size > 0) {
+        va_list arguments;
+        va_start(arguments, format);
+        (void)vsnprintf(failure->text, failure->size, format, arguments);
+        va_end(arguments);
+    }
+    return REDLOCK_ERR_INVALID;
+}
+
+static bool take_prefix(struct span *rest, const char *prefix) {
+    size_t size = strlen(prefix);
+    if (rest->size < size || memcmp(rest->bytes, prefix, size) != 0) {
+        return false;
+    }
+    rest->bytes += size;
+    rest->size -= size;
+    return true;
+}
+
+static struct span until(struct span *rest, const char *stops) {
+    struct span taken = {rest->bytes, 0};
+    while (taken.size < rest->size && strchr(stops, rest->bytes[taken.size]) == NULL) {
+        taken.size++;
+    }
+    rest->bytes += taken.size;
+    rest->size -= taken.size;
+    return taken;
+}
+
+static char *copy(struct span span) {
+    char *text = malloc(span.size + 1);
+    if (text != NULL) {
+        memcpy(text, span.bytes, span.size);
+        text[span.size] = '\0';
+    }
+    return text;
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    if (c >= 'a' && c <= 'f') {
+        return c - 'a' + 10;
+    }
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+/* The parts of a URI that may be secret are named in errors, never quoted. */
+static int percent_decode(struct span span, const char *part, char **decoded, struct failure *failure) {
+    char *text = copy(span);
+    if (text == NULL) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    *decoded = text; /* owned by the address from here on */
+    size_t length = 0;
+    for (size_t i = 0; i < span.size; i++) {
+        if (span.bytes[i] != '%') {
+            text[length++] = span.bytes[i];
+            continue;
+        }
+        int high = i + 2 < span.size ? hex_digit(span.bytes[i + 1]) : -1;
+        int low = i + 2 < span.size ? hex_digit(span.bytes[i + 2]) : -1;
+        if (high < 0 || low < 0 || high + low == 0) {
+            return invalid(failure, "the %s of a node URI has a '%%' that no byte's two hexadecimal digits follow",
+                           part);
+        }
+        text[length++] = (char)(high * 16 + low);
+        i += 2;
+    }
+    text[length] = '\0';
+    return REDLOCK_OK;
+}
+
+/* Decimal digits only, at most `max`. */
+static bool number(struct span span, uint32_t max, uint32_t *value) {
+    uint64_t sum = 0;
+    if (span.size == 0 || span.size > 9) {
+        return false;
+    }
+    for (size_t i = 0; i < span.size; i++) {
+        if (span.bytes[i] < '0' || span.bytes[i] > '9') {
+            return false;
+        }
+        sum = sum * 10 + (uint64_t)(span.bytes[i] - '0');
+    }
+    *value = (uint32_t)sum;
+    return sum <= max;
+}
+
+static int parse_db(struct span span, struct redlock_address *address, struct failure *failure) {
+    if (!number(span, DB_MAX, &address->db)) {
+        return invalid(failure, "the database of node '%s' is not a number from 0 to %d", address->host, DB_MAX);
+    }
+    return REDLOCK_OK;
+}
+
+static int parse_user_info(struct span user_info, struct redlock_address *address, struct failure *failure) {
+    struct span user = until(&user_info, ":");
+    int code = REDLOCK_OK;
+    bool password = take_prefix(&user_info, ":") && user_info.size > 0;
+    if (user.size == 0 && !password) {
+        return invalid(failure, "a node URI has '@' without user or password: write :PASSWORD@ or USER:PASSWORD@");
+    }
+    if (user.size > 0) {
+        code = percent_decode(user, "user", &address->user, failure);
+    }
+    if (code == REDLOCK_OK && password) {
+        code = percent_decode(user_info, "password", &address->password, failure);
+    }
+    return code;
+}
+
+static bool host_byte(char c, bool literal) {
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
+        c == '_') {
+        return true;
+    }
+    return literal && (c == ':' || c == '%');
+}
+
+static int parse_host(struct span *rest, struct redlock_address *address, bool *literal, struct failure *failure) {
+    *literal = take_prefix(rest, "[");
+    struct span host = until(rest, *literal ? "]/?#" : ":/?#");
+    int shown = (int)(host.size < 64 ? host.size : 64);
+    if (*literal && !take_prefix(rest, "]")) {
+        return invalid(failure, "the address '[%.*s' of a node URI has no closing ']'", shown, host.bytes);
+    }
+    if (host.size == 0) {
+        return invalid(failure, "the host of a node URI is empty");
+    }
+    if (host.size > HOST_SIZE_MAX) {
+        return invalid(failure, "the host of a node URI is longer than %d bytes", HOST_SIZE_MAX);
+    }
+    for (size_t i = 0; i < host.size; i++) {
+        if (!host_byte(host.bytes[i], *literal)) {
+            return invalid(failure, "the host of a node URI has a byte at position %zu that no host name has", i + 1);
+        }
+    }
+    if (*literal && memchr(host.bytes, ':', host.size) == NULL) {
+        return invalid(failure, "'[%.*s]' in a node URI is not an IPv6 address", shown, host.bytes);
+    }
+    address->host = copy(host);
+    return address->host == NULL ? REDLOCK_ERR_NO_MEMORY : REDLOCK_OK;
+}
+
+static int parse_port(struct span *rest, struct redlock_address *address, struct failure *failure) {
+    address->port = PORT_DEFAULT;
+    if (!take_prefix(rest, ":")) {
+        return REDLOCK_OK;
+    }
+    struct span port = until(rest, "/?#");
+    uint32_t value = 0;
+    if (!number(port, UINT16_MAX, &value) || value == 0) {
+        /* Not quoted: it may be a password whose '@HOST' was forgotten. */
+        return invalid(failure, "the port of node '%s' is not a number from 1 to 65535%s", address->host,
+                       memchr(port.bytes, ':', port.size) != NULL ? "; an IPv6 address needs brackets" : "");
+    }
+    address->port = (uint16_t)value;
+    return REDLOCK_OK;
+}
+
+/* [user[:password]@]host[:port][/db] */
+static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct failure *failure) {
+    const char *at = memrchr(rest.bytes, '@', rest.size);
+    int code = REDLOCK_OK;
+    bool literal = false;
+    address->kind = REDLOCK_ADDRESS_TCP;
+    if (at != NULL) {
+        struct span user_info = {rest.bytes, (size_t)(at - rest.bytes)};
+        rest.size -= user_info.size + 1;
+        rest.bytes = at + 1;
+        if (bare) {
+            return invalid(failure, "a node with user or password needs a scheme: redis://USER:PASSWORD@HOST:PORT");
+        }
+        code = parse_user_info(user_info, address, failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = parse_host(&rest, address, &literal, failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = parse_port(&rest, address, failure);
+    }
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (take_prefix(&rest, "/") && rest.size > 0) {
+        code = parse_db(until(&rest, "?#"), address, failure);
+        if (code != REDLOCK_OK) {
+            return code;
+        }
+    }
+    if (rest.size > 0) {
+        return invalid(failure, "node '%s': only :PORT and /DB may follow the host", address->host);
+    }
+    size_t size = strlen(address->host) + 10;
+    address->name = malloc(size);
+    if (address->name == NULL) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    (void)snprintf(address->name, size, literal ? "[%s]:%u" : "%s:%u", address->host, (unsigned)address->port);
+    return REDLOCK_OK;
+}
+
+/* /path[?db=n] */
+static int parse_unix(struct span rest, struct redlock_address *address, struct failure *failure) {
+    struct sockaddr_un room;
+    int code = REDLOCK_OK;
+    address->kind = REDLOCK_ADDRESS_UNIX;
+    struct span path = until(&rest, "?");
+    if (path.size == 0 || path.bytes[0] != '/') {
+        return invalid(failure, "a socket needs an absolute path: unix:///path");
+    }
+    code = percent_decode(path, "path", &address->host, failure);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    for (const char *c = address->host; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f) {
+            return invalid(failure, "the socket path of a node URI has a control character");
+        }
+    }
+    if (strlen(address->host) >= sizeof room.sun_path) {
+        return invalid(failure, "the socket path '%.32s…' is longer than %zu bytes", address->host,
+                       sizeof room.sun_path - 1);
+    }
+    if (take_prefix(&rest, "?")) {
+        if (!take_prefix(&rest, "db=")) {
+            return invalid(failure, "only ?db=N may follow the path of the socket '%s'", address->host);
+        }
+        code = parse_db(rest, address, failure);
+    }
+    if (code == REDLOCK_OK) {
+        address->name = strdup(address->host);
+        if (address->name == NULL) {
+            code = REDLOCK_ERR_NO_MEMORY;
+        }
+    }
+    return code;
+}
+
+static int parse(struct span rest, struct redlock_address *address, struct failure *failure) {
+    if (rest.size == 0) {
+        return invalid(failure, "a node URI is empty");
+    }
+    for (size_t i = 0; i < rest.size; i++) {
+        if ((unsigned char)rest.bytes[i] <= ' ' || rest.bytes[i] == 0x7f) {
+            return invalid(failure, "a node URI has a space or a control character at position %zu", i + 1);
+        }
+    }
+    if (take_prefix(&rest, "redis://")) {
+        return parse_tcp(rest, false, address, failure);
+    }
+    if (take_prefix(&rest, "unix://")) {
+        return parse_unix(rest, address, failure);
+    }
+    if (take_prefix(&rest, "rediss://")) {
+        return invalid(failure, "rediss:// needs TLS, and TLS is not in this version; use redis://");
+    }
+    if (memmem(rest.bytes, rest.size, "://", 3) != NULL) {
+        return invalid(failure, "the scheme of a node URI is unknown: use redis://, unix:// or HOST:PORT");
+    }
+    return parse_tcp(rest, true, address, failure);
+}
+
+int redlock_address_parse(const char *uri, struct redlock_address *address, char *error, size_t error_size) {
+    struct failure failure = {error, error == NULL ? 0 : error_size};
+    *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
+    int code = parse((struct span){uri, strlen(uri)}, address, &failure);
+    if (code == REDLOCK_ERR_NO_MEMORY) {
+        (void)invalid(&failure, "no memory for a node's address");
+    }
+    if (code != REDLOCK_OK) {
+        redlock_address_clear(address);
+    }
+    return code;
+}
+
+void redlock_address_clear(struct redlock_address *address) {
+    if (address->password != NULL) {
+        explicit_bzero(address->password, strlen(address->password));
+    }
+    free(address->name);
+    free(address->host);
+    free(address->user);
+    free(address->password);
+    *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
+}

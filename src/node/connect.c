@@ -1,0 +1,219 @@
+/* From a node's address to a connection that may carry requests: resolve, open, greet (R16, R18). */
+#include "node/node_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/validity.h"
+#include "node/stream.h"
+
+static void greet(struct redlock_node *node) {
+    redlock_reader_delete(node->reader);
+    node->reader = redlock_reader_new();
+    node->handshake.address = &node->address;
+    node->handshake.client_name = node->options.client_name;
+    node->handshake.old_run_id = node->known_run_id;
+    node->handshake.old_client_id = node->known_client_id;
+    node->handshake.guarded = node->options.guarded;
+    node->blocked = false;
+    if (node->reader == NULL ||
+        redlock_handshake_start(&node->handshake, &node->hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
+        redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
+        return;
+    }
+    node->clock = (struct redlock_clock_sample){.sent_ns = node->reactor.now_ns(node->reactor.ctx)};
+    redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
+    node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_READABLE);
+    redlock_traffic_flush(node);
+}
+
+/* Goes through the endpoints, each with its share of the time that is left, until one begins to connect. */
+static void open_next(struct redlock_node *node, int error) {
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    for (; node->endpoints_tried < node->endpoints.count; error = -node->fd) {
+        node->endpoint = (node->endpoint_first + node->endpoints_tried) % node->endpoints.count;
+        int64_t share = (int64_t)(node->endpoints.count - node->endpoints_tried);
+        node->endpoint_ns = now_ns + (node->give_up_ns - now_ns) / share;
+        node->endpoints_tried++;
+        const struct redlock_endpoint *endpoint = &node->endpoints.list[node->endpoint];
+        node->fd = redlock_stream_open((const struct sockaddr *)&endpoint->address, endpoint->size);
+        if (node->fd >= 0) {
+            redlock_node_set_phase(node, REDLOCK_PHASE_OPENING, redlock_text_keep(node->why));
+            node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_WRITABLE);
+            redlock_node_rearm(node, node->endpoint_ns);
+            return;
+        }
+    }
+    node->fd = -1;
+    redlock_node_lost(node, redlock_node_errno_text("", error));
+}
+
+static void open_first(struct redlock_node *node) {
+    node->endpoints_tried = 0;
+    open_next(node, EADDRNOTAVAIL);
+}
+
+static void opened(struct redlock_node *node) {
+    int error = redlock_stream_connected(node->fd);
+    if (error == 0) {
+        greet(node);
+        return;
+    }
+    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
+    (void)close(node->fd);
+    node->fd = -1;
+    open_next(node, error);
+}
+
+static void resolved(struct redlock_node *node) {
+    const char *error = redlock_lookup_result(node->lookup, &node->endpoints);
+    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
+    redlock_lookup_drop(node->lookup, false);
+    node->lookup = NULL;
+    if (error != NULL) {
+        redlock_node_lost(node, redlock_text_new("the name is not resolved: %s", error));
+    } else {
+        open_first(node);
+    }
+}
+
+void redlock_connect_begin(struct redlock_node *node) {
+    int error = 0;
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    node->give_up_ns = redlock_after_ms(now_ns, node->options.connect_timeout_ms);
+    redlock_node_set_phase(node, REDLOCK_PHASE_RESOLVING, redlock_text_keep(node->why));
+    redlock_node_rearm(node, node->give_up_ns);
+    if (node->lookup == NULL && redlock_resolve_literal(&node->address, &node->endpoints)) {
+        open_first(node);
+        return;
+    }
+    if (node->lookup == NULL) {
+        node->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
+    }
+    if (node->lookup == NULL) {
+        redlock_node_lost(node, redlock_node_errno_text("no thread to look the name up: ", error));
+    } else if (redlock_lookup_done(node->lookup)) {
+        resolved(node);
+    } else {
+        node->reactor.watch(node->reactor.ctx, &node->watch, redlock_lookup_fd(node->lookup), REDLOCK_READABLE);
+    }
+}
+
+void redlock_connect_io(struct redlock_node *node, unsigned events) {
+    if (node->phase == REDLOCK_PHASE_OPENING && (events & REDLOCK_WRITABLE) != 0) {
+        opened(node);
+    } else if (node->phase == REDLOCK_PHASE_RESOLVING && redlock_lookup_done(node->lookup)) {
+        resolved(node);
+    }
+}
+
+static struct redlock_text *too_late(const struct redlock_node *node) {
+    long long timeout_ms = (long long)node->options.connect_timeout_ms;
+    switch (node->phase) {
+    case REDLOCK_PHASE_RESOLVING:
+        return redlock_text_new("the name was not resolved within %lld ms", timeout_ms);
+    case REDLOCK_PHASE_OPENING:
+        return redlock_text_new("no connection within %lld ms", timeout_ms);
+    default:
+        return redlock_text_new("connected, but no answer to the handshake within %lld ms", timeout_ms);
+    }
+}
+
+void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
+    if (node->phase == REDLOCK_PHASE_NEW) {
+        redlock_connect_begin(node);
+    } else if (now_ns >= node->give_up_ns) {
+        /* An endpoint that takes connections and says nothing must not keep the others from their turn. */
+        node->endpoint_first = node->endpoint + 1;
+        redlock_node_lost(node, too_late(node));
+    } else if (node->phase == REDLOCK_PHASE_OPENING && now_ns >= node->endpoint_ns) {
+        node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
+        (void)close(node->fd);
+        node->fd = -1;
+        open_next(node, ETIMEDOUT);
+    }
+}
+
+static void tell_greeting(const struct redlock_node *node) {
+    const struct redlock_greeting greeting = {
+        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->clock};
+    node->listener.greeted(node->listener.ctx, node->index, &greeting);
+}
+
+static void ready(struct redlock_node *node) {
+    node->up_ns = node->reactor.now_ns(node->reactor.ctx);
+    node->round_trip_us = (node->up_ns - node->hello_ns) / 1000;
+    node->scripts_ns = node->up_ns;
+    node->timeouts = 0;
+    node->connects++;
+    node->tried = true;
+    node->known_client_id = node->handshake.client_id;
+    memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
+    redlock_outbox_clear(&node->hello);
+    redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s", node->address.name,
+                      node->info.version[0] == '\0' ? "unknown version" : node->info.version);
+    if (node->warning[0] != '\0') {
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
+    }
+    if (redlock_outbox_size(&node->outbox) > 0) {
+        node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+    }
+    if (node->options.guarded) {
+        tell_greeting(node);
+    }
+    node->listener.settled(node->listener.ctx, node->index, true);
+}
+
+/* The same server twice would have two votes (R18). Of two such nodes the one with the lower index stays. */
+static void check_rivals(struct redlock_node *node) {
+    bool rival_yields = false;
+    const char *rival = node->info.run_id[0] == '\0' ? NULL
+                                                     : node->listener.same_server(node->listener.ctx, node->index,
+                                                                                  node->info.run_id, &rival_yields);
+    if (rival == NULL) {
+        ready(node);
+    } else if (rival_yields) {
+        redlock_node_lost(node, redlock_text_new("%s, which is the same server, gives way first", rival));
+    } else {
+        redlock_node_unusable(node, redlock_node_twice_text(rival));
+    }
+}
+
+void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
+    if (node->handshake.step >= node->handshake.step_count) {
+        redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
+        return;
+    }
+    enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->hello);
+    if (node->clock.server_us == 0 && node->handshake.server_us != 0) {
+        node->clock.server_us = node->handshake.server_us;
+        node->clock.read_ns = node->reactor.now_ns(node->reactor.ctx);
+    }
+    if (state != REDLOCK_HANDSHAKE_WAITING && state != REDLOCK_HANDSHAKE_NO_MEMORY) {
+        node->info = node->handshake.info;
+        memcpy(node->warning, node->handshake.warning, sizeof node->warning);
+    }
+    switch (state) {
+    case REDLOCK_HANDSHAKE_WAITING:
+        if (redlock_outbox_size(&node->hello) > 0) {
+            node->hello_ns = node->reactor.now_ns(node->reactor.ctx);
+            node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+        }
+        break;
+    case REDLOCK_HANDSHAKE_DONE:
+        check_rivals(node);
+        break;
+    case REDLOCK_HANDSHAKE_RETRY:
+        redlock_node_lost(node, redlock_text_new("%s", node->handshake.reason));
+        break;
+    case REDLOCK_HANDSHAKE_UNUSABLE:
+        redlock_node_unusable(node, redlock_text_new("%s", node->handshake.reason));
+        break;
+    case REDLOCK_HANDSHAKE_NO_MEMORY:
+        redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
+        break;
+    }
+}

@@ -1,0 +1,298 @@
+/* The handshake. */
+#include "node/handshake.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "wire/resp.h"
+#include "wire/script.h"
+#include "wire/wire.h"
+
+/*
+ * step     sent                    reply
+ * AUTH     where configured        error → UNUSABLE
+ * SELECT   for a database but 0    error → UNUSABLE
+ * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY; refused by an ACL → a warning
+ * TIME     guarded                 refused → a warning
+ * ID       always                  refused → the connection cannot be killed later
+ * then, with the last of these (the server is known now):
+ * KILL     for the old id, if run_id is that of the old connection (else the id may be a stranger's); result ignored
+ * NAME     always                  refused → a warning
+ * LOAD     for each script         refused → a warning; requests then send the source
+ */
+enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
+
+_Static_assert(5 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
+_Static_assert(5 <= REDLOCK_HANDSHAKE_STEPS_MAX && 2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX,
+               "either part fits");
+
+__attribute__((format(printf, 2, 3))) static void warn(struct redlock_handshake *handshake, const char *format, ...) {
+    size_t used = strlen(handshake->warning);
+    va_list arguments;
+    if (used > 0 && used + 3 < sizeof handshake->warning) {
+        memcpy(handshake->warning + used, "; ", 3);
+        used += 2;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(handshake->warning + used, sizeof handshake->warning - used, format, arguments);
+    va_end(arguments);
+}
+
+__attribute__((format(printf, 3, 4))) static enum redlock_handshake_state
+refuse(struct redlock_handshake *handshake, enum redlock_handshake_state state, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(handshake->reason, sizeof handshake->reason, format, arguments);
+    va_end(arguments);
+    return state;
+}
+
+/* A command of up to four words; a NULL ends them. Returns false without memory. */
+static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step,
+                const char *const words[4]) {
+    char header[REDLOCK_RESP_HEADER_SIZE_MAX];
+    size_t count = 0;
+    while (count < 4 && words[count] != NULL) {
+        count++;
+    }
+    if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_array(header, count) - header))) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t size = strlen(words[i]);
+        if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_header(header, size) - header)) ||
+            !redlock_outbox_append(outbox, words[i], size) || !redlock_outbox_append(outbox, "\r\n", 2)) {
+            return false;
+        }
+    }
+    assert(handshake->step_count < REDLOCK_HANDSHAKE_STEPS_MAX);
+    handshake->steps[handshake->step_count++] = (uint8_t)step;
+    return true;
+}
+
+enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *handshake,
+                                                     struct redlock_outbox *outbox) {
+    const struct redlock_address *address = handshake->address;
+    const char *password = address->password == NULL ? "" : address->password;
+    char db[12];
+    bool said = true;
+    handshake->step = handshake->step_count = 0;
+    handshake->client_id = handshake->server_us = 0;
+    handshake->scripts_refused = false;
+    handshake->reason[0] = handshake->warning[0] = '\0';
+    memset(&handshake->info, 0, sizeof handshake->info);
+    handshake->info.uptime_s = -1;
+    if (address->user != NULL) {
+        said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", address->user, password});
+    } else if (address->password != NULL) {
+        said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", password});
+    }
+    if (said && address->db != 0) {
+        (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
+        said = say(handshake, outbox, STEP_SELECT, (const char *[4]){"SELECT", db});
+    }
+    said = said && say(handshake, outbox, STEP_INFO, (const char *[4]){"INFO"});
+    if (said && handshake->guarded) {
+        said = say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"});
+    }
+    said = said && say(handshake, outbox, STEP_ID, (const char *[4]){"CLIENT", "ID"});
+    return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
+}
+
+/* The second part: the server is known, and may vote. */
+static enum redlock_handshake_state introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
+    const char *run_id = handshake->info.run_id;
+    char id[24];
+    handshake->step = handshake->step_count = 0;
+    if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0 &&
+        !REDLOCK_PLANTED(PLAIN_CLOSE)) {
+        (void)snprintf(id, sizeof id, "%lld", (long long)handshake->old_client_id);
+        if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id})) {
+            return REDLOCK_HANDSHAKE_NO_MEMORY;
+        }
+    }
+    if (!say(handshake, outbox, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", handshake->client_name})) {
+        return REDLOCK_HANDSHAKE_NO_MEMORY;
+    }
+    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        if (!say(handshake, outbox, STEP_LOAD,
+                 (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source})) {
+            return REDLOCK_HANDSHAKE_NO_MEMORY;
+        }
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
+static bool is_error(const struct redlock_reply *reply, const char *word) {
+    size_t size = strlen(word);
+    return reply->value.type == REDLOCK_REPLY_ERROR && reply->value.size >= size &&
+           memcmp(reply->value.bytes, word, size) == 0;
+}
+
+/* Errors that pass by themselves, whatever was asked. */
+static bool passes(const struct redlock_reply *reply) {
+    static const char *const words[] = {"LOADING", "BUSY", "TRYAGAIN", "ERR max number of clients"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (is_error(reply, words[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
+                       char text[REDLOCK_WIRE_ERROR_SIZE]) {
+    text[0] = '\0';
+    if (reply->value.type == REDLOCK_REPLY_ERROR) {
+        (void)redlock_wire_error(&reply->value, handshake->address->password, text);
+    }
+}
+
+static enum redlock_handshake_state judge(struct redlock_handshake *handshake) {
+    const struct redlock_info *info = &handshake->info;
+    if (info->loading) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is loading its data");
+    }
+    if (strcmp(info->mode, "sentinel") == 0) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "a Sentinel is no node: give the address of a primary");
+    }
+    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
+                      "the node is a replica%s%s: Redlock needs independent primaries",
+                      info->primary[0] == '\0' ? "" : " of ", info->primary);
+    }
+    if (redlock_info_evicts(info)) {
+        warn(handshake, "maxmemory-policy %s may evict locks: set noeviction", info->policy);
+    }
+    if (strcmp(info->mode, "cluster") == 0) {
+        warn(handshake, "runs in cluster mode: keys of other slots are refused");
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
+static enum redlock_handshake_state on_info(struct redlock_handshake *handshake, const struct redlock_reply *reply,
+                                            const char *error) {
+    if (reply->value.type == REDLOCK_REPLY_STRING) {
+        redlock_info_parse(&handshake->info, reply->value.bytes, reply->value.size);
+        return judge(handshake);
+    }
+    if (is_error(reply, "NOAUTH")) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node needs a password: %s", error);
+    }
+    if (is_error(reply, "DENIED")) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node refuses us: %s", error);
+    }
+    if (!is_error(reply, "NOPERM") && !is_error(reply, "ERR unknown command")) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "INFO failed: %s", error);
+    }
+    /* A replica then shows in READONLY errors, which are no votes; the same server twice does not show. */
+    warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
+static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
+    if (reply->value.type == REDLOCK_REPLY_ERROR) {
+        warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
+    } else if (reply->element_count != 2 || !redlock_wire_time(reply->elements, &handshake->server_us)) {
+        warn(handshake, "TIME tells no time: its clock cannot be watched");
+    }
+}
+
+/* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
+static bool possible(enum step step, const struct redlock_reply *reply) {
+    enum redlock_reply_type type = reply->value.type;
+    if (type == REDLOCK_REPLY_ERROR) {
+        return true;
+    }
+    switch (step) {
+    case STEP_INFO:
+    case STEP_LOAD:
+        return type == REDLOCK_REPLY_STRING;
+    case STEP_TIME:
+        return type == REDLOCK_REPLY_ARRAY;
+    case STEP_ID:
+        return type == REDLOCK_REPLY_INTEGER;
+    case STEP_KILL:
+        return type == REDLOCK_REPLY_INTEGER || type == REDLOCK_REPLY_STATUS;
+    case STEP_AUTH:
+    case STEP_SELECT:
+    case STEP_NAME:
+        break;
+    }
+    return type == REDLOCK_REPLY_STATUS;
+}
+
+static enum redlock_handshake_state on_step(struct redlock_handshake *handshake, enum step step,
+                                            const struct redlock_reply *reply) {
+    char error[REDLOCK_WIRE_ERROR_SIZE];
+    bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    if (!possible(step, reply)) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY,
+                      "the node answers the handshake out of protocol; is it a Redis server?");
+    }
+    error_text(handshake, reply, error);
+    if (passes(reply) && (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is not ready: %s", error);
+    }
+    switch (step) {
+    case STEP_AUTH:
+        if (failed) {
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed: %s", error);
+        }
+        break;
+    case STEP_SELECT:
+        if (failed) {
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "SELECT %u failed: %s",
+                          (unsigned)handshake->address->db, error);
+        }
+        break;
+    case STEP_INFO:
+        return on_info(handshake, reply, error);
+    case STEP_TIME:
+        on_time(handshake, reply, error);
+        break;
+    case STEP_ID:
+        if (!failed && reply->value.integer > 0) {
+            handshake->client_id = reply->value.integer;
+        }
+        break;
+    case STEP_KILL:
+        break; /* gone already, or not permitted: nothing better can be done */
+    case STEP_NAME:
+        if (failed) {
+            warn(handshake, "CLIENT SETNAME refused (%s)", error);
+        }
+        break;
+    case STEP_LOAD:
+        if (failed && !handshake->scripts_refused) {
+            warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
+        }
+        handshake->scripts_refused = handshake->scripts_refused || failed;
+        break;
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
+enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
+                                                     const struct redlock_reply *reply, struct redlock_outbox *outbox) {
+    assert(handshake->step < handshake->step_count);
+    enum step step = (enum step)handshake->steps[handshake->step++];
+    enum redlock_handshake_state state = on_step(handshake, step, reply);
+    if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count) {
+        return state;
+    }
+    return step == STEP_ID ? introduce(handshake, outbox) : REDLOCK_HANDSHAKE_DONE;
+}
+
+size_t redlock_handshake_load(unsigned index, char *buffer) {
+    const struct redlock_script *script = redlock_script_get((enum redlock_script_id)index);
+    assert(script->source_size + 128 <= REDLOCK_HANDSHAKE_LOAD_SIZE_MAX);
+    char *end = redlock_resp_array(buffer, 3);
+    end = redlock_resp_bulk(end, "SCRIPT", 6);
+    end = redlock_resp_bulk(end, "LOAD", 4);
+    end = redlock_resp_bulk(end, script->source, script->source_size);
+    return (size_t)(end - buffer);
+}

@@ -1,0 +1,83 @@
+/* The requests whose reply is still expected, in the order of the replies, which is also that of their deadlines (R7).
+ */
+#ifndef REDLOCK_NODE_INFLIGHT_H
+#define REDLOCK_NODE_INFLIGHT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REDLOCK_INFLIGHT_MAX        65536
+#define REDLOCK_INFLIGHT_CALM_AFTER 16384 /* replies */
+
+enum redlock_inflight_kind {
+    REDLOCK_INFLIGHT_REQUEST, /* somebody waits for the answer */
+    REDLOCK_INFLIGHT_OWN,     /* the node's own PING or SCRIPT LOAD */
+};
+
+struct redlock_inflight_entry {
+    void *owner;
+    uint64_t position; /* of its first byte in the outbox */
+    int64_t queued_ns;
+    uint32_t round;
+    uint16_t size;    /* in the outbox */
+    uint8_t expected; /* what kind of reply: redlock_wire_expected(), and REDLOCK_NODE_PATIENT */
+    uint8_t kind;
+};
+
+/* All zero is an empty one. */
+struct redlock_inflight {
+    struct redlock_inflight_entry *entries;
+    size_t room; /* a power of two */
+    size_t head, count;
+    size_t peak;   /* the largest count since the room was last looked at */
+    uint32_t pops; /* since then */
+    size_t
+        expired; /* the first so many have timed out: they were answered, and their replies are dropped, but for patient ones */
+};
+
+static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
+                                                                 size_t index) {
+    return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
+}
+
+/* Makes room for one more; false without memory. For redlock_inflight_push(). */
+bool redlock_inflight_grow(struct redlock_inflight *inflight);
+
+/* What a burst made large does not stay so. For redlock_inflight_pop(). */
+void redlock_inflight_give_back(struct redlock_inflight *inflight);
+
+/* Returns false without memory. */
+static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
+                                         const struct redlock_inflight_entry *entry) {
+    if (inflight->count == inflight->room && !redlock_inflight_grow(inflight)) {
+        return false;
+    }
+    *redlock_inflight_at(inflight, inflight->count++) = *entry;
+    return true;
+}
+
+/* Takes the oldest. Returns true if it has not timed out. */
+static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
+    assert(inflight->count > 0);
+    *entry = *redlock_inflight_at(inflight, 0);
+    inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
+    inflight->head = (inflight->head + 1) & (inflight->room - 1);
+    inflight->count--;
+    if (++inflight->pops == REDLOCK_INFLIGHT_CALM_AFTER) {
+        redlock_inflight_give_back(inflight);
+    }
+    if (inflight->expired == 0) {
+        return true;
+    }
+    inflight->expired--;
+    return false;
+}
+
+/* Takes out `count` entries from `index` on, whose `size` bytes were withdrawn from the outbox. */
+void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size);
+
+void redlock_inflight_clear(struct redlock_inflight *inflight);
+
+#endif

@@ -1,0 +1,288 @@
+/* One node's life: which state it is in, why, and until when. */
+#include "node/node.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/backoff.h"
+#include "core/planted.h"
+#include "core/validity.h"
+#include "node/node_state.h"
+#include "node/stream.h"
+
+/*
+ * state      event                                       → state
+ * NEW        first turn of the loop                      → RESOLVING
+ * RESOLVING  a literal, a path, or the lookup is done    → OPENING
+ *            the lookup failed, give_up_ns               → WAITING (the lookup goes on; the next try waits for it)
+ * OPENING    writable                                    → GREETING
+ *            refused, endpoint_ns                        → OPENING of the next endpoint; WAITING after the last
+ * GREETING   last reply                                  → READY
+ *            a replica, the same server twice, no access → UNUSABLE
+ *            loading, closed, give_up_ns                 → WAITING
+ * READY      3 timeouts without a reply                  → STALLED
+ *            closed, out of protocol                     → WAITING
+ *            another node has the same server            → UNUSABLE
+ * STALLED    the PONG, after all that was in flight      → READY
+ *            closed, out of protocol, stall_end_ns       → WAITING
+ * WAITING    retry_ns                                    → RESOLVING
+ * UNUSABLE   retry_ns                                    → RESOLVING
+ */
+
+#define BACKOFF_MIN_MS  10
+#define BACKOFF_MAX_MS  2000
+#define STABLE_AFTER_MS 2000 /* a connection that lived so long does not count as a failed try */
+
+static redlock_node_state public_state(const struct redlock_node *node) {
+    switch (node->phase) {
+    case REDLOCK_PHASE_READY:
+        return REDLOCK_NODE_READY;
+    case REDLOCK_PHASE_STALLED:
+        return REDLOCK_NODE_STALLED;
+    case REDLOCK_PHASE_WAITING:
+        return REDLOCK_NODE_WAITING;
+    case REDLOCK_PHASE_UNUSABLE:
+        return REDLOCK_NODE_UNUSABLE;
+    default:
+        return REDLOCK_NODE_CONNECTING;
+    }
+}
+
+struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
+    const char *text = strerror(error);
+    return redlock_text_new("%s%c%s", prefix, tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
+}
+
+struct redlock_text *redlock_node_twice_text(const char *rival) {
+    return redlock_text_new("the same server as %s (one run_id): each node must be a server of its own", rival);
+}
+
+void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
+    redlock_text_drop(node->why);
+    redlock_text_drop(node->refusal);
+    node->why = why;
+    node->refusal = NULL;
+    node->phase = phase;
+}
+
+void redlock_node_rearm(struct redlock_node *node, int64_t due_ns) {
+    if (due_ns >= node->timer_ns) {
+        return;
+    }
+    node->timer_ns = due_ns;
+    node->reactor.timer_at(node->reactor.ctx, &node->watch, due_ns);
+}
+
+static int64_t next_due_ns(const struct redlock_node *node) {
+    switch (node->phase) {
+    case REDLOCK_PHASE_OPENING:
+        return node->endpoint_ns < node->give_up_ns ? node->endpoint_ns : node->give_up_ns;
+    case REDLOCK_PHASE_NEW:
+    case REDLOCK_PHASE_RESOLVING:
+    case REDLOCK_PHASE_GREETING:
+        return node->give_up_ns;
+    case REDLOCK_PHASE_STALLED:
+        return node->stall_end_ns;
+    case REDLOCK_PHASE_WAITING:
+    case REDLOCK_PHASE_UNUSABLE:
+        return node->retry_ns;
+    case REDLOCK_PHASE_READY:
+        break;
+    }
+    return REDLOCK_NEVER_NS;
+}
+
+static void close_connection(struct redlock_node *node) {
+    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
+    if (node->fd >= 0 && REDLOCK_PLANTED(PLAIN_CLOSE)) {
+        (void)close(node->fd);
+    } else if (node->fd >= 0) {
+        redlock_stream_reset(node->fd);
+    }
+    node->fd = -1;
+    node->blocked = false;
+    redlock_outbox_clear(&node->hello);
+}
+
+/* WAITING or UNUSABLE. The same news is told once, however often it is tried. */
+static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
+                    redlock_log_level level, int64_t delay_ns) {
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
+    close_connection(node);
+    node->retry_ns = now_ns + delay_ns;
+    redlock_node_set_phase(node, phase, why);
+    node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
+                      node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
+    node->tried = true;
+    redlock_traffic_end(node);
+    node->listener.settled(node->listener.ctx, node->index, false);
+    redlock_node_rearm(node, node->retry_ns);
+}
+
+void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS)) {
+        node->failures = 0;
+    }
+    if (node->failures < 64) {
+        node->failures++;
+    }
+    int64_t delay_ns = redlock_backoff_ns(&node->jitter, node->failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
+}
+
+void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
+    /* Random, too: the clients of a node that was demoted must not come back in step (R16). */
+    int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
+}
+
+/* The requests to a node that hangs time out one after the other, thousands a second: one wake-up a millisecond is for all. */
+static int64_t up_to_ms(int64_t when_ns) {
+    return when_ns > REDLOCK_NEVER_NS - REDLOCK_NS_PER_MS
+               ? when_ns
+               : (when_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS * REDLOCK_NS_PER_MS;
+}
+
+static void on_timer(struct redlock_watch *watch) {
+    struct redlock_node *node = (struct redlock_node *)watch;
+    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    node->timer_ns = REDLOCK_NEVER_NS;
+    redlock_traffic_due(node, now_ns);
+    if (node->yields != NULL && redlock_node_is_up(node)) {
+        redlock_node_unusable(node, redlock_text_keep(node->yields));
+    } else if (redlock_node_is_connecting(node)) {
+        redlock_connect_due(node, now_ns);
+    } else if (next_due_ns(node) <= now_ns) {
+        redlock_connect_begin(node); /* WAITING, UNUSABLE */
+    }
+    redlock_text_drop(node->yields);
+    node->yields = NULL;
+    int64_t request_ns = up_to_ms(redlock_traffic_next_ns(node)), phase_ns = next_due_ns(node);
+    redlock_node_rearm(node, request_ns < phase_ns ? request_ns : phase_ns);
+}
+
+static void on_io(struct redlock_watch *watch, unsigned events) {
+    struct redlock_node *node = (struct redlock_node *)watch;
+    if (node->phase >= REDLOCK_PHASE_GREETING) {
+        redlock_traffic_io(node, events);
+    } else {
+        redlock_connect_io(node, events);
+    }
+}
+
+static void on_flush(struct redlock_watch *watch) {
+    redlock_traffic_flush((struct redlock_node *)watch);
+}
+
+static bool make_texts(struct redlock_node *node) {
+    long long timeout_ms = (long long)node->options.node_timeout_ms;
+    node->timed_out = redlock_text_new("no answer within %lld ms", timeout_ms);
+    node->withdrawn = redlock_text_new("nothing could be sent within %lld ms", timeout_ms);
+    return node->timed_out != NULL && node->withdrawn != NULL;
+}
+
+struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
+                                      const struct redlock_node_options *options, const struct redlock_reactor *reactor,
+                                      const struct redlock_node_listener *listener) {
+    struct redlock_node *node = calloc(1, sizeof *node);
+    if (node == NULL) {
+        return NULL;
+    }
+    node->watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    node->reactor = *reactor;
+    node->listener = *listener;
+    node->options = *options;
+    node->index = index;
+    node->phase = REDLOCK_PHASE_NEW;
+    node->fd = -1;
+    node->timer_ns = REDLOCK_NEVER_NS;
+    node->round_trip_us = -1;
+    node->info.uptime_s = -1;
+    node->jitter = index; /* better than nothing if there are no random bytes */
+    (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
+    if (!make_texts(node) || reactor->attach(reactor->ctx, &node->watch) != 0) {
+        redlock_text_drop(node->timed_out);
+        redlock_text_drop(node->withdrawn);
+        free(node);
+        return NULL;
+    }
+    node->address = *address;
+    *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
+    redlock_node_rearm(node, reactor->now_ns(reactor->ctx));
+    return node;
+}
+
+void redlock_node_delete(struct redlock_node *node, bool forked) {
+    if (node == NULL) {
+        return;
+    }
+    node->reactor.detach(node->reactor.ctx, &node->watch);
+    /* A plain close: what was written, releases among it, is still read by the node. */
+    if (node->fd >= 0) {
+        (void)close(node->fd);
+    }
+    redlock_lookup_drop(node->lookup, forked);
+    redlock_reader_delete(node->reader);
+    redlock_outbox_clear(&node->hello);
+    redlock_outbox_clear(&node->outbox);
+    redlock_inflight_clear(&node->inflight);
+    redlock_text_drop(node->why);
+    redlock_text_drop(node->refusal);
+    redlock_text_drop(node->yields);
+    redlock_text_drop(node->timed_out);
+    redlock_text_drop(node->withdrawn);
+    redlock_address_clear(&node->address);
+    free(node);
+}
+
+void redlock_node_yield(struct redlock_node *node, const char *rival) {
+    redlock_text_drop(node->yields);
+    node->yields = redlock_node_twice_text(rival);
+    redlock_node_rearm(node, node->reactor.now_ns(node->reactor.ctx));
+}
+
+struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
+    static const struct redlock_text full = {"the bound of 65,536 requests in flight is reached, or memory is out", 0};
+    const char *why = redlock_text_string(node->why);
+    if (node->phase == REDLOCK_PHASE_READY) {
+        return redlock_text_constant(&full);
+    }
+    if (node->refusal != NULL) {
+        return node->refusal;
+    }
+    if (node->phase == REDLOCK_PHASE_WAITING || node->phase == REDLOCK_PHASE_UNUSABLE) {
+        return node->why;
+    }
+    if (node->phase == REDLOCK_PHASE_STALLED) {
+        node->refusal = redlock_text_new("%s; no more are sent until it answers", why);
+    } else {
+        node->refusal = redlock_text_new("%s; connecting now", why[0] == '\0' ? "not connected yet" : why);
+    }
+    return node->refusal;
+}
+
+const char *redlock_node_name(const struct redlock_node *node) {
+    return node->address.name;
+}
+
+const char *redlock_node_run_id(const struct redlock_node *node) {
+    return redlock_node_is_up(node) ? node->info.run_id : "";
+}
+
+void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info) {
+    const char *why = redlock_text_string(node->why);
+    info->state = public_state(node);
+    info->name = node->address.name;
+    info->version = node->info.version;
+    info->role = node->info.role;
+    info->warning = node->warning;
+    info->error = redlock_node_is_connecting(node) && why[0] == '\0' ? "connecting" : why;
+    info->uptime_s = node->info.uptime_s;
+    info->round_trip_us = node->round_trip_us;
+    info->connects = node->connects;
+}

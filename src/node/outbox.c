@@ -1,0 +1,78 @@
+/* Bytes that wait to be written. */
+#include "node/outbox.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROOM_MIN      4096
+#define CALM_AFTER    1024                      /* times that it became empty */
+#define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep */
+
+bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
+    size_t held = redlock_outbox_size(outbox);
+    if (held + size >= outbox->room / 2) {
+        size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
+        while (room < 2 * (held + size)) {
+            room *= 2;
+        }
+        char *bytes = malloc(room);
+        if (bytes == NULL) {
+            return false;
+        }
+        if (held > 0) {
+            memcpy(bytes, outbox->bytes + outbox->head, held);
+        }
+        free(outbox->bytes);
+        outbox->bytes = bytes;
+        outbox->room = room;
+    } else {
+        /* At least half of the room is at the front: moving costs less than it gains. */
+        memmove(outbox->bytes, outbox->bytes + outbox->head, held);
+    }
+    outbox->head = 0;
+    outbox->tail = held;
+    return true;
+}
+
+/* It is empty. What a burst made large does not stay so. */
+static void give_back(struct redlock_outbox *outbox) {
+    if (outbox->room > ROOM_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
+        free(outbox->bytes);
+        outbox->bytes = NULL;
+        outbox->room = 0;
+    }
+    outbox->peak = 0;
+    outbox->emptied = 0;
+}
+
+void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
+    const size_t waited = redlock_outbox_size(outbox);
+    assert(size <= waited);
+    outbox->peak = waited > outbox->peak ? waited : outbox->peak;
+    outbox->head += size;
+    outbox->written += size;
+    if (outbox->head < outbox->tail) {
+        return;
+    }
+    outbox->head = outbox->tail = 0;
+    outbox->emptied++;
+    if (outbox->room > ROOM_IDLE_MAX || outbox->emptied == CALM_AFTER) {
+        give_back(outbox);
+    }
+}
+
+void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size) {
+    assert(position >= outbox->written && position + size <= redlock_outbox_end(outbox));
+    char *at = outbox->bytes + outbox->head + (position - outbox->written);
+    memmove(at, at + size, (size_t)(outbox->bytes + outbox->tail - (at + size)));
+    outbox->tail -= size;
+}
+
+void redlock_outbox_clear(struct redlock_outbox *outbox) {
+    if (outbox->bytes != NULL) {
+        explicit_bzero(outbox->bytes, outbox->room);
+    }
+    free(outbox->bytes);
+    *outbox = (struct redlock_outbox){0};
+}

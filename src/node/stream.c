@@ -1,0 +1,80 @@
+/* One non-blocking socket. */
+#include "node/stream.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A peer that vanished without a word, on an idle connection, is noticed within about two minutes. */
+#define KEEPALIVE_IDLE_S     60
+#define KEEPALIVE_INTERVAL_S 15
+#define KEEPALIVE_PROBES     4
+
+static void set(int fd, int level, int option, int value) {
+    /* Each of these makes a connection better; none is needed for it. */
+    (void)setsockopt(fd, level, option, &value, sizeof value);
+}
+
+int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (address->sa_family != AF_UNIX) {
+        set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+        set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+        set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+        set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
+        set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES);
+    }
+    if (connect(fd, address, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
+        int error = errno;
+        (void)close(fd);
+        return -error;
+    }
+    return fd;
+}
+
+/* TCP lets a socket connect to itself, when nobody listens on a port that the system has just given to the socket; it
+ * would then keep the port from the server that is to come back. */
+static bool is_its_own_peer(int fd) {
+    struct sockaddr_storage ours = {0}, theirs = {0};
+    socklen_t ours_size = sizeof ours, theirs_size = sizeof theirs;
+    return getsockname(fd, (struct sockaddr *)&ours, &ours_size) == 0 &&
+           getpeername(fd, (struct sockaddr *)&theirs, &theirs_size) == 0 && ours.ss_family != AF_UNIX &&
+           ours_size == theirs_size && memcmp(&ours, &theirs, ours_size) == 0;
+}
+
+int redlock_stream_connected(int fd) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) {
+        return errno;
+    }
+    return error == 0 && is_its_own_peer(fd) ? ECONNREFUSED : error;
+}
+
+ssize_t redlock_stream_write(int fd, const char *bytes, size_t size) {
+    ssize_t sent;
+    do {
+        sent = send(fd, bytes, size, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+ssize_t redlock_stream_read(int fd, char *buffer, size_t size) {
+    ssize_t got;
+    do {
+        got = recv(fd, buffer, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+void redlock_stream_reset(int fd) {
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    (void)close(fd);
+}

@@ -1,0 +1,75 @@
+/* Reading and keeping results. */
+#include "result/result.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int redlock_result_code(const redlock_result *result) {
+    return result->code;
+}
+
+redlock_lease *redlock_result_lease(const redlock_result *result) {
+    return result->lease;
+}
+
+const char *redlock_result_resource(const redlock_result *result) {
+    return result->resource;
+}
+
+uint64_t redlock_result_attempts(const redlock_result *result) {
+    return result->attempts;
+}
+
+size_t redlock_result_vote_count(const redlock_result *result) {
+    return result->count;
+}
+
+int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote *vote) {
+    if (!vote || vote->size == 0 || index >= result->count) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const struct redlock_result_vote *from = &result->votes[index];
+    const redlock_vote full = {.size = vote->size < sizeof full ? vote->size : sizeof full,
+                               .node = from->node,
+                               .kind = from->kind,
+                               .error = from->error,
+                               .latency_us = from->latency_us,
+                               .holder = from->holder,
+                               .holder_ttl_ms = from->holder_ttl_ms};
+    memcpy(vote, &full, full.size);
+    return REDLOCK_OK;
+}
+
+static const char *put(char **at, const char *string) {
+    const size_t size = strlen(string) + 1;
+    char *copy = memcpy(*at, string, size);
+    *at += size;
+    return copy;
+}
+
+redlock_result *redlock_result_copy(const redlock_result *result) {
+    size_t size = sizeof *result + result->count * sizeof result->votes[0] + strlen(result->resource) + 1;
+    for (unsigned i = 0; i < result->count; i++) {
+        const struct redlock_result_vote *vote = &result->votes[i];
+        size += strlen(vote->node) + strlen(vote->error) + strlen(vote->holder) + 3;
+    }
+    redlock_result *copy = malloc(size);
+    if (!copy) {
+        return NULL;
+    }
+    *copy = *result;
+    copy->votes = (struct redlock_result_vote *)(copy + 1);
+    char *at = (char *)(copy->votes + result->count);
+    copy->resource = put(&at, result->resource);
+    for (unsigned i = 0; i < result->count; i++) {
+        copy->votes[i] = result->votes[i];
+        copy->votes[i].node = put(&at, result->votes[i].node);
+        copy->votes[i].error = put(&at, result->votes[i].error);
+        copy->votes[i].holder = put(&at, result->votes[i].holder);
+    }
+    return copy;
+}
+
+void redlock_result_free(redlock_result *result) {
+    free(result);
+}

@@ -1,0 +1,53 @@
+/* What came of a request, as the caller reads it. */
+#ifndef REDLOCK_RESULT_RESULT_H
+#define REDLOCK_RESULT_RESULT_H
+
+#include <stdint.h>
+
+#include "core/lease.h"
+
+enum redlock_result_of {
+    REDLOCK_RESULT_ACQUIRE,
+    REDLOCK_RESULT_EXTEND,
+    REDLOCK_RESULT_RELEASE,
+    REDLOCK_RESULT_INSPECT,
+    REDLOCK_RESULT_CONNECT
+};
+
+/* How a lease was lost, where it was. */
+enum redlock_loss {
+    REDLOCK_LOSS_NONE,
+    REDLOCK_LOSS_DEADLINE,
+    REDLOCK_LOSS_CAP,
+    REDLOCK_LOSS_VOTES,
+    REDLOCK_LOSS_CLOCK
+};
+
+struct redlock_result_vote {
+    const char *node;
+    const char *error;
+    const char *holder;
+    int64_t latency_us;
+    int64_t holder_ttl_ms;
+    redlock_vote_kind kind;
+};
+
+/* Built on the stack for a callback; its strings belong to others. A copy owns them. */
+struct redlock_result {
+    int code;
+    enum redlock_result_of of;
+    enum redlock_loss
+        loss; /* of the lease, before this request was decided; the votes are then those of its last round */
+    redlock_lease *lease;
+    const char *resource;
+    uint64_t attempts;
+    int64_t ttl_ms; /* that was asked for */
+    int64_t cap_ms; /* auto_extend_max_ms */
+    unsigned count;
+    struct redlock_result_vote *votes; /* count of them */
+};
+
+/* One sentence without a full stop: how the lease was lost. As redlock_result_message() otherwise. */
+size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size);
+
+#endif

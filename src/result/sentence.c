@@ -1,0 +1,290 @@
+/* The sentence that tells a person what came of a request, what each node that did not grant said, and what to do. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "core/validity.h"
+#include "result/result.h"
+
+/* Where the sentence grows; counts on past the end, as snprintf does. */
+struct sentence {
+    char *buffer;
+    size_t size;
+    size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence, const char *format, ...) {
+    const size_t used = sentence->length < sentence->size ? sentence->length : sentence->size;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length =
+        vsnprintf(sentence->size > used ? sentence->buffer + used : NULL, sentence->size - used, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        sentence->length += (size_t)length;
+    }
+}
+
+static unsigned count_votes(const redlock_result *result, redlock_vote_kind kind) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < result->count; i++) {
+        count += result->votes[i].kind == kind;
+    }
+    return count;
+}
+
+static const char *done_what(enum redlock_result_of of) {
+    switch (of) {
+    case REDLOCK_RESULT_ACQUIRE:
+        return "acquired";
+    case REDLOCK_RESULT_EXTEND:
+        return "extended";
+    case REDLOCK_RESULT_RELEASE:
+        return "released";
+    case REDLOCK_RESULT_INSPECT:
+        return "inspected";
+    case REDLOCK_RESULT_CONNECT:
+        return "connected";
+    }
+    return "";
+}
+
+static const char *failed_what(enum redlock_result_of of) {
+    switch (of) {
+    case REDLOCK_RESULT_ACQUIRE:
+        return "cannot acquire";
+    case REDLOCK_RESULT_EXTEND:
+        return "cannot extend";
+    case REDLOCK_RESULT_RELEASE:
+        return "cannot release";
+    case REDLOCK_RESULT_INSPECT:
+        return "cannot inspect";
+    case REDLOCK_RESULT_CONNECT:
+        return "cannot connect";
+    }
+    return "";
+}
+
+static void add_subject(struct sentence *sentence, const redlock_result *result) {
+    char resource[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
+    if (result->of != REDLOCK_RESULT_CONNECT) {
+        redlock_text_printable(result->resource, resource, sizeof resource);
+        add(sentence, " '%s'", resource);
+    }
+}
+
+static const char *granted_word(enum redlock_result_of of) {
+    switch (of) {
+    case REDLOCK_RESULT_INSPECT:
+        return "hold it";
+    case REDLOCK_RESULT_CONNECT:
+        return "are ready";
+    case REDLOCK_RESULT_ACQUIRE:
+        return "granted it";
+    case REDLOCK_RESULT_EXTEND:
+    case REDLOCK_RESULT_RELEASE:
+        return "confirmed it";
+    }
+    return "";
+}
+
+static void add_tally(struct sentence *sentence, const redlock_result *result) {
+    add(sentence, "%u of %u nodes %s, %u are needed", count_votes(result, REDLOCK_VOTE_GRANTED), result->count,
+        granted_word(result->of), redlock_quorum(result->count));
+    const unsigned pending = count_votes(result, REDLOCK_VOTE_PENDING);
+    if (pending > 0 && result->code != REDLOCK_OK) {
+        add(sentence, ", %u had not answered yet", pending);
+    }
+}
+
+/* What was still pending when the round was decided says nothing about the node. */
+static const char *complaint(const struct redlock_result_vote *vote) {
+    switch (vote->kind) {
+    case REDLOCK_VOTE_FAILED:
+    case REDLOCK_VOTE_UNKNOWN:
+        return vote->error[0] ? vote->error : "no answer";
+    case REDLOCK_VOTE_DENIED:
+    case REDLOCK_VOTE_ABSTAINED:
+        return vote->error[0] ? vote->error : NULL;
+    case REDLOCK_VOTE_PENDING:
+    case REDLOCK_VOTE_GRANTED:
+        break;
+    }
+    return NULL;
+}
+
+static bool is_said_before(const redlock_result *result, unsigned index, const char *text) {
+    for (unsigned i = 0; i < index; i++) {
+        const char *other = complaint(&result->votes[i]);
+        if (other && strcmp(other, text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* " (a, b: connection refused; c: no answer within 50 ms)": each text once, with all nodes that it is about. */
+static void add_votes(struct sentence *sentence, const redlock_result *result) {
+    const char *separator = " (";
+    for (unsigned i = 0; i < result->count; i++) {
+        const char *text = complaint(&result->votes[i]);
+        if (!text || is_said_before(result, i, text)) {
+            continue;
+        }
+        add(sentence, "%s%s", separator, result->votes[i].node);
+        for (unsigned k = i + 1; k < result->count; k++) {
+            const char *other = complaint(&result->votes[k]);
+            if (other && strcmp(other, text) == 0) {
+                add(sentence, ", %s", result->votes[k].node);
+            }
+        }
+        add(sentence, ": %s", text);
+        separator = "; ";
+    }
+    if (separator[0] == ';') {
+        add(sentence, ")");
+    }
+}
+
+static const char no_vote[] = "no vote for"; /* what guards.c says of a node in quarantine */
+
+/* Whether waiting for nodes in quarantine helps: not where too many others are down. */
+static bool would_be_quorum(const redlock_result *result) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < result->count; i++) {
+        const char *text = complaint(&result->votes[i]);
+        const redlock_vote_kind kind = result->votes[i].kind;
+        count += kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED || kind == REDLOCK_VOTE_PENDING ||
+                 (text && strstr(text, no_vote));
+    }
+    return count >= redlock_quorum(result->count);
+}
+
+/* What to do depends on what the nodes said; the first cause that can be told is the one to mend first. */
+static const char *advice(const redlock_result *result) {
+    static const struct {
+        const char *said, *advice;
+    } causes[] = {
+        {"AUTH", "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
+        {"needs a password", "Give the password in the nodes' URIs: redis://:PASSWORD@HOST."},
+        {"WRONGPASS", "Check user and password in the nodes' URIs."},
+        {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
+        {"replica", "Correct the list of nodes: each must be a primary of its own."},
+        {"same server", "Correct the list of nodes: each must be a server of its own."},
+        {no_vote,
+         "Wait until enough nodes may vote again: redlock status with the same guards shows when. Restart nodes "
+         "one at a time."},
+        {"OOM", "The nodes' memory is full: see maxmemory."},
+    };
+    for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
+        for (unsigned i = 0; i < result->count; i++) {
+            const char *text = complaint(&result->votes[i]);
+            if (text && strstr(text, causes[c].said) && (causes[c].said != no_vote || would_be_quorum(result))) {
+                return causes[c].advice;
+            }
+        }
+    }
+    return "Look at these nodes and at the network to them.";
+}
+
+static void add_loss(struct sentence *sentence, const redlock_result *result) {
+    switch (result->loss) {
+    case REDLOCK_LOSS_DEADLINE:
+        add(sentence, "its deadline passed without an extension that a quorum of nodes confirmed");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_CAP:
+        add(sentence, "its deadline passed, and it was not renewed after the cap of %" PRId64 " ms", result->cap_ms);
+        break;
+    case REDLOCK_LOSS_VOTES:
+        add(sentence, "most nodes do not have its key under its token any more");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_CLOCK:
+        add(sentence, "clocks of nodes jumped, and with them its keys may have gone: too few votes are left");
+        add_votes(sentence, result);
+        break;
+    case REDLOCK_LOSS_NONE:
+        break;
+    }
+}
+
+static void add_lost(struct sentence *sentence, const redlock_result *result) {
+    if (result->loss != REDLOCK_LOSS_NONE) {
+        add(sentence, "the lease is lost: ");
+        add_loss(sentence, result);
+        add(sentence, ". Work under it may have overlapped with another holder's.");
+        return;
+    }
+    add(sentence, "only %u of %u nodes had it under this token, %u are needed",
+        count_votes(result, REDLOCK_VOTE_GRANTED), result->count, redlock_quorum(result->count));
+    add_votes(sentence, result);
+    add(sentence, ". It expired, was released before, or resource or token is not the right one.");
+}
+
+static void add_reason(struct sentence *sentence, const redlock_result *result) {
+    switch (result->code) {
+    case REDLOCK_ERR_CONTENDED:
+        add(sentence, "held by others: ");
+        add_tally(sentence, result);
+        add_votes(sentence, result);
+        add(sentence, ". Try again once it is released.");
+        break;
+    case REDLOCK_ERR_NO_QUORUM:
+        add(sentence, "no quorum: ");
+        add_tally(sentence, result);
+        add_votes(sentence, result);
+        add(sentence, ". %s",
+            result->of == REDLOCK_RESULT_RELEASE ? "The keys that could not be removed end with their ttl."
+                                                 : advice(result));
+        break;
+    case REDLOCK_ERR_TOO_SLOW:
+        add(sentence, "too slow: nothing is left of the ttl of %" PRId64 " ms after the time it took and the drift of ",
+            result->ttl_ms);
+        add(sentence, "%" PRId64 " ms", redlock_drift_ms(result->ttl_ms));
+        add_votes(sentence, result);
+        add(sentence, ". Ask for a longer ttl.");
+        break;
+    case REDLOCK_ERR_LOST:
+        add_lost(sentence, result);
+        break;
+    default:
+        add(sentence, "%s.", redlock_strerror(result->code));
+    }
+}
+
+static struct sentence begin_sentence(char *buffer, size_t size) {
+    if (buffer && size) {
+        buffer[0] = '\0';
+    }
+    return (struct sentence){.buffer = buffer, .size = buffer ? size : 0};
+}
+
+size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size) {
+    struct sentence sentence = begin_sentence(buffer, size);
+    add_loss(&sentence, result);
+    return sentence.length;
+}
+
+size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
+    struct sentence sentence = begin_sentence(buffer, size);
+    if (!result) {
+        return 0; /* the blocking API has none where no node was asked */
+    }
+    if (result->code == REDLOCK_OK) {
+        add(&sentence, "%s", done_what(result->of));
+        add_subject(&sentence, result);
+        add(&sentence, ": ");
+        add_tally(&sentence, result);
+        add_votes(&sentence, result);
+        add(&sentence, ".");
+    } else {
+        add(&sentence, "%s", failed_what(result->of));
+        add_subject(&sentence, result);
+        add(&sentence, ": ");
+        add_reason(&sentence, result);
+    }
+    return sentence.length;
+}

@@ -1,0 +1,101 @@
+/* What a server's INFO says. */
+#include "wire/info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NUMBER_MAX   UINT64_C(1000000000000000000)
+#define UPTIME_S_MAX UINT64_C(9000000000) /* 285 years */
+
+struct line {
+    const char *name, *value;
+    size_t name_size, value_size;
+};
+
+/* Splits "name:value\r\n" off. Returns the rest. */
+static const char *next_line(const char *at, const char *end, struct line *line) {
+    const char *stop = memchr(at, '\n', (size_t)(end - at));
+    const char *rest = stop == NULL ? end : stop + 1;
+    stop = stop == NULL ? end : stop;
+    if (stop > at && stop[-1] == '\r') {
+        stop--;
+    }
+    const char *colon = memchr(at, ':', (size_t)(stop - at));
+    line->name = at;
+    line->name_size = colon == NULL ? 0 : (size_t)(colon - at);
+    line->value = colon == NULL ? stop : colon + 1;
+    line->value_size = (size_t)(stop - line->value);
+    return rest;
+}
+
+static bool named(const struct line *line, const char *name) {
+    return line->name_size == strlen(name) && memcmp(line->name, name, line->name_size) == 0;
+}
+
+static void take_word(const struct line *line, const char *name, char word[REDLOCK_INFO_WORD_SIZE]) {
+    if (!named(line, name)) {
+        return;
+    }
+    size_t size = line->value_size < REDLOCK_INFO_WORD_SIZE ? line->value_size : REDLOCK_INFO_WORD_SIZE - 1;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char byte = (unsigned char)line->value[i];
+        word[i] = byte < 0x20 || byte >= 0x7f ? '?' : (char)byte;
+    }
+    word[size] = '\0';
+}
+
+/* NUMBER_MAX stands for all that is larger; what is no number leaves the old one. */
+static void take_number(const struct line *line, const char *name, uint64_t *number) {
+    uint64_t value = 0;
+    if (!named(line, name) || line->value_size == 0) {
+        return;
+    }
+    for (size_t i = 0; i < line->value_size; i++) {
+        if (line->value[i] < '0' || line->value[i] > '9') {
+            return;
+        }
+        value = value < NUMBER_MAX / 10 ? value * 10 + (uint64_t)(line->value[i] - '0') : NUMBER_MAX;
+    }
+    *number = value;
+}
+
+void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size) {
+    char redis[REDLOCK_INFO_WORD_SIZE] = "", valkey[REDLOCK_INFO_WORD_SIZE] = "", kind[REDLOCK_INFO_WORD_SIZE] = "";
+    char host[REDLOCK_INFO_WORD_SIZE] = "", port[REDLOCK_INFO_WORD_SIZE] = "";
+    uint64_t uptime = UINT64_MAX, loading = 0;
+    *info = (struct redlock_info){.uptime_s = -1};
+    for (const char *at = bytes, *end = bytes + size; at < end;) {
+        struct line line;
+        at = next_line(at, end, &line);
+        take_word(&line, "run_id", info->run_id);
+        take_word(&line, "redis_version", redis);
+        take_word(&line, "valkey_version", valkey);
+        take_word(&line, "server_name", kind);
+        take_word(&line, "role", info->role);
+        take_word(&line, "redis_mode", info->mode);
+        take_word(&line, "server_mode", info->mode);
+        take_word(&line, "master_host", host);
+        take_word(&line, "master_port", port);
+        take_word(&line, "maxmemory_policy", info->policy);
+        take_number(&line, "uptime_in_seconds", &uptime);
+        take_number(&line, "maxmemory", &info->memory_max);
+        take_number(&line, "loading", &loading);
+    }
+    info->loading = loading != 0;
+    /* No server is up for longer: one that says so tells nothing that a guard may trust. */
+    if (uptime <= UPTIME_S_MAX) {
+        info->uptime_s = (int64_t)uptime;
+    }
+    if (valkey[0] != '\0') {
+        (void)snprintf(info->version, sizeof info->version, "valkey %.50s", valkey);
+    } else if (redis[0] != '\0') {
+        (void)snprintf(info->version, sizeof info->version, "%.20s %.40s", kind[0] == '\0' ? "redis" : kind, redis);
+    }
+    if (host[0] != '\0') {
+        (void)snprintf(info->primary, sizeof info->primary, "%s:%s", host, port);
+    }
+}
+
+bool redlock_info_evicts(const struct redlock_info *info) {
+    return info->memory_max > 0 && info->policy[0] != '\0' && strcmp(info->policy, "noeviction") != 0;
+}

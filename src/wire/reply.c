@@ -1,0 +1,270 @@
+/* Replies: hiredis' redisReader with object functions that fill one reused flat reply. */
+#include "wire/reply.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <hiredis/hiredis.h>
+
+/* So that a busy reader keeps its buffer, and one that had a large reply gives it back. */
+#define IDLE_BUFFER_SIZE_MAX ((size_t)256 * 1024)
+
+struct redlock_reader {
+    redisReader *parser;
+    redisReplyObjectFunctions functions;
+    struct redlock_reply reply;
+    /* Our own copy of the reply's strings: the parser moves its buffer before it hands out a reply. Offsets until then.
+     */
+    char *strings;
+    size_t strings_size, strings_room;
+    const char *rest; /* borrowed: what came and has not been looked at */
+    size_t rest_size;
+    size_t fed; /* bytes that the parser holds, of a reply that is not complete yet */
+    bool no_memory;
+    bool taken; /* the reply was handed out: the next call starts a new one */
+    const char *error;
+};
+
+/* What the parser gets as "the object"; it only must not be NULL. */
+static void *object(struct redlock_reader *reader) {
+    return reader;
+}
+
+/* Where the value of this task goes, or NULL for a value that is not kept. */
+static struct redlock_reply_value *place(struct redlock_reader *reader, const redisReadTask *task) {
+    struct redlock_reply *reply = &reader->reply;
+    if (task->parent == NULL) {
+        return &reply->value;
+    }
+    if (task->parent->parent != NULL || task->idx >= REDLOCK_REPLY_ELEMENTS_MAX) {
+        return NULL;
+    }
+    return &reply->elements[task->idx];
+}
+
+static bool keep_string(struct redlock_reader *reader, struct redlock_reply_value *value, const char *bytes,
+                        size_t size) {
+    size_t needed = reader->strings_size + size;
+    if (needed > reader->strings_room || reader->strings == NULL) {
+        size_t room = needed < 256 ? 256 : needed * 2;
+        char *strings = realloc(reader->strings, room);
+        if (strings == NULL) {
+            reader->no_memory = true;
+            return false;
+        }
+        reader->strings = strings;
+        reader->strings_room = room;
+    }
+    memcpy(reader->strings + reader->strings_size, bytes, size);
+    value->integer = (int64_t)reader->strings_size; /* the offset, until place_strings() */
+    value->size = size;
+    reader->strings_size = needed;
+    return true;
+}
+
+static void *on_string(const redisReadTask *task, char *bytes, size_t size) {
+    struct redlock_reader *reader = task->privdata;
+    struct redlock_reply_value *value = place(reader, task);
+    if (value == NULL) {
+        return object(reader);
+    }
+    switch (task->type) {
+    case REDIS_REPLY_STATUS:
+        value->type = REDLOCK_REPLY_STATUS;
+        break;
+    case REDIS_REPLY_ERROR:
+        value->type = REDLOCK_REPLY_ERROR;
+        break;
+    case REDIS_REPLY_STRING:
+        value->type = REDLOCK_REPLY_STRING;
+        break;
+    default: /* a verbatim string or a big number of RESP3 */
+        value->type = REDLOCK_REPLY_OTHER;
+        return object(reader);
+    }
+    return keep_string(reader, value, bytes, size) ? object(reader) : NULL;
+}
+
+#ifdef REDLOCK_HIREDIS_ARRAY_SIZE_T
+static void *on_array(const redisReadTask *task, size_t count) {
+#else
+static void *on_array(const redisReadTask *task, int count) {
+#endif
+    struct redlock_reader *reader = task->privdata;
+    struct redlock_reply_value *value = place(reader, task);
+    if (value == NULL) {
+        return object(reader);
+    }
+    bool top = task->parent == NULL && task->type == REDIS_REPLY_ARRAY;
+    value->type = top ? REDLOCK_REPLY_ARRAY : REDLOCK_REPLY_OTHER;
+    if (top) {
+        reader->reply.element_count = (size_t)count;
+    }
+    return object(reader);
+}
+
+static void *on_integer(const redisReadTask *task, long long integer) {
+    struct redlock_reader *reader = task->privdata;
+    struct redlock_reply_value *value = place(reader, task);
+    if (value != NULL) {
+        value->type = REDLOCK_REPLY_INTEGER;
+        value->integer = integer;
+    }
+    return object(reader);
+}
+
+static void *on_nil(const redisReadTask *task) {
+    struct redlock_reader *reader = task->privdata;
+    struct redlock_reply_value *value = place(reader, task);
+    if (value != NULL) {
+        value->type = REDLOCK_REPLY_NIL;
+    }
+    return object(reader);
+}
+
+struct redlock_reader *redlock_reader_new(void) {
+    struct redlock_reader *reader = calloc(1, sizeof *reader);
+    if (reader == NULL) {
+        return NULL;
+    }
+    /* Functions that a later hiredis knows and we do not set (doubles, booleans of RESP3) stay NULL: it then makes a
+     * dummy object, and our reply stays NONE, which is OTHER. */
+    reader->functions.createString = on_string;
+    reader->functions.createArray = on_array;
+    reader->functions.createInteger = on_integer;
+    reader->functions.createNil = on_nil;
+    reader->parser = redisReaderCreateWithFunctions(&reader->functions);
+    if (reader->parser == NULL) {
+        free(reader);
+        return NULL;
+    }
+    reader->parser->privdata = reader;
+    reader->parser->maxbuf = IDLE_BUFFER_SIZE_MAX;
+    return reader;
+}
+
+void redlock_reader_delete(struct redlock_reader *reader) {
+    if (reader == NULL) {
+        return;
+    }
+    redisReaderFree(reader->parser);
+    free(reader->strings);
+    free(reader);
+}
+
+static bool hand_over(struct redlock_reader *reader) {
+    const size_t size = reader->rest_size;
+    reader->rest_size = 0;
+    reader->fed += size;
+    return size == 0 || redisReaderFeed(reader->parser, reader->rest, size) == REDIS_OK;
+}
+
+bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size) {
+    const bool kept = hand_over(reader);
+    reader->rest = bytes;
+    reader->rest_size = size;
+    return kept;
+}
+
+static bool begins_with(const struct redlock_reader *reader, const char *bytes, size_t size) {
+    return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
+}
+
+/* Nearly every reply is one of the five that votes are made of: they are known by their bytes, and the parser is for the rest. */
+static bool take_known(struct redlock_reader *reader) {
+    static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", nil[] = "$-1\r\n";
+    struct redlock_reply_value *value = &reader->reply.value;
+    size_t size;
+    if (begins_with(reader, ok, sizeof ok - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
+        size = sizeof ok - 1;
+    } else if (begins_with(reader, one, sizeof one - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 1};
+        size = sizeof one - 1;
+    } else if (begins_with(reader, zero, sizeof zero - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 0};
+        size = sizeof zero - 1;
+    } else if (begins_with(reader, minus_one, sizeof minus_one - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = -1};
+        size = sizeof minus_one - 1;
+    } else if (begins_with(reader, nil, sizeof nil - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
+        size = sizeof nil - 1;
+    } else {
+        return false;
+    }
+    reader->rest += size;
+    reader->rest_size -= size;
+    return true;
+}
+
+static void place_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
+    if (value->type == REDLOCK_REPLY_STATUS || value->type == REDLOCK_REPLY_ERROR ||
+        value->type == REDLOCK_REPLY_STRING) {
+        value->bytes = reader->strings + value->integer;
+        value->integer = 0;
+    }
+}
+
+static void begin(struct redlock_reader *reader) {
+    if (reader->reply.value.type == REDLOCK_REPLY_ARRAY || reader->reply.value.type == REDLOCK_REPLY_OTHER) {
+        memset(&reader->reply, 0, sizeof reader->reply);
+    } else {
+        memset(&reader->reply.value, 0, sizeof reader->reply.value);
+    }
+    reader->strings_size = 0;
+    reader->taken = false;
+}
+
+static void finish(struct redlock_reader *reader) {
+    struct redlock_reply *reply = &reader->reply;
+    place_string(reader, &reply->value);
+    if (reply->value.type == REDLOCK_REPLY_ARRAY) {
+        for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
+            place_string(reader, &reply->elements[i]);
+        }
+    }
+    if (reply->value.type == REDLOCK_REPLY_NONE) {
+        reply->value.type = REDLOCK_REPLY_OTHER;
+    }
+}
+
+enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
+    redisReader *parser = reader->parser;
+    void *got = NULL;
+    if (reader->taken) {
+        begin(reader);
+    }
+    if (reader->fed == 0 && take_known(reader)) {
+        reader->taken = true;
+        *reply = &reader->reply;
+        return REDLOCK_READ_REPLY;
+    }
+    if (!hand_over(reader)) {
+        return REDLOCK_READ_NO_MEMORY;
+    }
+    if (reader->fed == 0) {
+        return REDLOCK_READ_MORE;
+    }
+    if (redisReaderGetReply(parser, &got) != REDIS_OK) {
+        reader->error = parser->errstr;
+        return reader->no_memory || parser->err == REDIS_ERR_OOM ? REDLOCK_READ_NO_MEMORY : REDLOCK_READ_PROTOCOL;
+    }
+    if (got == NULL) {
+        if (reader->fed <= REDLOCK_REPLY_SIZE_MAX) {
+            return REDLOCK_READ_MORE;
+        }
+        reader->error = "a reply of more than 1 MiB";
+        return REDLOCK_READ_PROTOCOL;
+    }
+    reader->fed = parser->len - parser->pos;
+    finish(reader);
+    reader->taken = true;
+    *reply = &reader->reply;
+    return REDLOCK_READ_REPLY;
+}
+
+const char *redlock_reader_error(const struct redlock_reader *reader) {
+    return reader->error;
+}

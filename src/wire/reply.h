@@ -1,0 +1,62 @@
+/* A reply of a node, flat: parsed by hiredis' redisReader into one reused object, with bounds on size and nesting
+ * (R20). */
+#ifndef REDLOCK_WIRE_REPLY_H
+#define REDLOCK_WIRE_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum redlock_reply_type {
+    REDLOCK_REPLY_NONE,
+    REDLOCK_REPLY_STATUS,
+    REDLOCK_REPLY_ERROR,
+    REDLOCK_REPLY_INTEGER,
+    REDLOCK_REPLY_STRING,
+    REDLOCK_REPLY_NIL,
+    REDLOCK_REPLY_ARRAY, /* the first elements are kept, if they are not arrays themselves */
+    REDLOCK_REPLY_OTHER  /* anything else a server may say (RESP3, nested arrays): never a vote */
+};
+
+#define REDLOCK_REPLY_ELEMENTS_MAX 4
+
+struct redlock_reply_value {
+    enum redlock_reply_type type;
+    int64_t integer;
+    const char *bytes; /* STATUS, ERROR, STRING: not terminated, valid until the next reply is read */
+    size_t size;
+};
+
+struct redlock_reply {
+    struct redlock_reply_value value;
+    struct redlock_reply_value elements[REDLOCK_REPLY_ELEMENTS_MAX]; /* of an ARRAY */
+    size_t element_count;                                            /* as the node said; more than are kept, perhaps */
+};
+
+/* A reply may have this many bytes on the wire. */
+#define REDLOCK_REPLY_SIZE_MAX (1024 * 1024)
+
+enum redlock_read {
+    REDLOCK_READ_REPLY,    /* one more reply */
+    REDLOCK_READ_MORE,     /* not a whole reply yet */
+    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: the connection is of no use any more */
+    REDLOCK_READ_NO_MEMORY
+};
+
+struct redlock_reader;
+
+/* NULL without memory. */
+struct redlock_reader *redlock_reader_new(void);
+void redlock_reader_delete(struct redlock_reader *reader); /* NULL is allowed */
+
+/* Takes in what came from the node: borrowed until redlock_reader_next() says MORE, or the next call of this. Returns
+ * false without memory. */
+bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size);
+
+/* The next reply of what was fed. It is overwritten by the next call. */
+enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply);
+
+/* After REDLOCK_READ_PROTOCOL: what was wrong. */
+const char *redlock_reader_error(const struct redlock_reader *reader);
+
+#endif

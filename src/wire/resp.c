@@ -1,0 +1,63 @@
+/* Requests as RESP arrays of bulk strings. */
+#include "wire/resp.h"
+
+#include <string.h>
+
+static char *digits(char *at, uint64_t value) {
+    char reversed[20];
+    size_t count = 0;
+    if (value < 10) {
+        *at = (char)('0' + value);
+        return at + 1;
+    }
+    if (value < 100) {
+        at[0] = (char)('0' + value / 10);
+        at[1] = (char)('0' + value % 10);
+        return at + 2;
+    }
+    do {
+        reversed[count++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    while (count > 0) {
+        *at++ = reversed[--count];
+    }
+    return at;
+}
+
+static char *header(char *at, char kind, uint64_t count) {
+    *at++ = kind;
+    at = digits(at, count);
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+char *redlock_resp_array(char *at, size_t count) {
+    return header(at, '*', count);
+}
+
+char *redlock_resp_header(char *at, size_t size) {
+    return header(at, '$', size);
+}
+
+char *redlock_resp_bulk(char *at, const char *bytes, size_t size) {
+    at = header(at, '$', size);
+    memcpy(at, bytes, size);
+    at += size;
+    *at++ = '\r';
+    *at++ = '\n';
+    return at;
+}
+
+char *redlock_resp_integer(char *at, int64_t value) {
+    char text[24];
+    char *end = text;
+    uint64_t magnitude = (uint64_t)value;
+    if (value < 0) {
+        *end++ = '-';
+        magnitude = 0 - magnitude;
+    }
+    end = digits(end, magnitude);
+    return redlock_resp_bulk(at, text, (size_t)(end - text));
+}
