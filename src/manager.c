@@ -1,4 +1,4 @@
-/* The composition root: puts loop, nodes and manager together behind the public handle. */
+/* The public manager: owns the loop and the nodes, and puts the group of nodes on them. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 #define FENCE_EXPIRY_MS_MIN INT64_C(10800000)      /* so that an expired counter is lower than what a node takes then */
 #define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; a node has no room for much more */
 
-struct root {
-    redlock_manager *manager;
+struct redlock_manager {
+    struct redlock_group *group;
     struct redlock_loop *loop;
     struct redlock_node *nodes[REDLOCK_NODES_MAX];
     const char *names[REDLOCK_NODES_MAX];
@@ -52,27 +52,27 @@ __attribute__((format(printf, 3, 4))) static int fail(struct failure *failure, i
 /* The env: the manager's door to loop and nodes. */
 
 static int64_t env_now(void *context) {
-    return redlock_loop_now_ns(((struct root *)context)->loop);
+    return redlock_loop_now_ns(((redlock_manager *)context)->loop);
 }
 
 static int env_random(void *context, void *buffer, size_t size) {
-    return redlock_loop_random(((struct root *)context)->loop, buffer, size);
+    return redlock_loop_random(((redlock_manager *)context)->loop, buffer, size);
 }
 
 static int64_t env_wall(void *context) {
-    return redlock_loop_wall_us(((struct root *)context)->loop);
+    return redlock_loop_wall_us(((redlock_manager *)context)->loop);
 }
 
 static void env_wake_at(void *context, int64_t when_ns) {
-    redlock_loop_wake_at(((struct root *)context)->loop, when_ns);
+    redlock_loop_wake_at(((redlock_manager *)context)->loop, when_ns);
 }
 
-static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char *bytes, size_t size, unsigned expected,
-                             const struct redlock_message *message) {
+static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, const char *bytes, size_t size,
+                             unsigned expected, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 &&
-            redlock_node_send(root->nodes[i], bytes, size, expected, message->owner, message->round, message->now_ns)) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(manager->nodes[i], bytes, size, expected,
+                                                                message->owner, message->round, message->now_ns)) {
             taken |= REDLOCK_NODE(i);
         }
     }
@@ -80,10 +80,10 @@ static redlock_nodes send_to(struct root *root, redlock_nodes nodes, const char 
 }
 
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
-    struct root *root = context;
+    redlock_manager *manager = context;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     redlock_nodes behind = 0;
-    if (redlock_loop_forked(root->loop)) {
+    if (redlock_loop_forked(manager->loop)) {
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
@@ -91,18 +91,19 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
      * which keeps those that answer first awake. */
     for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(root->nodes[i], message->now_ns)) {
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(manager->nodes[i], message->now_ns)) {
             behind |= REDLOCK_NODE(i);
         }
     }
-    redlock_nodes taken = send_to(root, nodes & ~behind, bytes, size, expected, message);
-    return taken | send_to(root, behind, bytes, size, expected, message);
+    redlock_nodes taken = send_to(manager, nodes & ~behind, bytes, size, expected, message);
+    return taken | send_to(manager, behind, bytes, size, expected, message);
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {"this is a child process: the connection is its parent's", 0};
-    struct root *root = context;
-    return redlock_loop_forked(root->loop) ? redlock_text_constant(&forked) : redlock_node_refusal(root->nodes[node]);
+    redlock_manager *manager = context;
+    return redlock_loop_forked(manager->loop) ? redlock_text_constant(&forked)
+                                              : redlock_node_refusal(manager->nodes[node]);
 }
 
 static void env_log(void *context, redlock_log_level level, const char *format, ...)
@@ -111,55 +112,55 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
 static void env_log(void *context, redlock_log_level level, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    redlock_loop_vlog(((struct root *)context)->loop, level, format, arguments);
+    redlock_loop_vlog(((redlock_manager *)context)->loop, level, format, arguments);
     va_end(arguments);
 }
 
 /* What loop and nodes report. */
 
 static void on_wake(void *context) {
-    redlock_manager_wake(((struct root *)context)->manager);
+    redlock_group_wake(((redlock_manager *)context)->group);
 }
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
-    redlock_manager_answer(((struct root *)context)->manager, owner, round, index, answer);
+    redlock_group_answer(((redlock_manager *)context)->group, owner, round, index, answer);
 }
 
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
-    redlock_manager_node_greeted(((struct root *)context)->manager, index, greeting);
+    redlock_group_node_greeted(((redlock_manager *)context)->group, index, greeting);
 }
 
-static void on_settled(void *context, unsigned index, bool ready) {
-    redlock_manager_node_settled(((struct root *)context)->manager, index, ready);
+static void on_ready_changed(void *context, unsigned index, bool ready) {
+    redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
-    struct root *root = context;
-    for (unsigned i = 0; i < root->count; i++) {
-        if (i == index || strcmp(redlock_node_run_id(root->nodes[i]), run_id) != 0) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        if (i == index || strcmp(redlock_node_run_id(manager->nodes[i]), run_id) != 0) {
             continue;
         }
         *yields = i > index;
         if (*yields) {
-            redlock_node_yield(root->nodes[i], redlock_node_name(root->nodes[index]));
+            redlock_node_yield(manager->nodes[i], redlock_node_name(manager->nodes[index]));
         }
-        return redlock_node_name(root->nodes[i]);
+        return redlock_node_name(manager->nodes[i]);
     }
     return NULL;
 }
 
 /* Creation and its undoing. */
 
-static void delete_root(struct root *root, bool forked) {
-    if (root->manager != NULL) {
-        redlock_manager_delete(root->manager);
+static void delete_manager(redlock_manager *manager, bool forked) {
+    if (manager->group != NULL) {
+        redlock_group_delete(manager->group);
     }
-    for (unsigned i = 0; i < root->count; i++) {
-        redlock_node_delete(root->nodes[i], forked);
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_delete(manager->nodes[i], forked);
     }
-    redlock_loop_delete(root->loop);
-    free(root->client_name);
-    free(root);
+    redlock_loop_delete(manager->loop);
+    free(manager->client_name);
+    free(manager);
 }
 
 static int check_client_name(const char *name, struct failure *failure) {
@@ -248,64 +249,68 @@ static int check(const redlock_manager_options *options, struct failure *failure
 }
 
 /* One server in two places of the list would have two votes. */
-static int check_duplicate(const struct root *root, const struct redlock_address *address, struct failure *failure) {
+static int check_duplicate(const redlock_manager *manager, const struct redlock_address *address,
+                           struct failure *failure) {
     const char *name = address->name;
     int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
-    for (unsigned i = 0; i < root->count; i++) {
-        if (compare(root->names[i], name) == 0) {
+    for (unsigned i = 0; i < manager->count; i++) {
+        if (compare(manager->names[i], name) == 0) {
             return fail(failure, REDLOCK_ERR_INVALID,
-                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1, root->count + 1,
-                        name);
+                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
+                        manager->count + 1, name);
         }
     }
     return REDLOCK_OK;
 }
 
-static int add_node(struct root *root, const redlock_manager_options *options, struct failure *failure) {
+static int add_node(redlock_manager *manager, const redlock_manager_options *options, struct failure *failure) {
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
-                                                .client_name = root->client_name,
+                                                .client_name = manager->client_name,
                                                 .guarded = is_guarded(options)};
-    struct redlock_node_listener listener = {
-        .ctx = root, .answer = on_answer, .greeted = on_greeted, .settled = on_settled, .same_server = on_same_server};
+    struct redlock_node_listener listener = {.ctx = manager,
+                                             .answer = on_answer,
+                                             .greeted = on_greeted,
+                                             .ready_changed = on_ready_changed,
+                                             .same_server = on_same_server};
     struct redlock_reactor reactor;
     struct redlock_address address;
     char sentence[200];
-    redlock_loop_reactor(root->loop, &reactor);
-    int code = redlock_address_parse(options->nodes[root->count], &address, sentence, sizeof sentence);
+    redlock_loop_reactor(manager->loop, &reactor);
+    int code = redlock_address_parse(options->nodes[manager->count], &address, sentence, sizeof sentence);
     if (code != REDLOCK_OK) {
-        return fail(failure, code, "node %u: %s", root->count + 1, sentence);
+        return fail(failure, code, "node %u: %s", manager->count + 1, sentence);
     }
-    code = check_duplicate(root, &address, failure);
+    code = check_duplicate(manager, &address, failure);
     if (code == REDLOCK_OK) {
-        root->nodes[root->count] = redlock_node_new(root->count, &address, &node_options, &reactor, &listener);
-        if (root->nodes[root->count] == NULL) {
-            code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", root->count + 1);
+        manager->nodes[manager->count] = redlock_node_new(manager->count, &address, &node_options, &reactor, &listener);
+        if (manager->nodes[manager->count] == NULL) {
+            code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
         }
     }
     if (code != REDLOCK_OK) {
         redlock_address_clear(&address);
         return code;
     }
-    root->names[root->count] = redlock_node_name(root->nodes[root->count]);
-    root->count++;
+    manager->names[manager->count] = redlock_node_name(manager->nodes[manager->count]);
+    manager->count++;
     return REDLOCK_OK;
 }
 
-static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager_options *options,
+static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_manager_options *options,
                     struct failure *failure) {
-    struct redlock_loop_hooks hooks = {.ctx = root,
+    struct redlock_loop_hooks hooks = {.ctx = manager,
                                        .wake = on_wake,
                                        .on_log = options->on_log,
                                        .log_level = options->log_level,
                                        .log_data = options->log_data};
-    root->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
-    if (root->client_name != NULL) {
-        root->loop = redlock_loop_new(ev, &hooks);
+    manager->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
+    if (manager->client_name != NULL) {
+        manager->loop = redlock_loop_new(ev, &hooks);
     } else {
         errno = ENOMEM;
     }
-    if (root->loop != NULL) {
+    if (manager->loop != NULL) {
         return REDLOCK_OK;
     }
     if (errno == ENOMEM) {
@@ -314,8 +319,8 @@ static int add_loop(struct root *root, struct ev_loop *ev, const redlock_manager
     return fail(failure, REDLOCK_ERR_SYSTEM, "no timer for a manager: %s", strerror(errno));
 }
 
-static int add_manager(struct root *root, const redlock_manager_options *options, struct failure *failure) {
-    struct redlock_env env = {.ctx = root,
+static int add_manager(redlock_manager *manager, const redlock_manager_options *options, struct failure *failure) {
+    struct redlock_env env = {.ctx = manager,
                               .now_ns = env_now,
                               .wall_us = env_wall,
                               .random = env_random,
@@ -323,22 +328,21 @@ static int add_manager(struct root *root, const redlock_manager_options *options
                               .send = env_send,
                               .refusal = env_refusal,
                               .log = env_log};
-    struct redlock_manager_config config = {.node_count = root->count,
-                                            .key_prefix = options->key_prefix,
-                                            .node_names = root->names,
-                                            .node_timeout_ms = options->node_timeout_ms,
-                                            .log_level = options->log_level,
-                                            .restart_guard = options->restart_guard,
-                                            .clock_guard = options->clock_guard,
-                                            .first_boot = options->first_boot,
-                                            .ttl_max_ms = options->ttl_max_ms,
-                                            .fence_suffix = options->fence_suffix,
-                                            .fence_expiry_ms = options->fence_expiry_ms};
-    root->manager = redlock_manager_new(&env, &config);
-    if (root->manager == NULL) {
+    struct redlock_group_config config = {.node_count = manager->count,
+                                          .key_prefix = options->key_prefix,
+                                          .node_names = manager->names,
+                                          .node_timeout_ms = options->node_timeout_ms,
+                                          .log_level = options->log_level,
+                                          .restart_guard = options->restart_guard,
+                                          .clock_guard = options->clock_guard,
+                                          .first_boot = options->first_boot,
+                                          .ttl_max_ms = options->ttl_max_ms,
+                                          .fence_suffix = options->fence_suffix,
+                                          .fence_expiry_ms = options->fence_expiry_ms};
+    manager->group = redlock_group_new(&env, &config);
+    if (manager->group == NULL) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    redlock_manager_set_root(root->manager, root);
     return REDLOCK_OK;
 }
 
@@ -351,10 +355,10 @@ void redlock_manager_options_default(redlock_manager_options *options) {
                                          .fence_suffix = REDLOCK_FENCE_SUFFIX};
 }
 
-int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **manager,
+int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
                            char *error, size_t error_size) {
     struct failure failure = {error, error == NULL ? 0 : error_size};
-    if (loop == NULL || options == NULL || manager == NULL) {
+    if (loop == NULL || options == NULL || created == NULL) {
         return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
     }
     redlock_manager_options known;
@@ -370,48 +374,46 @@ int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct root *root = calloc(1, sizeof *root);
-    if (root == NULL) {
+    redlock_manager *manager = calloc(1, sizeof *manager);
+    if (manager == NULL) {
         return fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    code = add_loop(root, loop, options, &failure);
-    while (code == REDLOCK_OK && root->count < options->node_count) {
-        code = add_node(root, options, &failure);
+    code = add_loop(manager, loop, options, &failure);
+    while (code == REDLOCK_OK && manager->count < options->node_count) {
+        code = add_node(manager, options, &failure);
     }
     if (code == REDLOCK_OK) {
-        code = add_manager(root, options, &failure);
+        code = add_manager(manager, options, &failure);
     }
     if (code != REDLOCK_OK) {
-        delete_root(root, false);
+        delete_manager(manager, false);
         return code;
     }
-    *manager = root->manager;
+    *created = manager;
     return REDLOCK_OK;
 }
 
-static void on_drained(redlock_manager *manager, void *context) {
-    struct root *root = context;
-    redlock_closed_callback closed = root->closed;
-    void *data = root->closed_data;
-    (void)manager;
-    delete_root(root, false);
+static void on_drained(void *context) {
+    redlock_manager *manager = context;
+    redlock_closed_callback closed = manager->closed;
+    void *data = manager->closed_data;
+    delete_manager(manager, false);
     if (closed != NULL) {
         closed(data);
     }
 }
 
 int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data) {
-    struct root *root = redlock_manager_root(manager);
-    if (redlock_loop_forked(root->loop)) {
+    if (redlock_loop_forked(manager->loop)) {
         return REDLOCK_ERR_FORKED; /* redlock_manager_abandon() is for that */
     }
-    if (root->closing) {
+    if (manager->closing) {
         return REDLOCK_ERR_CLOSED;
     }
-    root->closing = true;
-    root->closed = cb;
-    root->closed_data = data;
-    redlock_manager_drain(manager, on_drained, root);
+    manager->closing = true;
+    manager->closed = cb;
+    manager->closed_data = data;
+    redlock_group_drain(manager->group, on_drained, manager);
     return REDLOCK_OK;
 }
 
@@ -419,22 +421,43 @@ void redlock_manager_abandon(redlock_manager *manager) {
     if (manager == NULL) {
         return;
     }
-    struct root *root = redlock_manager_root(manager);
-    delete_root(root, redlock_loop_forked(root->loop));
+    delete_manager(manager, redlock_loop_forked(manager->loop));
 }
 
 size_t redlock_manager_node_count(const redlock_manager *manager) {
-    return ((const struct root *)redlock_manager_root(manager))->count;
+    return manager->count;
 }
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
-    const struct root *root = redlock_manager_root(manager);
     redlock_node_info full = {.size = info->size};
-    if (index >= root->count || info->size == 0) {
+    if (index >= manager->count || info->size == 0) {
         return REDLOCK_ERR_INVALID;
     }
-    redlock_node_info_get(root->nodes[index], &full);
-    full.quarantine_ms = redlock_manager_node_quarantine_ms(manager, (unsigned)index, &full.quarantine);
+    redlock_node_info_get(manager->nodes[index], &full);
+    full.quarantine_ms = redlock_group_node_quarantine_ms(manager->group, (unsigned)index, &full.quarantine);
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
     return REDLOCK_OK;
+}
+
+int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redlock_callback cb, void *data) {
+    return manager != NULL ? redlock_group_connect(manager->group, timeout_ms, cb, data) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_manager_statistics(const redlock_manager *manager, redlock_statistics *statistics) {
+    return manager != NULL ? redlock_group_statistics(manager->group, statistics) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options,
+                    redlock_request **request, redlock_callback cb, void *data) {
+    return manager != NULL ? redlock_group_acquire(manager->group, resource, options, request, cb, data)
+                           : REDLOCK_ERR_INVALID;
+}
+
+int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
+                  const redlock_acquire_options *options, redlock_lease **lease) {
+    return manager != NULL ? redlock_group_adopt(manager->group, resource, token, options, lease) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data) {
+    return manager != NULL ? redlock_group_inspect(manager->group, resource, cb, data) : REDLOCK_ERR_INVALID;
 }

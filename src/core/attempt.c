@@ -28,7 +28,7 @@ static void lose(struct redlock_lease_core *lease, int code, int64_t now_ns, str
 void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
                            struct redlock_actions *actions) {
     const int64_t deadline_ns = redlock_deadline_ns(event->now_ns, lease->plan.ttl_ms);
-    const redlock_nodes asked = redlock_nodes_all(lease->node_count) & ~event->barred;
+    const redlock_nodes asked = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
     if (deadline_ns <= event->now_ns) {
         redlock_attempt_end(lease, REDLOCK_ERR_TOO_SLOW, actions);
         return;
@@ -125,7 +125,7 @@ static void on_won(struct redlock_lease_core *lease, const struct redlock_event 
         return;
     }
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
-        lease->support = lease->votes.granted;
+        lease->backing_nodes = lease->votes.granted;
     }
     if (is_fenced(lease, event->wall_us)) {
         win(lease, event->now_ns, actions);
@@ -169,8 +169,8 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
         redlock_attempt_decide(lease, event, actions);
         return;
     }
-    lease->support &= ~event->nodes;
-    if (redlock_nodes_count(lease->support) < lease->votes.quorum) {
+    lease->backing_nodes &= ~event->nodes;
+    if (redlock_nodes_count(lease->backing_nodes) < lease->votes.quorum) {
         lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
     }
 }

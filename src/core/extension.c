@@ -7,7 +7,7 @@
 /* A failed renewal is tried again after a quarter of what is left, but not sooner than this. */
 #define RENEWAL_RETRY_MIN_MS 10
 
-void redlock_extension_tell(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
     if (!lease->extend_by_caller) {
         return;
     }
@@ -62,14 +62,14 @@ static int64_t round_deadline_ns(const struct redlock_lease_core *lease) {
  */
 static bool does_deadline_stand(const struct redlock_lease_core *lease) {
     return lease->was_held && round_deadline_ns(lease) <= lease->deadline_ns &&
-           redlock_nodes_count(lease->support & ~lease->votes.denied) >= lease->votes.quorum;
+           redlock_nodes_count(lease->backing_nodes & ~lease->votes.denied) >= lease->votes.quorum;
 }
 
 /* The lease stands on the current round alone, and on the nodes that grant it late. */
 static void stand_on_round(struct redlock_lease_core *lease) {
     lease->deadline_ns = round_deadline_ns(lease);
-    lease->support_grows = lease->operation != REDLOCK_OP_FENCE;
-    lease->support = lease->support_grows ? lease->votes.granted : lease->support;
+    lease->backing_grows = lease->operation != REDLOCK_OP_FENCE;
+    lease->backing_nodes = lease->backing_grows ? lease->votes.granted : lease->backing_nodes;
 }
 
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -79,7 +79,7 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
         lease->begun_ns = now_ns;
     }
     if (does_deadline_stand(lease)) {
-        lease->support &= ~lease->votes.denied;
+        lease->backing_nodes &= ~lease->votes.denied;
     } else {
         stand_on_round(lease);
     }
@@ -97,8 +97,8 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
     }
 }
 
-redlock_nodes redlock_lease_support(const struct redlock_lease_core *lease) {
-    return lease->support_grows ? lease->support | lease->votes.granted : lease->support;
+redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease) {
+    return lease->backing_grows ? lease->backing_nodes | lease->votes.granted : lease->backing_nodes;
 }
 
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
@@ -110,13 +110,13 @@ void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease
     actions->lost = lease->was_held;
     actions->lost_by_votes = lease->was_held && how == REDLOCK_LOST_BY_VOTES;
     actions->lost_by_clock = lease->was_held && how == REDLOCK_LOST_BY_CLOCK;
-    redlock_extension_tell(lease, REDLOCK_ERR_LOST, actions);
+    redlock_extension_answer(lease, REDLOCK_ERR_LOST, actions);
 }
 
 static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     int64_t candidate_ns = redlock_deadline_ns(now_ns, lease->plan.ttl_ms);
-    lease->support = redlock_lease_support(lease);
-    lease->support_grows = false;
+    lease->backing_nodes = redlock_lease_backing_nodes(lease);
+    lease->backing_grows = false;
     lease->heal_ns = REDLOCK_NEVER_NS;
     lease->keepers = redlock_extension_keepers(lease);
     lease->healed = 0;
@@ -132,7 +132,7 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
 }
 
 static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
-    redlock_extension_tell(lease, code, actions);
+    redlock_extension_answer(lease, code, actions);
     lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
     int64_t delay_ms = redlock_validity_ms(lease->deadline_ns, now_ns) / 4;
     if (delay_ms < RENEWAL_RETRY_MIN_MS) {
@@ -186,7 +186,7 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
             fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions); /* too late for itself: it shows nothing */
             break;
         }
-        redlock_extension_tell(lease, REDLOCK_OK, actions);
+        redlock_extension_answer(lease, REDLOCK_OK, actions);
         redlock_extension_hold(lease, now_ns);
         break;
     case REDLOCK_ROUND_LOST:
@@ -202,7 +202,7 @@ void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, st
         redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     } else if (is_gone(lease)) {
         redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
-    } else if (lease->operation == REDLOCK_OP_EXTEND && !lease->support_grows &&
+    } else if (lease->operation == REDLOCK_OP_EXTEND && !lease->backing_grows &&
                redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON && !does_deadline_stand(lease)) {
         stand_on_round(lease);
         actions->deadline_moved = true;
@@ -252,7 +252,7 @@ static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redloc
     if (now_ns >= lease->heal_before_ns) {
         return;
     }
-    actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_support(lease);
+    actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_backing_nodes(lease);
     lease->touched |= actions->heal;
     lease->healed |= actions->heal;
 }
@@ -280,10 +280,10 @@ void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes node
         return;
     }
     const redlock_nodes granted = lease->votes.granted & nodes;
-    lease->support = redlock_lease_support(lease) & ~nodes;
+    lease->backing_nodes = redlock_lease_backing_nodes(lease) & ~nodes;
     lease->votes.granted &= ~granted;
     lease->votes.unknown |= granted;
-    if (lease->was_held && redlock_nodes_count(lease->support) < lease->votes.quorum) {
+    if (lease->was_held && redlock_nodes_count(lease->backing_nodes) < lease->votes.quorum) {
         redlock_extension_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
     } else if (lease->state == REDLOCK_LEASE_EXTENDING) {
         redlock_extension_decide(lease, now_ns, actions);

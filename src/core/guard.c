@@ -318,25 +318,25 @@ void redlock_guard_seen(struct redlock_guard *guard, unsigned node, int64_t at_n
     }
 }
 
-redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns) {
-    redlock_nodes barred = 0;
+redlock_nodes redlock_guard_may_not_vote(const struct redlock_guard *guard, int64_t now_ns) {
+    redlock_nodes may_not_vote = 0;
     for (unsigned i = 0; guard->suspects >> i != 0; i++) {
         if (redlock_guard_until_ns(guard, i, now_ns) != 0) {
-            barred |= REDLOCK_NODE(i);
+            may_not_vote |= REDLOCK_NODE(i);
         }
     }
-    return barred;
+    return may_not_vote;
 }
 
-redlock_nodes redlock_guard_barred_by_clock(const struct redlock_guard *guard, int64_t now_ns) {
-    redlock_nodes barred = 0;
+redlock_nodes redlock_guard_may_not_vote_by_clock(const struct redlock_guard *guard, int64_t now_ns) {
+    redlock_nodes may_not_vote = 0;
     for (unsigned i = 0; guard->suspects >> i != 0; i++) {
         const struct redlock_guard_node *known = &guard->nodes[i];
         if (known->clock_until_ns > now_ns && known->clock_reason != REDLOCK_GUARD_CLOCK_UNCONFIRMED) {
-            barred |= REDLOCK_NODE(i);
+            may_not_vote |= REDLOCK_NODE(i);
         }
     }
-    return barred;
+    return may_not_vote;
 }
 
 int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {

@@ -125,11 +125,11 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
 void redlock_guard_seen(struct redlock_guard *guard, unsigned node, int64_t at_ns);
 
 /* The nodes that may not vote on an acquire now. */
-redlock_nodes redlock_guard_barred(const struct redlock_guard *guard, int64_t now_ns);
+redlock_nodes redlock_guard_may_not_vote(const struct redlock_guard *guard, int64_t now_ns);
 
 /* Of these, the nodes whose clock is known to have been ahead: a key may have ended too early
  * there. */
-redlock_nodes redlock_guard_barred_by_clock(const struct redlock_guard *guard, int64_t now_ns);
+redlock_nodes redlock_guard_may_not_vote_by_clock(const struct redlock_guard *guard, int64_t now_ns);
 
 /* Until when, 0 for a node that may vote; and why: what ends last. */
 int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns);

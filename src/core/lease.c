@@ -59,7 +59,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct 
             end_lost(lease, actions);
             break;
         }
-        redlock_extension_tell(lease, REDLOCK_ERR_CANCELLED, actions);
+        redlock_extension_answer(lease, REDLOCK_ERR_CANCELLED, actions);
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->touched) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->touched, now_ns, actions);

@@ -135,10 +135,10 @@ struct redlock_event {
     uint32_t round;
     int64_t ttl_ms;
     int code;
-    bool accepted;        /* the node raised its counter to the lease's fencing token */
-    uint64_t counter;     /* or told that it has this one; 0 for neither */
-    redlock_nodes barred; /* BEGIN, TIMER: these may not vote on an acquire */
-    int64_t wall_us;      /* BEGIN, TIMER, VOTE of a lease with fencing: the wall clock */
+    bool accepted;              /* the node raised its counter to the lease's fencing token */
+    uint64_t counter;           /* or told that it has this one; 0 for neither */
+    redlock_nodes may_not_vote; /* BEGIN, TIMER: these may not vote on an acquire */
+    int64_t wall_us;            /* BEGIN, TIMER, VOTE of a lease with fencing: the wall clock */
     const struct redlock_plan *plan;
 };
 
@@ -175,14 +175,14 @@ struct redlock_lease_core {
     bool extend_by_caller; /* the EXTENDING round completes a caller's request, not only a renewal */
     bool was_held;
     bool is_adopted;
-    bool support_grows;    /* the current round made the lease: nodes that grant it late support it, too */
-    bool fence_written;    /* the fencing token took a second round trip */
-    redlock_nodes support; /* nodes whose votes the lease stands on */
-    redlock_nodes keepers; /* nodes that may have the current token's key, as of the start of the current round */
-    int last_code;         /* why the last attempt was lost */
-    int64_t begun_ns;      /* HELD since (the cap counts from here) */
-    int64_t round_ttl_ms;  /* that the current round sent */
-    int64_t next_try_ns;   /* next attempt or renewal */
+    bool backing_grows;          /* the current round made the lease: nodes that grant it late back it, too */
+    bool fence_written;          /* the fencing token took a second round trip */
+    redlock_nodes backing_nodes; /* nodes whose votes the lease stands on */
+    redlock_nodes keepers;       /* nodes that may have the current token's key, as of the start of the current round */
+    int last_code;               /* why the last attempt was lost */
+    int64_t begun_ns;            /* HELD since (the cap counts from here) */
+    int64_t round_ttl_ms;        /* that the current round sent */
+    int64_t next_try_ns;         /* next attempt or renewal */
     redlock_nodes healed; /* nodes that HEAL went to since: what they say to this round is not the last word any more */
     int64_t heal_ns;      /* time to heal, */
     int64_t heal_before_ns; /* but not at or after this */
@@ -224,8 +224,8 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 /* Of a lease that is or was held: no automatic renewal comes any more, because of auto_extend_max_ms. */
 bool redlock_lease_is_capped(const struct redlock_lease_core *lease);
 
-/* The nodes that support a lease that is held; asked about by tests and the journal. */
-redlock_nodes redlock_lease_support(const struct redlock_lease_core *lease);
+/* The nodes that back a lease that is held; asked about by tests and the journal. */
+redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease);
 
 /* How long a key lives that the current round sets: the lock delay longer than the lease. */
 static inline int64_t redlock_lease_key_ttl_ms(const struct redlock_lease_core *lease) {

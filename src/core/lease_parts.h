@@ -38,7 +38,7 @@ void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes node
                             struct redlock_actions *actions);
 /* The deadline has come, of the lease or, where it was never held, of the round. */
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
-void redlock_extension_tell(struct redlock_lease_core *lease, int code, struct redlock_actions *actions);
+void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions);
 
 enum redlock_lease_loss { REDLOCK_LOST_AT_DEADLINE, REDLOCK_LOST_BY_VOTES, REDLOCK_LOST_BY_CLOCK };
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,

@@ -1,40 +1,10 @@
 /* What the owner of a lease is told: results of its requests, and its loss. */
-#include "group/state.h"
+#include "group/callbacks.h"
+
+#include "group/lease.h"
 #include "result/result.h"
 
 #define LOSS_SIZE 1024 /* 31 nodes may have something to say; what does not fit is cut */
-
-/* The votes of an acquire say nothing of a loss that came later, but for those that a clock made void. */
-static void silence(struct redlock_result *result) {
-    for (unsigned i = 0; i < result->count; i++) {
-        result->votes[i].error = "";
-        result->votes[i].latency_us = -1;
-        result->votes[i].kind = REDLOCK_VOTE_ABSTAINED;
-    }
-}
-
-/* The votes of the last round. */
-static void fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
-    const redlock_manager *manager = lease->manager;
-    const unsigned count = manager->node_count;
-    result->resource = redlock_lease_resource(lease);
-    result->ttl_ms = lease->core.plan.ttl_ms;
-    result->cap_ms = lease->core.plan.auto_extend_max_ms;
-    result->count = count;
-    for (unsigned i = 0; i < count; i++) {
-        const struct redlock_detail *detail = &lease->details[i];
-        result->votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
-                                                        .error = redlock_text_string(detail->text),
-                                                        .holder = "",
-                                                        .latency_us = detail->latency_us,
-                                                        .holder_ttl_ms = -1,
-                                                        .kind = (redlock_vote_kind)detail->kind};
-    }
-    if (result->loss != REDLOCK_LOSS_NONE && result->loss != REDLOCK_LOSS_CLOCK &&
-        lease->core.operation == REDLOCK_OP_ACQUIRE) {
-        silence(result);
-    }
-}
 
 static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
                          void *data) {
@@ -48,7 +18,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
-    fill_result(lease, &result);
+    redlock_lease_fill_result(lease, &result);
     if (of == REDLOCK_RESULT_EXTEND) {
         result.ttl_ms = lease->extend_ttl_ms;
     }
@@ -66,15 +36,8 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     }
 }
 
-void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
-    fill_result(lease, &result);
-    redlock_message_loss(&result, buffer, size);
-}
-
-static void count_acquired(redlock_manager *manager, int code) {
-    redlock_statistics *statistics = &manager->statistics;
+static void count_acquired(struct redlock_group *group, int code) {
+    redlock_statistics *statistics = &group->statistics;
     statistics->requests_pending--;
     switch (code) {
     case REDLOCK_OK:
@@ -96,7 +59,7 @@ static void count_acquired(redlock_manager *manager, int code) {
 
 static void tell_acquired(struct redlock_lease *lease) {
     const redlock_callback cb = lease->cb;
-    count_acquired(lease->manager, lease->acquired_code);
+    count_acquired(lease->group, lease->acquired_code);
     lease->cb = NULL;
     if (lease->acquired_code != REDLOCK_OK) {
         lease->handle_ended = true;
@@ -108,7 +71,7 @@ static void tell_extended(struct redlock_lease *lease) {
     const redlock_callback cb = lease->extend_cb;
     lease->extend_pending = false;
     lease->extend_cb = NULL;
-    lease->manager->statistics.requests_pending--;
+    lease->group->statistics.requests_pending--;
     if (cb) {
         run_callback(lease, REDLOCK_RESULT_EXTEND, lease->extended_code, cb, lease->extend_data);
     }
@@ -127,30 +90,30 @@ static void tell_released(struct redlock_lease *lease) {
     lease->cb = NULL;
     if (lease->release_pending) {
         lease->release_pending = false;
-        lease->manager->statistics.requests_pending--;
+        lease->group->statistics.requests_pending--;
     }
     if (cb) {
         run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
     }
 }
 
-void redlock_lease_tell(struct redlock_lease *lease) {
+void redlock_lease_run_callbacks(struct redlock_lease *lease) {
     /* What a callback adds is queued again, for the next turn: a caller that asks anew and fails at once must not loop here. */
-    const unsigned tell = lease->tell;
-    lease->tell = 0;
-    lease->telling = true;
-    if (tell & REDLOCK_TELL_ACQUIRED) {
+    const unsigned tell = lease->callbacks;
+    lease->callbacks = 0;
+    lease->in_callback = true;
+    if (tell & REDLOCK_CALLBACK_ACQUIRED) {
         tell_acquired(lease);
     }
-    if (tell & REDLOCK_TELL_EXTENDED) {
+    if (tell & REDLOCK_CALLBACK_EXTENDED) {
         tell_extended(lease);
     }
-    if (tell & REDLOCK_TELL_LOST) {
+    if (tell & REDLOCK_CALLBACK_LOST) {
         tell_lost(lease);
     }
-    if (tell & REDLOCK_TELL_RELEASED) {
+    if (tell & REDLOCK_CALLBACK_RELEASED) {
         tell_released(lease);
     }
-    lease->telling = false;
+    lease->in_callback = false;
     redlock_lease_free_if_over(lease);
 }

@@ -13,7 +13,7 @@ struct redlock_env {
     int64_t (*wall_us)(void *ctx);
     /* From the kernel (R10). Returns 0, REDLOCK_ERR_RANDOM, or REDLOCK_ERR_FORKED in a child process of the creator. */
     int (*random)(void *ctx, void *buffer, size_t size);
-    /* Calls redlock_manager_wake() at or soon after when_ns, never inside this call; replaces the time asked before. */
+    /* Calls redlock_group_wake() at or soon after when_ns, never inside this call; replaces the time asked before. */
     void (*wake_at)(void *ctx, int64_t when_ns);
     /*
      * Queues the message to each of the nodes, to be written in this turn of the loop, in one write a node with all

@@ -1,14 +1,16 @@
 /* What the log says of a lease: losses and failures always, attempts and votes at the level of debugging. */
-#include "group/state.h"
+#include "group/journal.h"
+
+#include "core/validity.h"
 
 #define NAME_SIZE 128
 #define LOSS_SIZE 320
 
 static bool is_logged(const struct redlock_lease *lease, redlock_log_level level) {
-    return level <= lease->manager->log_level;
+    return level <= lease->group->log_level;
 }
 
-#define LOG(lease, level, ...) (lease)->manager->env.log((lease)->manager->env.ctx, REDLOCK_LOG_##level, __VA_ARGS__)
+#define LOG(lease, level, ...) (lease)->group->env.log((lease)->group->env.ctx, REDLOCK_LOG_##level, __VA_ARGS__)
 
 static const char *operation_name(enum redlock_operation operation) {
     switch (operation) {
@@ -41,7 +43,7 @@ void redlock_journal_vote(const struct redlock_lease *lease, unsigned node) {
     const char *text = redlock_text_string(detail->text);
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
     LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s", operation_name(lease->core.operation), name,
-        lease->manager->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
+        lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
         text[0] ? ": " : "", text);
 }
 

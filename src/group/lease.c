@@ -1,49 +1,48 @@
 /* One lease's memory: steps its core, carries out the actions, takes its answers, tells its owner, and ends. */
-#include "group/state.h"
+#include "group/lease.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/planted.h"
+#include "core/validity.h"
+#include "group/journal.h"
+#include "group/owed.h"
+#include "group/quarantine.h"
+#include "group/token.h"
 #include "result/result.h"
 
-static const char *lease_key(const struct redlock_lease *lease) {
-    return (const char *)(lease->details + lease->manager->node_count);
-}
+#define ROUND_HEAL 0 /* answers of this round are no votes; rounds are counted from 1 */
 
-const char *redlock_lease_resource(const redlock_lease *lease) {
-    return lease_key(lease) + lease->manager->key_prefix_size;
-}
-
-struct redlock_lease *redlock_lease_new(redlock_manager *manager, const char *resource, size_t key_size) {
-    if (!redlock_schedule_reserve(&manager->schedule)) {
+struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
-    struct redlock_lease *lease = malloc(sizeof *lease + manager->node_count * sizeof lease->details[0] + key_size + 1);
+    struct redlock_lease *lease = malloc(sizeof *lease + group->node_count * sizeof lease->details[0] + key_size + 1);
     if (!lease) {
-        redlock_schedule_unreserve(&manager->schedule, &(struct redlock_due){0});
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(lease, 0, sizeof *lease + manager->node_count * sizeof lease->details[0]);
-    lease->manager = manager;
+    memset(lease, 0, sizeof *lease + group->node_count * sizeof lease->details[0]);
+    lease->group = group;
     lease->key_size = (uint16_t)key_size;
-    redlock_manager_write_key(manager, resource, key_size, (char *)(lease->details + manager->node_count));
-    redlock_manager_own(&manager->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    redlock_group_write_key(group, resource, key_size, (char *)(lease->details + group->node_count));
+    redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
 
 void redlock_lease_free(struct redlock_lease *lease) {
-    redlock_manager *manager = lease->manager;
-    if (lease->owing && !manager->deleting) {
+    struct redlock_group *group = lease->group;
+    if (lease->owing && !group->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
-        redlock_owed_add(manager, lease_key(lease), lease->key_size, lease->token, lease->token_size, lease->owing,
-                         lease->owing & lease->unsure, lease->ttl_sent_max_ms);
+        redlock_owed_add(group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size,
+                         lease->owing, lease->owing & lease->unsure, lease->ttl_sent_max_ms);
     }
-    for (unsigned i = 0; i < manager->node_count; i++) {
+    for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_manager_disown(manager, &manager->leases, &lease->owner);
+    redlock_group_disown(group, &group->leases, &lease->owner);
     free(lease);
 }
 
@@ -52,26 +51,26 @@ void redlock_lease_free_if_over(struct redlock_lease *lease) {
         return; /* mostly */
     }
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
-    if (over && !lease->tell && !lease->telling) {
-        assert(!lease->queued_to_tell);
+    if (over && !lease->callbacks && !lease->in_callback) {
+        assert(!lease->in_callback_queue);
         redlock_lease_free(lease);
     }
 }
 
-static void queue_to_tell(struct redlock_lease *lease, unsigned what) {
-    redlock_manager *manager = lease->manager;
-    lease->tell |= (uint8_t)what;
-    if (lease->queued_to_tell) {
+static void queue_callback(struct redlock_lease *lease, unsigned what) {
+    struct redlock_group *group = lease->group;
+    lease->callbacks |= (uint8_t)what;
+    if (lease->in_callback_queue) {
         return;
     }
-    lease->queued_to_tell = true;
-    lease->next_told = NULL;
-    if (manager->told_last) {
-        manager->told_last->next_told = lease;
+    lease->in_callback_queue = true;
+    lease->next_callback = NULL;
+    if (group->callbacks_last) {
+        group->callbacks_last->next_callback = lease;
     } else {
-        manager->told_first = lease;
+        group->callbacks_first = lease;
     }
-    manager->told_last = lease;
+    group->callbacks_last = lease;
 }
 
 /* Nodes whose vote is in: answers come in order, so whatever they were asked before that cannot come late any more. */
@@ -85,7 +84,7 @@ static redlock_nodes unsure(const struct redlock_lease *lease, redlock_nodes nod
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_detail *detail = lease->details, *end = detail + lease->manager->node_count;
+    struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
     for (; detail < end; detail++, asked >>= 1) {
         redlock_text_drop(detail->text);
         *detail = (struct redlock_detail){.latency_us = -1,
@@ -95,16 +94,16 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
 
 /* Why a guard keeps them from voting, if that is the reason. */
 static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
-    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+    for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (not_asked & REDLOCK_NODE(i)) {
-            lease->details[i].text = redlock_guards_text(lease->manager, i);
+            lease->details[i].text = redlock_quarantine_text(lease->group, i);
         }
     }
 }
 
 static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
-    const struct redlock_env *env = &lease->manager->env;
-    for (unsigned i = 0; i < lease->manager->node_count; i++) {
+    const struct redlock_env *env = &lease->group->env;
+    for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
             lease->details[i].kind = REDLOCK_VOTE_FAILED;
             lease->details[i].text = redlock_text_keep(env->refusal(env->ctx, i));
@@ -113,16 +112,16 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
 }
 
 static struct redlock_message message_of(const struct redlock_lease *lease) {
-    const redlock_manager *manager = lease->manager;
+    const struct redlock_group *group = lease->group;
     return (struct redlock_message){.operation = lease->core.operation,
-                                    .key = lease_key(lease),
+                                    .key = redlock_lease_key(lease),
                                     .key_size = lease->key_size,
                                     .token = lease->token,
                                     .token_size = lease->token_size,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
-                                    .timed = manager->watching_clocks,
+                                    .timed = group->watching_clocks,
                                     .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
-                                    .fence_keys = &manager->fence_keys,
+                                    .fence_keys = &group->fence_keys,
                                     .now_ns = lease->core.start_ns,
                                     .round = lease->core.round};
 }
@@ -130,21 +129,21 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
 /* Sends the core's round; returns the nodes that refused it. `before` are the nodes that had answered the last one. */
 static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions,
                                 redlock_nodes before) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     lease->unsure = actions->send == REDLOCK_OP_ACQUIRE ? 0 : unsure(lease, before);
     lease->healing = 0;
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
-        manager->statistics.attempts++;
+        group->statistics.attempts++;
         lease->token_drawn = false;
-        if (manager->guards) {
+        if (group->guards) {
             excuse_details(lease, ~actions->send_nodes);
         }
         break;
     case REDLOCK_OP_EXTEND:
-        manager->statistics.extends++;
+        group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE:
         lease->owing = actions->send_nodes;
@@ -161,12 +160,12 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = message.ttl_ms;
     }
-    const redlock_nodes taken = redlock_manager_send(manager, &lease->owner, actions->send_nodes, &message);
+    const redlock_nodes taken = redlock_group_send(group, &lease->owner, actions->send_nodes, &message);
     if (actions->send != REDLOCK_OP_RELEASE) {
         lease->unsure |= taken;
     }
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
-        lease->core.start_ns = redlock_manager_now_ns(manager);
+        lease->core.start_ns = redlock_group_now_ns(group);
         lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
     }
     const redlock_nodes refused = actions->send_nodes & ~taken;
@@ -189,10 +188,10 @@ static void note_not_healed(struct redlock_lease *lease, redlock_nodes nodes) {
 static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
-    message.round = REDLOCK_ROUND_HEAL;
-    message.now_ns = redlock_manager_now_ns(lease->manager);
-    const redlock_nodes nodes = asked & ~redlock_guards_barred(lease->manager, message.now_ns);
-    const redlock_nodes taken = redlock_manager_send(lease->manager, &lease->owner, nodes, &message);
+    message.round = ROUND_HEAL;
+    message.now_ns = redlock_group_now_ns(lease->group);
+    const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
+    const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
     lease->unsure = unsure(lease, answered(lease)) | taken;
     lease->healing |= taken;
     note_not_healed(lease, asked & ~taken);
@@ -201,22 +200,22 @@ static void heal(struct redlock_lease *lease, redlock_nodes asked) {
 static void note_fence(struct redlock_lease *lease) {
     if (lease->acquired_code == REDLOCK_OK && lease->core.plan.fencing) {
         lease->fence = lease->core.fence.token;
-        lease->manager->statistics.fenced_slow += lease->core.fence_written;
-        lease->manager->statistics.fenced_fast += !lease->core.fence_written;
+        lease->group->statistics.fenced_slow += lease->core.fence_written;
+        lease->group->statistics.fenced_fast += !lease->core.fence_written;
     }
 }
 
 static void note_results(struct redlock_lease *lease, const struct redlock_actions *actions) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     if (actions->acquired) {
         lease->acquired_code = (int8_t)actions->acquired_code;
         note_fence(lease);
-        queue_to_tell(lease, REDLOCK_TELL_ACQUIRED);
+        queue_callback(lease, REDLOCK_CALLBACK_ACQUIRED);
     }
     if (actions->extended) {
         lease->extended_code = (int8_t)actions->extended_code;
         if (lease->extend_pending) {
-            queue_to_tell(lease, REDLOCK_TELL_EXTENDED);
+            queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
         }
     }
     if (actions->lost) {
@@ -224,13 +223,13 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
                       : actions->lost_by_clock                ? REDLOCK_LOSS_CLOCK
                       : redlock_lease_is_capped(&lease->core) ? REDLOCK_LOSS_CAP
                                                               : REDLOCK_LOSS_DEADLINE;
-        manager->statistics.lost++;
-        queue_to_tell(lease, REDLOCK_TELL_LOST);
+        group->statistics.lost++;
+        queue_callback(lease, REDLOCK_CALLBACK_LOST);
     }
     if (actions->released) {
         lease->released_code = (int8_t)actions->released_code;
-        manager->statistics.released += actions->released_code == REDLOCK_OK;
-        queue_to_tell(lease, REDLOCK_TELL_RELEASED);
+        group->statistics.released += actions->released_code == REDLOCK_OK;
+        queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
     }
 }
 
@@ -241,21 +240,21 @@ static void count_extend(const struct redlock_lease *lease, enum redlock_lease_s
         return;
     }
     const bool won = after == REDLOCK_LEASE_HELD && redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
-    lease->manager->statistics.extends_failed += !won;
+    lease->group->statistics.extends_failed += !won;
 }
 
 static void publish(struct redlock_lease *lease) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
     if (until_ns != atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed)) {
         atomic_store_explicit(&lease->held_until_ns, until_ns, memory_order_release);
     }
     const bool held = until_ns != 0;
     if (held != lease->counted_held) {
-        manager->statistics.leases_held += held ? 1u : (uint64_t)-1;
+        group->statistics.leases_held += held ? 1u : (uint64_t)-1;
         lease->counted_held = held;
     }
-    redlock_schedule_set(&manager->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
+    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
 }
 
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
@@ -269,7 +268,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     }
     count_extend(lease, before);
     if (actions.cleanup) {
-        redlock_owed_add(lease->manager, lease_key(lease), lease->key_size, lease->token, lease->token_size,
+        redlock_owed_add(lease->group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size,
                          actions.cleanup, actions.cleanup & unsure(lease, answered(lease)), lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
@@ -304,27 +303,27 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
 }
 
 /* What fencing tokens are made of: the clock of the client that is furthest ahead, as far as we know. */
-static int64_t wall_us(const redlock_manager *manager, const struct redlock_plan *plan) {
-    return plan->fencing ? manager->env.wall_us(manager->env.ctx) + manager->fence_ahead_us : 0;
+static int64_t wall_us(const struct redlock_group *group, const struct redlock_plan *plan) {
+    return plan->fencing ? group->env.wall_us(group->env.ctx) + group->fence_ahead_us : 0;
 }
 
-static void follow_clock(redlock_manager *manager, const struct redlock_answer *answer) {
+static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
     if (answer->counter != 0) {
-        manager->fence_ahead_us =
-            redlock_fence_ahead_us(manager->fence_ahead_us, answer->counter, manager->env.wall_us(manager->env.ctx));
+        group->fence_ahead_us =
+            redlock_fence_ahead_us(group->fence_ahead_us, answer->counter, group->env.wall_us(group->env.ctx));
     }
 }
 
 /* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
 static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
-    if (!wanted || !redlock_manager_may_ask_by_source(&lease->owner, node)) {
+    if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
     struct redlock_message message = message_of(lease);
     message.by_source = true;
-    message.now_ns = redlock_manager_now_ns(lease->manager);
-    return redlock_manager_send(lease->manager, &lease->owner, REDLOCK_NODE(node), &message) != 0;
+    message.now_ns = redlock_group_now_ns(lease->group);
+    return redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
 static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, struct redlock_text *text,
@@ -345,14 +344,15 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
  * A node that was asked and has come under a guard since: what it set is to be released, and not to be counted. Nor does an
  * extension count it: a key that was set after a jump stands where one that ended too early may have stood.
  */
-static bool is_barred(const struct redlock_lease *lease, unsigned node) {
-    const redlock_manager *manager = lease->manager;
-    const int64_t now_ns = redlock_manager_now_ns(manager);
+static bool may_not_count(const struct redlock_lease *lease, unsigned node) {
+    const struct redlock_group *group = lease->group;
+    const int64_t now_ns = redlock_group_now_ns(group);
     switch (lease->core.operation) {
     case REDLOCK_OP_ACQUIRE:
-        return (redlock_guards_barred(manager, now_ns) & REDLOCK_NODE(node)) != 0;
+        return (redlock_quarantine_may_not_vote(group, now_ns) & REDLOCK_NODE(node)) != 0;
     case REDLOCK_OP_EXTEND:
-        return (redlock_guards_barred_by_clock(manager, now_ns) & ~lease->core.support & REDLOCK_NODE(node)) != 0;
+        return (redlock_quarantine_may_not_vote_by_clock(group, now_ns) & ~lease->core.backing_nodes &
+                REDLOCK_NODE(node)) != 0;
     default:
         return false;
     }
@@ -366,32 +366,32 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
         0};
     const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
     return answer->counter != 0 && !about_lock &&
-                   redlock_fence_is_far(answer->counter, wall_us(lease->manager, &lease->core.plan))
+                   redlock_fence_is_far(answer->counter, wall_us(lease->group, &lease->core.plan))
                ? redlock_text_constant(&far)
                : answer->text;
 }
 
 /* A vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     redlock_vote_kind vote = answer->vote;
-    struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *barred = NULL;
-    if (manager->guards && vote == REDLOCK_VOTE_GRANTED && is_barred(lease, node)) {
+    struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
+    if (group->guards && vote == REDLOCK_VOTE_GRANTED && may_not_count(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
-        text = barred = redlock_guards_text(manager, node);
+        text = why = redlock_quarantine_text(group, node);
     }
-    manager->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
+    group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
     note_vote(lease, node, vote, text, answer->read_ns);
-    redlock_text_drop(barred);
+    redlock_text_drop(why);
     if (answer->fenced) {
-        follow_clock(manager, answer);
+        follow_clock(group, answer);
     } else if (redlock_lease_count_only(&lease->core, node, vote)) {
         return;
     }
     /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                      .now_ns = redlock_manager_now_ns(manager),
-                                                      .wall_us = wall_us(manager, &lease->core.plan),
+                                                      .now_ns = redlock_group_now_ns(group),
+                                                      .wall_us = wall_us(group, &lease->core.plan),
                                                       .nodes = REDLOCK_NODE(node),
                                                       .vote = vote,
                                                       .accepted = answer->accepted,
@@ -401,12 +401,12 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
 
 /* An answer to no round that is waited for. */
 static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
-    if (round != REDLOCK_ROUND_HEAL) {
+    if (round != ROUND_HEAL) {
         /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
-        lease->manager->statistics.votes_late++;
+        lease->group->statistics.votes_late++;
         return;
     }
-    lease->manager->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
+    lease->group->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
     if (answer->vote == REDLOCK_VOTE_FAILED) {
         note_not_healed(lease, REDLOCK_NODE(node));
     }
@@ -418,9 +418,6 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (answer->clock.server_us != 0) {
-        redlock_guards_read_clock(lease->manager, node, &answer->clock); /* which may end this round */
-    }
     if (round != lease->core.round || lease->forgotten) {
         take_late(lease, round, node, answer);
     } else if (!answer->no_script || !sent_by_source(lease, node)) {
@@ -430,11 +427,11 @@ void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned 
 }
 
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
                                                       .now_ns = now_ns,
-                                                      .wall_us = wall_us(manager, plan),
-                                                      .barred = redlock_guards_barred(manager, now_ns),
+                                                      .wall_us = wall_us(group, plan),
+                                                      .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
                                                       .plan = plan});
 }
 
@@ -443,14 +440,14 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
 static bool is_void(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_lease_core *core = &lease->core;
     return core->state == REDLOCK_LEASE_FENCING
-               ? redlock_nodes_count(core->support & ~REDLOCK_NODE(node)) < core->votes.quorum
+               ? redlock_nodes_count(core->backing_nodes & ~REDLOCK_NODE(node)) < core->votes.quorum
                : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
 }
 
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     struct redlock_detail *detail = &lease->details[node];
     /* What was decided already is told with the votes that decided it; and a release needs no support. */
-    if (lease->forgotten || lease->tell || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
+    if (lease->forgotten || lease->callbacks || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
         why = NULL;
     }
     if (why) {
@@ -461,7 +458,7 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
     /* One that waits for its first round has no votes, and keeps its timer. */
     if (!lease->forgotten && lease->core.state != REDLOCK_LEASE_IDLE) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
-                                                          .now_ns = redlock_manager_now_ns(lease->manager),
+                                                          .now_ns = redlock_group_now_ns(lease->group),
                                                           .nodes = REDLOCK_NODE(node)});
     }
 }
@@ -470,31 +467,32 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->core.state == REDLOCK_LEASE_IDLE) {
         redlock_lease_begin(lease, &lease->core.plan, now_ns);
     } else {
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
-                                                          .now_ns = now_ns,
-                                                          .wall_us = wall_us(lease->manager, &lease->core.plan),
-                                                          .barred = redlock_guards_barred(lease->manager, now_ns)});
+        redlock_lease_feed(
+            lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
+                                           .now_ns = now_ns,
+                                           .wall_us = wall_us(lease->group, &lease->core.plan),
+                                           .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)});
     }
     redlock_lease_free_if_over(lease);
 }
 
 void redlock_lease_abort(struct redlock_lease *lease) {
-    if (lease->release_pending && !(lease->tell & REDLOCK_TELL_RELEASED)) {
+    if (lease->release_pending && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
-        queue_to_tell(lease, REDLOCK_TELL_RELEASED);
+        queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
     }
 }
 
 void redlock_lease_retire(struct redlock_lease *lease) {
     lease->forgotten = true;
-    redlock_schedule_set(&lease->manager->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
     if (lease->counted_held) {
-        lease->manager->statistics.leases_held--;
+        lease->group->statistics.leases_held--;
         lease->counted_held = false;
     }
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
-        queue_to_tell(lease, REDLOCK_TELL_EXTENDED);
+        queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
     }
     redlock_lease_free_if_over(lease);
 }

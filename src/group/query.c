@@ -1,9 +1,11 @@
 /* Requests that hold nothing: who holds a resource (inspect), and are the nodes there (connect). */
+#include "group/query.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "group/state.h"
+#include "core/validity.h"
 #include "result/result.h"
 
 struct redlock_query_vote {
@@ -16,7 +18,7 @@ struct redlock_query_vote {
 
 struct redlock_query {
     struct redlock_owner owner;
-    struct redlock_query *next_told;
+    struct redlock_query *next_callback;
     redlock_callback cb;
     void *data;
     struct redlock_round round;
@@ -28,224 +30,225 @@ struct redlock_query {
     struct redlock_query_vote votes[]; /* node_count of them, then the key, terminated */
 };
 
-static char *query_key(const redlock_manager *manager, struct redlock_query *query) {
-    return (char *)(query->votes + manager->node_count);
+static char *query_key(const struct redlock_group *group, struct redlock_query *query) {
+    return (char *)(query->votes + group->node_count);
 }
 
-static struct redlock_query *query_new(redlock_manager *manager, enum redlock_owner_kind kind, const char *resource,
+static struct redlock_query *query_new(struct redlock_group *group, enum redlock_owner_kind kind, const char *resource,
                                        size_t key_size) {
-    if (!redlock_schedule_reserve(&manager->schedule)) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
-    const size_t size = sizeof(struct redlock_query) + manager->node_count * sizeof(struct redlock_query_vote);
+    const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
     struct redlock_query *query = malloc(size + key_size + 1);
     if (!query) {
-        redlock_schedule_unreserve(&manager->schedule, &(struct redlock_due){0});
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
     memset(query, 0, size);
     query->key_size = (uint16_t)key_size;
-    redlock_manager_write_key(manager, resource, key_size, query_key(manager, query));
-    for (unsigned i = 0; i < manager->node_count; i++) {
+    redlock_group_write_key(group, resource, key_size, query_key(group, query));
+    for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
     }
-    redlock_round_start(&query->round, manager->node_count, redlock_nodes_all(manager->node_count));
-    query->start_ns = redlock_manager_now_ns(manager);
-    redlock_manager_own(&manager->queries, &query->owner, kind);
-    manager->statistics.requests_pending++;
+    redlock_round_start(&query->round, group->node_count, redlock_nodes_all(group->node_count));
+    query->start_ns = redlock_group_now_ns(group);
+    redlock_group_own(&group->queries, &query->owner, kind);
+    group->statistics.requests_pending++;
     return query;
 }
 
-void redlock_query_free(redlock_manager *manager, struct redlock_query *query) {
-    for (unsigned i = 0; i < manager->node_count; i++) {
+void redlock_query_free(struct redlock_group *group, struct redlock_query *query) {
+    for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_manager_disown(manager, &manager->queries, &query->owner);
+    redlock_group_disown(group, &group->queries, &query->owner);
     free(query);
 }
 
-static void finish(redlock_manager *manager, struct redlock_query *query, int code) {
+static void finish(struct redlock_group *group, struct redlock_query *query, int code) {
     assert(!query->done);
     query->done = true;
     query->code = code;
-    redlock_schedule_set(&manager->schedule, &query->owner.due, REDLOCK_NEVER_NS);
-    struct redlock_query **last = &manager->told_queries;
+    redlock_schedule_set(&group->schedule, &query->owner.due, REDLOCK_NEVER_NS);
+    struct redlock_query **last = &group->queries_done;
     while (*last) {
-        last = &(*last)->next_told;
+        last = &(*last)->next_callback;
     }
     *last = query;
 }
 
 /* An inspection waits for all votes: a user wants to see every node, and each has its own timeout. */
-static void finish_if_answered(redlock_manager *manager, struct redlock_query *query) {
+static void finish_if_answered(struct redlock_group *group, struct redlock_query *query) {
     if (!query->done && redlock_round_pending(&query->round) == 0) {
-        finish(manager, query, redlock_round_answered(&query->round) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
+        finish(group, query, redlock_round_answered(&query->round) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
     }
 }
 
-static void vote(const redlock_manager *manager, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
+static void vote(const struct redlock_group *group, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
                  struct redlock_text *error) {
     struct redlock_query_vote *vote = &query->votes[node];
     if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
         vote->kind = kind;
         vote->error = redlock_text_keep(error);
-        vote->latency_us = (redlock_manager_now_ns(manager) - query->start_ns) / 1000;
+        vote->latency_us = (redlock_group_now_ns(group) - query->start_ns) / 1000;
     }
 }
 
-static void refuse(redlock_manager *manager, struct redlock_query *query, redlock_nodes refused) {
-    for (unsigned i = 0; i < manager->node_count; i++) {
+static void refuse(struct redlock_group *group, struct redlock_query *query, redlock_nodes refused) {
+    for (unsigned i = 0; i < group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
-            vote(manager, query, i, REDLOCK_VOTE_FAILED, manager->env.refusal(manager->env.ctx, i));
+            vote(group, query, i, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, i));
             query->votes[i].latency_us = -1;
         }
     }
 }
 
-static redlock_nodes ask(redlock_manager *manager, struct redlock_query *query, redlock_nodes nodes, bool by_source) {
+static redlock_nodes ask(struct redlock_group *group, struct redlock_query *query, redlock_nodes nodes,
+                         bool by_source) {
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
-                                      .key = query_key(manager, query),
+                                      .key = query_key(group, query),
                                       .key_size = query->key_size,
-                                      .now_ns = redlock_manager_now_ns(manager)};
-    return redlock_manager_send(manager, &query->owner, nodes, &message);
+                                      .now_ns = redlock_group_now_ns(group)};
+    return redlock_group_send(group, &query->owner, nodes, &message);
 }
 
-int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data) {
+int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
     size_t key_size;
-    if (!manager || !cb || redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK) {
+    if (!cb || redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;
     }
-    const int code = redlock_manager_check_open(manager);
+    const int code = redlock_group_check_open(group);
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(manager, REDLOCK_OWNER_INSPECT, resource, key_size);
+    struct redlock_query *query = query_new(group, REDLOCK_OWNER_INSPECT, resource, key_size);
     if (!query) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     query->cb = cb;
     query->data = data;
-    const redlock_nodes all = redlock_nodes_all(manager->node_count);
-    refuse(manager, query, all & ~ask(manager, query, all, false));
-    finish_if_answered(manager, query);
-    redlock_manager_rearm(manager);
+    const redlock_nodes all = redlock_nodes_all(group->node_count);
+    refuse(group, query, all & ~ask(group, query, all, false));
+    finish_if_answered(group, query);
+    redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-static void free_if_over(redlock_manager *manager, struct redlock_query *query) {
+static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
     if (query->told && query->owner.in_flight == 0) {
-        redlock_query_free(manager, query);
+        redlock_query_free(group, query);
     }
 }
 
-void redlock_query_answer(redlock_manager *manager, struct redlock_query *query, uint32_t round, unsigned node,
+void redlock_query_answer(struct redlock_group *group, struct redlock_query *query, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     (void)round; /* a query has one */
-    if (!query->done && answer->no_script && redlock_manager_may_ask_by_source(&query->owner, node) &&
-        ask(manager, query, REDLOCK_NODE(node), true)) {
+    if (!query->done && answer->no_script && redlock_group_may_ask_by_source(&query->owner, node) &&
+        ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }
     if (!query->done) {
-        vote(manager, query, node, answer->vote, answer->text);
+        vote(group, query, node, answer->vote, answer->text);
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             query->votes[node].holder = redlock_text_new("%.*s", (int)answer->holder_size, answer->holder);
             query->votes[node].holder_ttl_ms = answer->holder_ttl_ms;
         }
-        finish_if_answered(manager, query);
+        finish_if_answered(group, query);
     }
-    free_if_over(manager, query);
+    free_if_over(group, query);
 }
 
-static void finish_connect(redlock_manager *manager, struct redlock_query *query) {
-    for (unsigned i = 0; i < manager->node_count; i++) {
-        if (manager->ready & REDLOCK_NODE(i)) {
-            vote(manager, query, i, REDLOCK_VOTE_GRANTED, NULL);
+static void finish_connect(struct redlock_group *group, struct redlock_query *query) {
+    for (unsigned i = 0; i < group->node_count; i++) {
+        if (group->ready & REDLOCK_NODE(i)) {
+            vote(group, query, i, REDLOCK_VOTE_GRANTED, NULL);
         }
     }
-    refuse(manager, query, redlock_round_pending(&query->round));
-    finish(manager, query,
+    refuse(group, query, redlock_round_pending(&query->round));
+    finish(group, query,
            redlock_round_outcome(&query->round) == REDLOCK_ROUND_WON ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
 }
 
-int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redlock_callback cb, void *data) {
-    if (!manager || !cb || timeout_ms < 0 || timeout_ms > 60000) {
+int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data) {
+    if (!cb || timeout_ms < 0 || timeout_ms > 60000) {
         return REDLOCK_ERR_INVALID;
     }
-    const int code = redlock_manager_check_open(manager);
+    const int code = redlock_group_check_open(group);
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(manager, REDLOCK_OWNER_CONNECT, "", manager->key_prefix_size);
+    struct redlock_query *query = query_new(group, REDLOCK_OWNER_CONNECT, "", group->key_prefix_size);
     if (!query) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     query->cb = cb;
     query->data = data;
-    if (redlock_manager_all_settled(manager)) {
-        finish_connect(manager, query);
+    if (redlock_group_all_first_tries_done(group)) {
+        finish_connect(group, query);
     } else {
-        redlock_schedule_set(&manager->schedule, &query->owner.due, redlock_after_ms(query->start_ns, timeout_ms));
+        redlock_schedule_set(&group->schedule, &query->owner.due, redlock_after_ms(query->start_ns, timeout_ms));
     }
-    redlock_manager_rearm(manager);
+    redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-void redlock_query_due(redlock_manager *manager, struct redlock_query *query) {
+void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
     assert(query->owner.kind == REDLOCK_OWNER_CONNECT); /* inspections end by their votes */
-    finish_connect(manager, query);
+    finish_connect(group, query);
 }
 
-void redlock_query_node_settled(redlock_manager *manager) {
-    if (!redlock_manager_all_settled(manager)) {
+void redlock_queries_ready_changed(struct redlock_group *group) {
+    if (!redlock_group_all_first_tries_done(group)) {
         return;
     }
-    for (struct redlock_owner *owner = manager->queries.first; owner; owner = owner->next) {
+    for (struct redlock_owner *owner = group->queries.first; owner; owner = owner->next) {
         struct redlock_query *query = (struct redlock_query *)owner;
         if (owner->kind == REDLOCK_OWNER_CONNECT && !query->done) {
-            finish_connect(manager, query);
+            finish_connect(group, query);
         }
     }
 }
 
-void redlock_query_close(redlock_manager *manager, struct redlock_query *query) {
+void redlock_query_close(struct redlock_group *group, struct redlock_query *query) {
     if (!query->done) {
-        finish(manager, query, REDLOCK_ERR_CLOSED);
+        finish(group, query, REDLOCK_ERR_CLOSED);
     }
 }
 
-static void tell(redlock_manager *manager, struct redlock_query *query) {
+static void tell(struct redlock_group *group, struct redlock_query *query) {
     const bool inspect = query->owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
                                     .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
-                                    .resource = query_key(manager, query) + manager->key_prefix_size,
+                                    .resource = query_key(group, query) + group->key_prefix_size,
                                     .attempts = 1,
-                                    .count = manager->node_count,
+                                    .count = group->node_count,
                                     .votes = votes};
-    for (unsigned i = 0; i < manager->node_count; i++) {
+    for (unsigned i = 0; i < group->node_count; i++) {
         const struct redlock_query_vote *vote = &query->votes[i];
-        votes[i] = (struct redlock_result_vote){.node = manager->node_names[i],
+        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
                                                 .error = redlock_text_string(vote->error),
                                                 .holder = redlock_text_string(vote->holder),
                                                 .latency_us = vote->latency_us,
                                                 .holder_ttl_ms = vote->holder_ttl_ms,
                                                 .kind = vote->kind};
     }
-    manager->statistics.requests_pending--;
+    group->statistics.requests_pending--;
     query->cb(&result, query->data);
     query->told = true;
 }
 
-void redlock_query_tell(redlock_manager *manager) {
-    struct redlock_query *query = manager->told_queries;
-    manager->told_queries = NULL; /* what the callbacks add is told in the next turn */
+void redlock_queries_run_callbacks(struct redlock_group *group) {
+    struct redlock_query *query = group->queries_done;
+    group->queries_done = NULL; /* what the callbacks add is told in the next turn */
     while (query) {
-        struct redlock_query *next = query->next_told;
-        tell(manager, query);
-        free_if_over(manager, query);
+        struct redlock_query *next = query->next_callback;
+        tell(group, query);
+        free_if_over(group, query);
         query = next;
     }
 }

@@ -1,8 +1,15 @@
 /* The public calls on locks: what they check, and the event that each feeds to its lease. */
+#include "group/requests.h"
+
 #include <string.h>
 
 #include "base/options.h"
-#include "group/state.h"
+#include "core/validity.h"
+#include "group/lease.h"
+#include "group/quarantine.h"
+#include "group/token.h"
+
+#define LEASES_MAX (1u << 20)
 
 void redlock_acquire_options_default(redlock_acquire_options *options) {
     *options = (redlock_acquire_options){.size = sizeof *options,
@@ -43,30 +50,30 @@ static const char *read_options(const redlock_acquire_options *given, redlock_ac
 }
 
 /* The code says only "invalid argument"; the log says which. */
-static int refuse(const redlock_manager *manager, const char *what) {
-    manager->env.log(manager->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
+static int refuse(const struct redlock_group *group, const char *what) {
+    group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
     return REDLOCK_ERR_INVALID;
 }
 
 /* Locks that live longer than the quarantine of a node would outlive it: protocols.md 2. */
-static int check_ttl_max(const redlock_manager *manager, int64_t ttl_ms, int64_t lock_delay_ms) {
-    const int64_t max_ms = redlock_guards_ttl_max_ms(manager);
+static int check_ttl_max(const struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
+    const int64_t max_ms = redlock_quarantine_ttl_max_ms(group);
     if (ttl_ms <= max_ms - lock_delay_ms) {
         return REDLOCK_OK;
     }
-    manager->env.log(
-        manager->env.ctx, REDLOCK_LOG_ERROR,
+    group->env.log(
+        group->env.ctx, REDLOCK_LOG_ERROR,
         "invalid argument: ttl_ms %lld and lock_delay_ms %lld together are above the guards' ttl_max_ms, %lld",
         (long long)ttl_ms, (long long)lock_delay_ms, (long long)max_ms);
     return REDLOCK_ERR_INVALID;
 }
 
-static struct redlock_plan plan_of(const redlock_manager *manager, const redlock_acquire_options *options) {
+static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
     return (struct redlock_plan){.ttl_ms = options->ttl_ms,
                                  .lock_delay_ms = options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
-                                 .fence_client = manager->fence_client,
+                                 .fence_client = group->fence_client,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = options->retry_delay_min_ms,
                                  .retry_delay_max_ms = options->retry_delay_max_ms,
@@ -75,59 +82,58 @@ static struct redlock_plan plan_of(const redlock_manager *manager, const redlock
 }
 
 /* What acquire and adopt share: every check, and the memory. */
-static int lease_create(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
+static int lease_create(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                         redlock_acquire_options *options, struct redlock_lease **lease) {
     size_t key_size;
-    if (redlock_manager_check_resource(manager, resource, &key_size) != REDLOCK_OK) {
-        return refuse(manager, "the resource must have 1 to 1024 bytes, key prefix included");
+    if (redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
+        return refuse(group, "the resource must have 1 to 1024 bytes, key prefix included");
     }
     const char *wrong = read_options(given, options);
     if (wrong) {
-        return refuse(manager, wrong);
+        return refuse(group, wrong);
     }
-    if (check_ttl_max(manager, options->ttl_ms, options->lock_delay_ms) != REDLOCK_OK) {
+    if (check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;
     }
-    const int code = redlock_manager_check_open(manager);
+    const int code = redlock_group_check_open(group);
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (manager->leases.count >= REDLOCK_LEASES_MAX) {
+    if (group->leases.count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
-    *lease = redlock_lease_new(manager, resource, key_size);
+    *lease = redlock_lease_new(group, resource, key_size);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     (*lease)->lost_cb = options->on_lost;
     (*lease)->lost_data = options->lost_data;
     uint32_t seed = 0; /* delays need no secret, only to differ between clients */
-    (void)manager->env.random(manager->env.ctx, &seed, sizeof seed);
-    redlock_lease_init(&(*lease)->core, manager->node_count, seed);
+    (void)group->env.random(group->env.ctx, &seed, sizeof seed);
+    redlock_lease_init(&(*lease)->core, group->node_count, seed);
     return REDLOCK_OK;
 }
 
 /* Before the nodes have said who they are, a guard lets none of them vote: at most a node timeout is given to them. */
 static void wait_for_nodes(struct redlock_lease *lease, const struct redlock_plan *plan) {
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     lease->core.plan = *plan;
-    redlock_schedule_set(&manager->schedule, &lease->owner.due,
-                         redlock_manager_now_ns(manager) + manager->node_timeout_ns);
+    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_group_now_ns(group) + group->node_timeout_ns);
 }
 
-int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *given,
-                    redlock_request **request, redlock_callback cb, void *data) {
-    if (!manager || !cb) {
+int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
+                          redlock_request **request, redlock_callback cb, void *data) {
+    if (!cb) {
         return REDLOCK_ERR_INVALID;
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = lease_create(manager, resource, given, &options, &lease);
+    int code = lease_create(group, resource, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
     /* R1: before the first byte of the round is sent. */
-    const int64_t now_ns = redlock_manager_now_ns(manager);
+    const int64_t now_ns = redlock_group_now_ns(group);
     code = redlock_lease_draw_token(lease, now_ns);
     if (code != REDLOCK_OK) {
         redlock_lease_free(lease);
@@ -135,10 +141,10 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     }
     lease->cb = cb;
     lease->data = data;
-    manager->statistics.acquires++;
-    manager->statistics.requests_pending++;
-    const struct redlock_plan plan = plan_of(manager, &options);
-    if (manager->guards && !redlock_manager_all_settled(manager)) {
+    group->statistics.acquires++;
+    group->statistics.requests_pending++;
+    const struct redlock_plan plan = plan_of(group, &options);
+    if (group->guards && !redlock_group_all_first_tries_done(group)) {
         wait_for_nodes(lease, &plan);
     } else {
         redlock_lease_begin(lease, &plan, now_ns);
@@ -146,7 +152,7 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
     if (request) {
         *request = (redlock_request *)lease;
     }
-    redlock_manager_rearm(manager);
+    redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
@@ -154,38 +160,38 @@ int redlock_acquire(redlock_manager *manager, const char *resource, const redloc
 static void take_back(struct redlock_lease *lease, int code) {
     lease->acquired_code = (int8_t)code;
     lease->handle_ended = true;
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
-                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
+    redlock_lease_feed(
+        lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
 }
 
 static void give_up(struct redlock_lease *lease, int code) {
     if (lease->core.state < REDLOCK_LEASE_ADOPTED) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
-                                                          .now_ns = redlock_manager_now_ns(lease->manager),
+                                                          .now_ns = redlock_group_now_ns(lease->group),
                                                           .code = code});
-    } else if ((lease->tell & REDLOCK_TELL_ACQUIRED) && lease->acquired_code == REDLOCK_OK) {
+    } else if ((lease->callbacks & REDLOCK_CALLBACK_ACQUIRED) && lease->acquired_code == REDLOCK_OK) {
         take_back(lease, code);
     }
 }
 
 void redlock_request_cancel(redlock_request *request) {
     struct redlock_lease *lease = (struct redlock_lease *)request;
-    if (!lease || redlock_manager_check_open(lease->manager) != REDLOCK_OK) {
+    if (!lease || redlock_group_check_open(lease->group) != REDLOCK_OK) {
         return; /* closing has given it up already */
     }
     give_up(lease, REDLOCK_ERR_CANCELLED);
-    redlock_manager_rearm(lease->manager);
+    redlock_group_rearm(lease->group);
 }
 
-int redlock_adopt(redlock_manager *manager, const char *resource, const char *token,
-                  const redlock_acquire_options *given, redlock_lease **adopted) {
+int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
+                        const redlock_acquire_options *given, redlock_lease **adopted) {
     const size_t token_size = token ? strnlen(token, REDLOCK_TOKEN_SIZE_MAX + 1) : 0;
-    if (!manager || !adopted || token_size == 0 || token_size > REDLOCK_TOKEN_SIZE_MAX) {
+    if (!adopted || token_size == 0 || token_size > REDLOCK_TOKEN_SIZE_MAX) {
         return REDLOCK_ERR_INVALID;
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    const int code = lease_create(manager, resource, given, &options, &lease);
+    const int code = lease_create(group, resource, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -193,10 +199,9 @@ int redlock_adopt(redlock_manager *manager, const char *resource, const char *to
     lease->token[token_size] = '\0';
     lease->token_size = (uint8_t)token_size;
     lease->ttl_sent_max_ms = options.ttl_ms + options.lock_delay_ms;
-    const struct redlock_plan plan = plan_of(manager, &options);
-    redlock_lease_feed(
-        lease,
-        &(struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_manager_now_ns(manager), .plan = &plan});
+    const struct redlock_plan plan = plan_of(group, &options);
+    redlock_lease_feed(lease, &(struct redlock_event){
+                                  .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     *adopted = lease;
     return REDLOCK_OK;
 }
@@ -205,7 +210,7 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     if (!lease || ttl_ms < 1 || ttl_ms > REDLOCK_TTL_MS_MAX || lease->handle_ended) {
         return REDLOCK_ERR_INVALID;
     }
-    int code = redlock_manager_check_open(lease->manager);
+    int code = redlock_group_check_open(lease->group);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -213,10 +218,10 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
         return REDLOCK_ERR_BUSY;
     }
     if (ttl_ms > REDLOCK_TTL_MS_MAX - lease->core.plan.lock_delay_ms ||
-        check_ttl_max(lease->manager, ttl_ms, lease->core.plan.lock_delay_ms) != REDLOCK_OK) {
+        check_ttl_max(lease->group, ttl_ms, lease->core.plan.lock_delay_ms) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;
     }
-    const int64_t now_ns = redlock_manager_now_ns(lease->manager);
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
     code = redlock_lease_extend_check(&lease->core, now_ns);
     if (code != REDLOCK_OK) {
         return code;
@@ -225,10 +230,10 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     lease->extend_data = data;
     lease->extend_ttl_ms = ttl_ms;
     lease->extend_pending = true;
-    lease->manager->statistics.requests_pending++;
+    lease->group->statistics.requests_pending++;
     redlock_lease_feed(lease,
                        &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
-    redlock_manager_rearm(lease->manager);
+    redlock_group_rearm(lease->group);
     return REDLOCK_OK;
 }
 
@@ -236,29 +241,29 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     if (!lease || lease->handle_ended) {
         return REDLOCK_ERR_INVALID;
     }
-    redlock_manager *manager = lease->manager;
-    if (redlock_manager_check_open(manager) == REDLOCK_ERR_FORKED) {
+    struct redlock_group *group = lease->group;
+    if (redlock_group_check_open(group) == REDLOCK_ERR_FORKED) {
         return REDLOCK_ERR_FORKED;
     }
     lease->handle_ended = true;
     lease->cb = cb;
     lease->data = data;
     lease->release_pending = true;
-    manager->statistics.requests_pending++;
-    redlock_lease_feed(
-        lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_manager_now_ns(manager)});
-    redlock_manager_rearm(manager);
+    group->statistics.requests_pending++;
+    redlock_lease_feed(lease,
+                       &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(group)});
+    redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
 void redlock_lease_forget(redlock_lease *lease) {
-    if (!lease || lease->handle_ended || redlock_manager_check_open(lease->manager) == REDLOCK_ERR_FORKED) {
+    if (!lease || lease->handle_ended || redlock_group_check_open(lease->group) == REDLOCK_ERR_FORKED) {
         return;
     }
-    redlock_manager *manager = lease->manager;
+    struct redlock_group *group = lease->group;
     lease->handle_ended = true;
     redlock_lease_retire(lease);
-    redlock_manager_rearm(manager);
+    redlock_group_rearm(group);
 }
 
 void redlock_lease_close(struct redlock_lease *lease) {
@@ -270,16 +275,16 @@ void redlock_lease_close(struct redlock_lease *lease) {
         return;
     }
     lease->handle_ended = true;
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
-                                                      .now_ns = redlock_manager_now_ns(lease->manager)});
-    if (lease->tell & REDLOCK_TELL_EXTENDED) {
+    redlock_lease_feed(
+        lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
+    if (lease->callbacks & REDLOCK_CALLBACK_EXTENDED) {
         lease->extended_code = REDLOCK_ERR_CLOSED;
     }
 }
 
 int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
     const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);
-    return until_ns ? redlock_validity_ms(until_ns, redlock_manager_now_ns(lease->manager)) : 0;
+    return until_ns ? redlock_validity_ms(until_ns, redlock_group_now_ns(lease->group)) : 0;
 }
 
 const char *redlock_lease_token(const redlock_lease *lease) {

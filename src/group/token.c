@@ -1,7 +1,7 @@
 /* A fresh token for each attempt (R10). */
-#include <string.h>
+#include "group/token.h"
 
-#include "group/state.h"
+#include <string.h>
 
 static char digit(unsigned nibble) {
     return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
@@ -15,7 +15,7 @@ static char digit(unsigned nibble) {
 int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
     uint64_t half;
-    const int code = lease->manager->env.random(lease->manager->env.ctx, bytes, sizeof bytes);
+    const int code = lease->group->env.random(lease->group->env.ctx, bytes, sizeof bytes);
     if (code != REDLOCK_OK) {
         return code;
     }

@@ -148,7 +148,7 @@ static void ready(struct redlock_node *node) {
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
     node->connects++;
-    node->tried = true;
+    node->first_try_done = true;
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->hello);
@@ -164,7 +164,7 @@ static void ready(struct redlock_node *node) {
     if (node->options.guarded) {
         tell_greeting(node);
     }
-    node->listener.settled(node->listener.ctx, node->index, true);
+    node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 
 /* The same server twice would have two votes (R18). Of two such nodes the one with the lower index stays. */

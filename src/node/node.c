@@ -117,9 +117,9 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     redlock_node_set_phase(node, phase, why);
     node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
-    node->tried = true;
+    node->first_try_done = true;
     redlock_traffic_end(node);
-    node->listener.settled(node->listener.ctx, node->index, false);
+    node->listener.ready_changed(node->listener.ctx, node->index, false);
     redlock_node_rearm(node, node->retry_ns);
 }
 

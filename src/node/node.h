@@ -20,9 +20,9 @@ struct redlock_node_options {
 struct redlock_node_listener {
     void *ctx;
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
-    /* Before settled(), on a new connection of a guarded node. */
+    /* Before ready_changed(), on a new connection of a guarded node. */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
-    void (*settled)(void *ctx, unsigned index, bool ready);
+    void (*ready_changed)(void *ctx, unsigned index, bool ready);
     /* The name of another ready node with this run_id, or NULL (R18). If that one is later in the list, it must be told
      * to redlock_node_yield(), and *yields be set. */
     const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);

@@ -31,9 +31,9 @@ struct redlock_node {
     uint32_t jitter;
 
     enum redlock_node_phase phase;
-    bool tried;   /* the first try is over: settled was told */
-    int fd;       /* -1 for none */
-    bool blocked; /* the socket is full: writes wait until it is writable */
+    bool first_try_done; /* the first try is over: ready_changed was called */
+    int fd;              /* -1 for none */
+    bool blocked;        /* the socket is full: writes wait until it is writable */
 
     int64_t timer_ns;     /* the reactor's, which may be earlier than what is due (R7) */
     int64_t give_up_ns;   /* CONNECTING: the end of this try */
@@ -45,7 +45,7 @@ struct redlock_node {
     int64_t scripts_ns;   /* scripts were sent last */
     unsigned failures;    /* tries in a row, for the backoff (R16) */
     unsigned timeouts;    /* in a row, without any reply (R17) */
-    bool returned;        /* from STALLED, in this batch of replies: settled is to be told */
+    bool returned;        /* from STALLED, in this batch of replies: ready_changed is to be called */
 
     struct redlock_lookup *lookup; /* outlives the try that began it: one at a time */
     struct redlock_endpoints endpoints;

@@ -42,7 +42,7 @@ static bool is_grant(enum redlock_operation operation) {
 
 /* Whether it may be queued behind the first handshake. */
 static bool may_wait(const struct redlock_node *node, unsigned expected) {
-    return redlock_node_is_connecting(node) && !node->tried &&
+    return redlock_node_is_connecting(node) && !node->first_try_done &&
            !(node->options.guarded && is_grant(redlock_wire_operation(expected)));
 }
 
@@ -237,7 +237,7 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
         node->returned = false;
         if (redlock_node_is_up(node)) {
             node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
-            node->listener.settled(node->listener.ctx, node->index, true);
+            node->listener.ready_changed(node->listener.ctx, node->index, true);
         }
     }
     if (node->fd < 0 || !node->blocked || (events & REDLOCK_WRITABLE) == 0) {
@@ -307,7 +307,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
                                                 node->timeouts, (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
-        node->listener.settled(node->listener.ctx, node->index, false);
+        node->listener.ready_changed(node->listener.ctx, node->index, false);
         queue_own(node, ping, sizeof ping - 1, now_ns);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
         redlock_node_lost(node, redlock_text_new("stalled: no answer to anything for %d ms", STALL_LIMIT_MS));

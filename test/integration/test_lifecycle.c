@@ -347,8 +347,22 @@ static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state)
     sigaction(SIGPIPE, &original, NULL);
 }
 
+static void no_manager_is_invalid(void **state) {
+    (void)state;
+    struct outcome *outcome = world_outcome();
+    redlock_lease *lease;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    assert_int_equal(redlock_acquire(NULL, "r", NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_adopt(NULL, "r", "token", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_inspect(NULL, "r", outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_manager_connect(NULL, 1000, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_manager_statistics(NULL, &statistics), REDLOCK_ERR_INVALID);
+    assert_int_equal(outcome->runs, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        world_test(no_manager_is_invalid),
         world_test(close_with_requests_in_flight),
         world_test(close_with_leases_held),
         world_test(close_while_every_node_hangs),

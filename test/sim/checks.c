@@ -91,7 +91,7 @@ void sim_check(struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.clients * SIM_SLOTS_MAX; i++) {
         const struct sim_client *client = &world->clients[i / SIM_SLOTS_MAX];
         struct sim_lease *lease = client->slots[i % SIM_SLOTS_MAX].lease;
-        if (client->manager == NULL || lease == NULL || !lease->held) {
+        if (client->group == NULL || lease == NULL || !lease->held) {
             continue;
         }
         if (client->ahead_until_ns > world->now_ns) {
@@ -246,7 +246,7 @@ void sim_check_lost(const struct sim_lease *lease) {
 void sim_check_idle(struct sim_client *client) {
     struct sim_world *world = client->world;
     redlock_statistics now = {.size = sizeof now};
-    redlock_manager_statistics(client->manager, &now);
+    redlock_group_statistics(client->group, &now);
     if (now.requests_pending != 0 || now.leases_held != 0 || now.releases_owed != 0) {
         sim_violation(world, "gauges", "idle client %u has %llu requests, %llu leases, %llu owed releases",
                       client->index, (unsigned long long)now.requests_pending, (unsigned long long)now.leases_held,
@@ -281,7 +281,7 @@ void sim_check_end(struct sim_world *world) {
         }
     }
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        if (world->clients[i].manager != NULL) {
+        if (world->clients[i].group != NULL) {
             sim_violation(world, "close", "client %u never came to its end", i);
         }
     }

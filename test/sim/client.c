@@ -44,7 +44,7 @@ static int env_random(void *ctx, void *buffer, size_t size) {
         sim_random_permille(&client->world->random, world->profile.no_random_permille)) {
         return REDLOCK_ERR_RANDOM;
     }
-    if (client->manager == NULL) { /* the low digits of fencing tokens: its manager is being made */
+    if (client->group == NULL) { /* the low digits of fencing tokens: its group is being made */
         memset(bytes, world->profile.same_digits ? 7 : (int)client->index, size);
         return REDLOCK_OK;
     }
@@ -150,7 +150,7 @@ void sim_client_leave(struct sim_client *client) {
     struct sim_world *world = client->world;
     maybe_leap(client, "before it writes");
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if (client->links[i].flush_asked && client->manager != NULL) {
+        if (client->links[i].flush_asked && client->group != NULL) {
             sim_link_flush(client, i, client->step_ns);
         }
     }
@@ -181,11 +181,11 @@ int64_t sim_client_paused(const struct sim_client *client, int64_t at) {
 
 void sim_client_wake(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager == NULL || event->entry != client->wake_serial) {
+    if (client->group == NULL || event->entry != client->wake_serial) {
         return;
     }
     sim_client_enter(client);
-    redlock_manager_wake(client->manager);
+    redlock_group_wake(client->group);
     sim_client_leave(client);
 }
 
@@ -238,17 +238,17 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .send = env_send,
                               .refusal = env_refusal,
                               .log = env_log};
-    struct redlock_manager_config config = {.node_count = world->profile.nodes,
-                                            .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
-                                            .node_names = names,
-                                            .node_timeout_ms = profile->node_timeout_ms,
-                                            .log_level = world->tracing ? REDLOCK_LOG_WARNING : REDLOCK_LOG_ERROR,
-                                            .restart_guard = profile->restart_guard,
-                                            .clock_guard = profile->clock_guard,
-                                            .first_boot = profile->first_boot,
-                                            .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
-                                            .fence_expiry_ms = profile->fence_expiry_ms};
-    client->manager = redlock_manager_new(&env, &config);
+    struct redlock_group_config config = {.node_count = world->profile.nodes,
+                                          .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
+                                          .node_names = names,
+                                          .node_timeout_ms = profile->node_timeout_ms,
+                                          .log_level = world->tracing ? REDLOCK_LOG_WARNING : REDLOCK_LOG_ERROR,
+                                          .restart_guard = profile->restart_guard,
+                                          .clock_guard = profile->clock_guard,
+                                          .first_boot = profile->first_boot,
+                                          .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
+                                          .fence_expiry_ms = profile->fence_expiry_ms};
+    client->group = redlock_group_new(&env, &config);
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {
         sim_ambush(world, from_ns);
@@ -256,13 +256,13 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         sim_link_open(world, index, i, from_ns);
     }
-    return client->manager != NULL;
+    return client->group != NULL;
 }
 
 void sim_client_count(struct sim_client *client) {
     struct sim_totals *totals = &client->world->totals;
     redlock_statistics counted = {.size = sizeof counted};
-    (void)redlock_manager_statistics(client->manager, &counted);
+    (void)redlock_group_statistics(client->group, &counted);
     totals->fenced_fast += counted.fenced_fast;
     totals->fenced_slow += counted.fenced_slow;
     totals->healed += counted.healed;
@@ -272,11 +272,11 @@ void sim_client_count(struct sim_client *client) {
 }
 
 void sim_client_close(struct sim_client *client) {
-    if (client->manager != NULL) {
+    if (client->group != NULL) {
         sim_client_count(client);
-        redlock_manager_delete(client->manager);
+        redlock_group_delete(client->group);
     }
-    client->manager = NULL;
+    client->group = NULL;
     redlock_text_drop(client->text);
     client->text = NULL;
 }

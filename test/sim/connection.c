@@ -87,13 +87,13 @@ static void end_entries(struct sim_client *client, unsigned node) {
     link->head = link->unwritten = link->tail;
     for (uint32_t i = head; i != tail; i++) {
         struct sim_entry entry = link->entries[i % SIM_INFLIGHT_MAX];
-        if (entry.answered || entry.owner == NULL || client->manager == NULL) {
+        if (entry.answered || entry.owner == NULL || client->group == NULL) {
             continue;
         }
         struct redlock_answer answer = {.vote = entry.written ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED,
                                         .read_ns = sim_client_now(client),
                                         .text = client->text};
-        redlock_manager_answer(client->manager, entry.owner, entry.round, node, &answer);
+        redlock_group_answer(client->group, entry.owner, entry.round, node, &answer);
     }
 }
 
@@ -107,15 +107,15 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
             world->now_ns + sim_random_between(&world->random, 0, 10 * world->profile.node_timeout_ms) * SIM_MS;
         *late_ns = until > *late_ns ? until : *late_ns;
     }
-    link->settled = true;
+    link->first_try_done = true;
     link->state = SIM_LINK_DOWN;
     link->gen++;
     link->up_ns = link->down_ns = 0;
     link->blocked_ns = 0;
     sim_client_enter(client);
     end_entries(client, node);
-    if (client->manager != NULL) {
-        redlock_manager_node_settled(client->manager, node, false);
+    if (client->group != NULL) {
+        redlock_group_ready_changed(client->group, node, false);
     }
     sim_client_leave(client);
     reconnect_later(world, client->index, node);
@@ -125,7 +125,7 @@ void sim_link_broken(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     bool stall_limit = event->entry == 1;
-    if (client->manager == NULL || event->gen != link->gen || (stall_limit && link->state != SIM_LINK_STALLED)) {
+    if (client->group == NULL || event->gen != link->gen || (stall_limit && link->state != SIM_LINK_STALLED)) {
         return;
     }
     SIM_TRACE(world, "client %u: connection to node %u is lost%s", event->client, event->node,
@@ -137,10 +137,10 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     const struct sim_node *node = &world->nodes[event->node];
-    if (client->manager == NULL || event->gen != link->gen) {
+    if (client->group == NULL || event->gen != link->gen) {
         return;
     }
-    if (link->settled) {
+    if (link->first_try_done) {
         link->gen++; /* requests that wait for the first connection keep their number */
     }
     bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
@@ -153,7 +153,7 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
                                     .data = new_greeting(world, event->client)});
         return;
     }
-    if (link->settled) {
+    if (link->first_try_done) {
         reconnect_later(world, event->client, event->node);
     } else {
         end_connection(world, client, event->node);
@@ -164,11 +164,11 @@ void sim_link_handshake(struct sim_world *world, const struct sim_event *event) 
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     struct sim_node *node = &world->nodes[event->node];
-    if (client->manager == NULL || event->gen != link->gen) {
+    if (client->group == NULL || event->gen != link->gen) {
         return;
     }
     if (node->down || event->gen < node->killed_gen[event->client] || node->fake.mode == FAKE_READONLY) {
-        if (link->settled) {
+        if (link->first_try_done) {
             reconnect_later(world, event->client, event->node);
         } else {
             sim_link_break(world, event->client, event->node);
@@ -198,26 +198,26 @@ static void greet(struct sim_client *client, unsigned node, const struct sim_gre
     }
     SIM_TRACE(client->world, "client %u: node %u says %s, up for %lld s", client->index, node, said.run_id,
               (long long)said.uptime_s);
-    redlock_manager_node_greeted(client->manager, node, &said);
+    redlock_group_node_greeted(client->group, node, &said);
 }
 
 void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen) {
+    if (client->group == NULL || event->gen != link->gen) {
         return;
     }
     link->state = SIM_LINK_READY;
     link->timeouts = link->failures = 0;
-    link->settled = true;
+    link->first_try_done = true;
     link->flush_asked = true;
     SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
     sim_client_enter(client);
     if (sim_is_guarded(world)) {
         greet(client, event->node, event->data);
     }
-    if (client->manager != NULL) {
-        redlock_manager_node_settled(client->manager, event->node, true);
+    if (client->group != NULL) {
+        redlock_group_ready_changed(client->group, event->node, true);
     }
     sim_client_leave(client);
 }

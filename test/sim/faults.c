@@ -231,7 +231,7 @@ static bool all_have_read(const struct sim_world *world, unsigned node) {
             continue;
         }
         int64_t known_ns = link->clock_read ? link->off_ns : 0;
-        if (world->clients[i].manager != NULL && known_ns != world->nodes[node].stepped.off_ns) {
+        if (world->clients[i].group != NULL && known_ns != world->nodes[node].stepped.off_ns) {
             return false;
         }
     }

@@ -12,7 +12,7 @@ static int64_t finish_users(struct sim_world *world) {
     int64_t next_ns = SIM_NEVER;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->manager == NULL || client->closing) {
+        if (client->group == NULL || client->closing) {
             continue;
         }
         if (client->busy_until_ns > world->now_ns) {
@@ -85,7 +85,7 @@ void sim_leftover_event(struct sim_world *world) {
         }
     }
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        if (world->clients[i].manager != NULL && !world->clients[i].closing) {
+        if (world->clients[i].group != NULL && !world->clients[i].closing) {
             sim_check_idle(&world->clients[i]);
         }
     }
@@ -98,7 +98,7 @@ void sim_leftover_event(struct sim_world *world) {
 
 void sim_probe_event(struct sim_world *world) {
     unsigned first = 0;
-    while (first < world->profile.clients && (world->clients[first].manager == NULL || world->clients[first].closing)) {
+    while (first < world->profile.clients && (world->clients[first].group == NULL || world->clients[first].closing)) {
         first++;
     }
     if (first == world->profile.clients) {
@@ -114,7 +114,7 @@ void sim_probe_event(struct sim_world *world) {
     world->phase = SIM_CLOSING;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->manager == NULL || client->closing) {
+        if (client->group == NULL || client->closing) {
             continue;
         }
         sim_client_enter(client);

@@ -83,7 +83,7 @@ void sim_link_flush(struct sim_client *client, unsigned node, int64_t at) {
 
 void sim_link_unblock(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager != NULL) {
+    if (client->group != NULL) {
         sim_link_flush(client, event->node, world->now_ns);
     }
 }
@@ -113,7 +113,7 @@ static bool lost_on_the_way(struct sim_world *world, const struct sim_event *eve
     struct sim_node *node = &world->nodes[event->node];
     uint32_t *killed = &node->killed_gen[event->client];
     const struct sim_client *client = &world->clients[event->client];
-    bool dying = event->gen != client->links[event->node].gen || client->manager == NULL;
+    bool dying = event->gen != client->links[event->node].gen || client->group == NULL;
     if (node->down) {
         return true;
     }
@@ -194,7 +194,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     if (node->strange_until_ns > world->now_ns) {
         reply->fake = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
     }
-    bool dying = event->gen != link->gen || client->manager == NULL;
+    bool dying = event->gen != link->gen || client->group == NULL;
     if (world->tracing) {
         trace_request(world, event, bytes, &reply->fake, dying);
     }
@@ -236,7 +236,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     if (client->world->profile.clock_guard) {
         note_support(client, node, entry, &reply->stepped, &answer);
     }
-    redlock_manager_answer(client->manager, entry->owner, entry->round, node, &answer);
+    redlock_group_answer(client->group, entry->owner, entry->round, node, &answer);
     redlock_text_drop(answer.text);
 }
 
@@ -252,7 +252,7 @@ static void drop_withdrawn(struct sim_link *link) {
 void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen) {
+    if (client->group == NULL || event->gen != link->gen) {
         return;
     }
     if (link->down_cut_ns > world->now_ns) {
@@ -280,8 +280,8 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     if (reply->fake.type == REDLOCK_REPLY_OTHER) {
         sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
     }
-    if (returns && client->manager != NULL) {
-        redlock_manager_node_settled(client->manager, event->node, true);
+    if (returns && client->group != NULL) {
+        redlock_group_ready_changed(client->group, event->node, true);
     }
     sim_client_leave(client);
 }
@@ -309,7 +309,7 @@ static void stall(struct sim_client *client, unsigned node) {
 void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->manager == NULL || event->gen != link->gen || event->entry - link->head >= link->tail - link->head) {
+    if (client->group == NULL || event->gen != link->gen || event->entry - link->head >= link->tail - link->head) {
         return;
     }
     struct sim_entry *entry = entry_at(link, event->entry);
@@ -336,9 +336,9 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
                                      .read_ns = sim_client_now(client),
                                      .text = client->text};
     sim_client_enter(client);
-    redlock_manager_answer(client->manager, owner, round, event->node, &timeout);
-    if (stalls && client->manager != NULL) {
-        redlock_manager_node_settled(client->manager, event->node, false);
+    redlock_group_answer(client->group, owner, round, event->node, &timeout);
+    if (stalls && client->group != NULL) {
+        redlock_group_ready_changed(client->group, event->node, false);
     }
     sim_client_leave(client);
 }

@@ -84,8 +84,8 @@ static void crash(struct sim_client *client) {
         }
     }
     sim_client_count(client);
-    redlock_manager_delete(client->manager);
-    client->manager = NULL;
+    redlock_group_delete(client->group);
+    client->group = NULL;
 }
 
 /* Just after having begun something, and perhaps just before a pause. */
@@ -99,9 +99,9 @@ static void leave(struct sim_client *client) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = world->profile.ttl_max_ms;
-    if (redlock_acquire(client->manager, "r1", &options, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
-        redlock_inspect(client->manager, "r1", never, NULL) != REDLOCK_ERR_CLOSED) {
-        sim_violation(world, "refused", "a closing manager took a request");
+    if (redlock_group_acquire(client->group, "r1", &options, NULL, never, NULL) != REDLOCK_ERR_CLOSED ||
+        redlock_group_inspect(client->group, "r1", never, NULL) != REDLOCK_ERR_CLOSED) {
+        sim_violation(world, "refused", "a closing group took a request");
     }
     if (!world->profile.calm && !world->profile.prompt && sim_random_percent(&world->random, 30)) {
         sim_client_pause(client, sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms) * SIM_MS);
@@ -111,7 +111,7 @@ static void leave(struct sim_client *client) {
 static bool others_stay(const struct sim_client *client) {
     const struct sim_world *world = client->world;
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        if (i != client->index && world->clients[i].manager != NULL && !world->clients[i].closing) {
+        if (i != client->index && world->clients[i].group != NULL && !world->clients[i].closing) {
             return true;
         }
     }
@@ -121,7 +121,7 @@ static bool others_stay(const struct sim_client *client) {
 /* entry: the slot; gen 1: out of turn */
 void sim_user_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
-    if (client->manager == NULL || client->closing || world->phase != SIM_ACTIVE) {
+    if (client->group == NULL || client->closing || world->phase != SIM_ACTIVE) {
         return;
     }
     sim_client_enter(client);
@@ -139,7 +139,7 @@ void sim_user_event(struct sim_world *world, const struct sim_event *event) {
 }
 
 void sim_user_finish(struct sim_client *client) {
-    for (unsigned i = 0; i < SIM_SLOTS_MAX && client->manager != NULL; i++) {
+    for (unsigned i = 0; i < SIM_SLOTS_MAX && client->group != NULL; i++) {
         if (client->slots[i].acquiring != NULL) {
             sim_user_cancel(client->slots[i].acquiring);
         }

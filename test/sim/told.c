@@ -40,7 +40,7 @@ static void react(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_lease *lease = client->slots[slot].lease;
     unsigned dice = sim_random_below(&world->random, 100);
-    if (world->phase != SIM_ACTIVE || client->closing || client->manager == NULL) {
+    if (world->phase != SIM_ACTIVE || client->closing || client->group == NULL) {
         if (lease != NULL && !client->closing) {
             sim_user_release(lease);
         }

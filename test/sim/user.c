@@ -110,13 +110,13 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
               sim_resource_name(resource), (long long)options.ttl_ms, (long long)options.wait_timeout_ms,
               options.auto_extend ? ", renews" : "");
     sim_api_enter(client);
-    int code = redlock_acquire(client->manager, sim_resource_name(resource), &options, &call->request,
-                               sim_told_acquired, call);
+    int code = redlock_group_acquire(client->group, sim_resource_name(resource), &options, &call->request,
+                                     sim_told_acquired, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         world->call_count--;
         if (code != REDLOCK_ERR_RANDOM || world->profile.no_random_permille == 0) {
-            sim_violation(world, "refused", "redlock_acquire() returned %s", redlock_error_name(code));
+            sim_violation(world, "refused", "redlock_group_acquire() returned %s", redlock_error_name(code));
         }
         return false;
     }
@@ -228,7 +228,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.lock_delay_ms = lease->lock_delay_ms;
     redlock_lease *handle = NULL;
     sim_api_enter(client);
-    int code = redlock_adopt(client->manager, sim_resource_name(lease->resource), lease->token, &options, &handle);
+    int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), lease->token, &options, &handle);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         return;
@@ -278,7 +278,7 @@ void sim_user_inspect(struct sim_client *client, unsigned resource) {
         return;
     }
     sim_api_enter(client);
-    int code = redlock_inspect(client->manager, sim_resource_name(resource), sim_told_inspected, call);
+    int code = redlock_group_inspect(client->group, sim_resource_name(resource), sim_told_inspected, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         client->world->call_count--;
@@ -294,14 +294,14 @@ void sim_user_connect(struct sim_client *client) {
     int64_t timeout_ms = sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms);
     call->within_ns = timeout_ms * SIM_MS;
     sim_api_enter(client);
-    int code = redlock_manager_connect(client->manager, timeout_ms, sim_told_inspected, call);
+    int code = redlock_group_connect(client->group, timeout_ms, sim_told_inspected, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
-        sim_violation(world, "refused", "redlock_manager_connect() returned %s", redlock_error_name(code));
+        sim_violation(world, "refused", "redlock_group_connect() returned %s", redlock_error_name(code));
     }
 }
 
-static void drained(redlock_manager *manager, void *ctx) {
+static void drained(void *ctx) {
     struct sim_client *client = ctx;
     SIM_TRACE(client->world, "client %u is closed", client->index);
     if (client->in_api) {
@@ -309,8 +309,9 @@ static void drained(redlock_manager *manager, void *ctx) {
     }
     sim_check_closed(client);
     sim_client_count(client);
-    client->manager = NULL;
-    redlock_manager_delete(manager);
+    struct redlock_group *group = client->group;
+    client->group = NULL;
+    redlock_group_delete(group);
 }
 
 void sim_user_close(struct sim_client *client) {
@@ -335,6 +336,6 @@ void sim_user_close(struct sim_client *client) {
         }
     }
     sim_api_enter(client);
-    redlock_manager_drain(client->manager, drained, client);
+    redlock_group_drain(client->group, drained, client);
     sim_api_leave(client);
 }

@@ -296,7 +296,7 @@ static void begin(struct sim_world *world) {
 
 static bool all_gone(const struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        if (world->clients[i].manager != NULL) {
+        if (world->clients[i].group != NULL) {
             return false;
         }
     }
@@ -307,7 +307,7 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
     reset(world, seed);
     sim_profile_draw(world);
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        world->clients[i].manager = NULL;
+        world->clients[i].group = NULL;
     }
     begin(world);
     while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {

@@ -36,7 +36,7 @@ enum sim_event_kind {
     SIM_HANDSHAKE, /* a node answers the handshake */
     SIM_READY,     /* a client has its connection */
     SIM_UNBLOCK,   /* a socket takes bytes again */
-    SIM_WAKE,      /* the manager's timer */
+    SIM_WAKE,      /* the group's timer */
     SIM_USER,      /* the user of a client does something */
     SIM_FAULT,     /* something breaks */
     SIM_AMBUSH,    /* clocks step, and a client comes that has read none of them */
@@ -67,7 +67,7 @@ struct sim_bytes {
 };
 
 /*
- * A client's connection to a node, as src/node/node.c behaves towards the manager:
+ * A client's connection to a node, as src/node/node.c behaves towards the group:
  * FRESH    never connected: requests wait, and are FAILED at their timeout
  * READY    requests are written in their turn; each gets UNKNOWN at its timeout, FAILED if it was not written
  * STALLED  refuses; a PING stands behind what is in flight; any reply → READY
@@ -109,7 +109,7 @@ struct sim_link {
     uint32_t unwritten;             /* the first entry that is not written */
     uint8_t timeouts;               /* in a row */
     uint8_t failures;               /* of connecting, in a row */
-    bool settled;                   /* the first try is over */
+    bool first_try_done;            /* the first try is over */
     bool flush_asked;               /* entries wait for the end of this turn */
     bool clock_read;                /* its client has read this node's clock, */
     int64_t off_ns;                 /* when steps had made this of it */
@@ -213,7 +213,7 @@ struct sim_slot {
 struct sim_client {
     struct sim_world *world;
     unsigned index;
-    redlock_manager *manager; /* NULL: not any more */
+    struct redlock_group *group; /* NULL: not any more */
     struct sim_clock clock;
     bool closing, drained, crashed;
     bool in_api;            /* a call into the library is under way: no callback may run */
@@ -375,9 +375,9 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event);
 void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns);
 bool sim_is_guarded(const struct sim_world *world);
 
-/* --- client.c: the env of one manager --- */
+/* --- client.c: the env of one group --- */
 bool sim_client_open(struct sim_world *world, unsigned index);
-/* Adds up what the manager counted: before it goes. */
+/* Adds up what the group counted: before it goes. */
 void sim_client_count(struct sim_client *client);
 void sim_client_close(struct sim_client *client); /* frees what is left, without a word to anybody */
 /* A step: everything that the library and its user do in one turn of the loop. */

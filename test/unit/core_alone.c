@@ -40,8 +40,8 @@ static void fence_and_guard(void) {
     redlock_guard_init(&guard, &(struct redlock_guard_plan){
                                    .restart = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 1000, .node_count = 3});
     redlock_guard_greet(&guard, 1, &(struct redlock_greeting){.run_id = "a"}, 500 * MS, &jumped);
-    expect(redlock_guard_barred(&guard, 1511 * MS) == 2, "a node met for the first time is kept from voting");
-    expect(redlock_guard_barred(&guard, 1512 * MS) == 0, "for ttl_max and its drift");
+    expect(redlock_guard_may_not_vote(&guard, 1511 * MS) == 2, "a node met for the first time is kept from voting");
+    expect(redlock_guard_may_not_vote(&guard, 1512 * MS) == 0, "for ttl_max and its drift");
 }
 
 int main(void) {

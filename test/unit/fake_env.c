@@ -87,10 +87,10 @@ __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_lo
 }
 
 void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix) {
-    fake_env_open_as(fake, node_count, (struct redlock_manager_config){.key_prefix = key_prefix});
+    fake_env_open_as(fake, node_count, (struct redlock_group_config){.key_prefix = key_prefix});
 }
 
-void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_manager_config config) {
+void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_group_config config) {
     memset(fake, 0, sizeof *fake);
     fake->node_count = node_count;
     fake->now_ns = 1000 * REDLOCK_NS_PER_MS;
@@ -108,12 +108,12 @@ void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock
     config.node_names = names;
     config.node_timeout_ms = 50;
     config.log_level = REDLOCK_LOG_DEBUG;
-    fake->manager = redlock_manager_new(&env, &config);
-    assert_non_null(fake->manager);
+    fake->group = redlock_group_new(&env, &config);
+    assert_non_null(fake->group);
 }
 
 void fake_env_close(struct fake_env *fake) {
-    redlock_manager_delete(fake->manager);
+    redlock_group_delete(fake->group);
 }
 
 static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, bool no_script) {
@@ -126,7 +126,7 @@ static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_k
                                          .holder = "somebody",
                                          .holder_size = sizeof "somebody" - 1,
                                          .holder_ttl_ms = 1234};
-    redlock_manager_answer(fake->manager, sent->owner, sent->round, sent->node, &given);
+    redlock_group_answer(fake->group, sent->owner, sent->round, sent->node, &given);
     redlock_text_drop(text);
 }
 
@@ -160,7 +160,7 @@ void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_opera
     assert_non_null(sent);
     sent->answered = true;
     given.read_ns = fake->now_ns;
-    redlock_manager_answer(fake->manager, sent->owner, sent->round, node, &given);
+    redlock_group_answer(fake->group, sent->owner, sent->round, node, &given);
 }
 
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation) {
@@ -180,7 +180,7 @@ void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote) {
 void fake_env_turn(struct fake_env *fake) {
     if (fake->wake_ns <= fake->now_ns) {
         fake->wake_ns = REDLOCK_NEVER_NS;
-        redlock_manager_wake(fake->manager);
+        redlock_group_wake(fake->group);
     }
 }
 

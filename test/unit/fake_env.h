@@ -1,4 +1,4 @@
-/* An env for unit tests of the manager: a clock that the test sets, nodes that answer when the test says so. */
+/* An env for unit tests of the group: a clock that the test sets, nodes that answer when the test says so. */
 #ifndef REDLOCK_TEST_FAKE_ENV_H
 #define REDLOCK_TEST_FAKE_ENV_H
 
@@ -23,7 +23,7 @@ struct fake_sent {
 };
 
 struct fake_env {
-    redlock_manager *manager;
+    struct redlock_group *group;
     unsigned node_count;
     int64_t now_ns;
     int64_t wall_us;
@@ -37,10 +37,10 @@ struct fake_env {
     struct fake_sent sent[FAKE_SENT_MAX];
 };
 
-/* A manager of n nodes on a fresh env; its clock begins at 1 s. */
+/* A group of n nodes on a fresh env; its clock begins at 1 s. */
 void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix);
 /* Likewise, with more said in the config; node_count, node_names, node_timeout_ms and log_level are filled in. */
-void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_manager_config config);
+void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_group_config config);
 void fake_env_close(struct fake_env *fake);
 
 /* Answers the oldest message to the node that waits; the test fails where there is none. */
@@ -55,7 +55,7 @@ void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote);
 struct fake_sent *fake_env_waiting(struct fake_env *fake, unsigned node, enum redlock_operation operation);
 unsigned fake_env_waiting_count(const struct fake_env *fake, enum redlock_operation operation);
 
-/* Moves the clock, waking the manager at each time that it asked for. */
+/* Moves the clock, waking the group at each time that it asked for. */
 void fake_env_pass_ms(struct fake_env *fake, int64_t ms);
 /* One turn of the loop without time passing. */
 void fake_env_turn(struct fake_env *fake);

@@ -13,7 +13,7 @@ void life_init(struct life *life, unsigned n) {
 static void step(struct life *life, struct redlock_event event) {
     event.now_ns = T0 + life->at_ms * MS;
     event.wall_us = life->wall_us;
-    event.barred = life->barred;
+    event.may_not_vote = life->may_not_vote;
     memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in all of it */
     redlock_lease_step(&life->core, &event, &life->did);
 }

@@ -26,7 +26,7 @@ struct life {
     struct redlock_actions did; /* by the last step */
     int64_t at_ms;              /* the time of the next event */
     int64_t wall_us;            /* of the wall clock, likewise */
-    redlock_nodes barred;       /* may not vote, likewise */
+    redlock_nodes may_not_vote; /* may not vote, likewise */
 };
 
 /* Idle, of n nodes; the plan is a single try of TTL_MS, with retry delays of 50 to 200 ms. */

@@ -40,19 +40,19 @@ static void on_greeted(void *context, unsigned index, const struct redlock_greet
     assert_int_equal(index, 0);
     assert_true(peer->guarded);
     peer->greeted++;
-    peer->settled_when_greeted = peer->settled_ready;
+    peer->settled_when_greeted = peer->became_ready;
     peer->greeting = *greeting;
     (void)snprintf(peer->greeted_run_id, sizeof peer->greeted_run_id, "%s", greeting->run_id);
     peer->greeting.run_id = peer->greeted_run_id;
 }
 
-static void on_settled(void *context, unsigned index, bool ready) {
+static void on_ready_changed(void *context, unsigned index, bool ready) {
     struct peer *peer = context;
     (void)index;
     if (ready) {
-        peer->settled_ready++;
+        peer->became_ready++;
     } else {
-        peer->settled_failed++;
+        peer->became_unready++;
     }
 }
 
@@ -88,8 +88,11 @@ static void start_listening(struct peer *peer) {
 static void start(struct peer *peer, bool guarded) {
     struct redlock_node_options options = {
         .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
-    struct redlock_node_listener listener = {
-        .ctx = peer, .answer = on_answer, .greeted = on_greeted, .settled = on_settled, .same_server = on_same_server};
+    struct redlock_node_listener listener = {.ctx = peer,
+                                             .answer = on_answer,
+                                             .greeted = on_greeted,
+                                             .ready_changed = on_ready_changed,
+                                             .same_server = on_same_server};
     struct redlock_loop_hooks hooks = {
         .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;

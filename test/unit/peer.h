@@ -28,10 +28,10 @@ struct peer {
     bool heard_end, heard_reset;
     struct peer_answer answers[PEER_ANSWERS_MAX];
     size_t answer_count;
-    int settled_ready, settled_failed;
+    int became_ready, became_unready;
     bool guarded;
     int greeted;                      /* so often */
-    int settled_when_greeted;         /* settled_ready then */
+    int settled_when_greeted;         /* became_ready then */
     struct redlock_greeting greeting; /* the last; its run_id is below */
     char greeted_run_id[64];
     const char *rival; /* what same_server says */

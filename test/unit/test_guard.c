@@ -18,7 +18,7 @@ static void it_is_on_with_either_guard(void **state) {
     assert_true(redlock_guard_is_on(&guard.plan));
     start(STRICT, false, 3);
     assert_true(redlock_guard_is_on(&guard.plan));
-    assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
 }
 
 static void a_first_greeting_bars_where_it_is_strict(void **state) {
@@ -191,10 +191,10 @@ static void expect_order_is_safe(unsigned count, const unsigned *order, unsigned
         const unsigned node = order[k];
         greet(node, "a", T0, (struct said){.ahead_ns = node < wrong ? wrong_by_ns(wrongs, node) : 0});
         right += node >= wrong;
-        const redlock_nodes barred = redlock_guard_barred(&guard, T0);
+        const redlock_nodes may_not_vote = redlock_guard_may_not_vote(&guard, T0);
         for (unsigned i = 0; i <= k; i++) {
             const bool is_ahead = order[i] < wrong && wrong_by_ns(wrongs, order[i]) > 0;
-            const bool may_vote = (barred & REDLOCK_NODE(order[i])) == 0;
+            const bool may_vote = (may_not_vote & REDLOCK_NODE(order[i])) == 0;
             assert_false(is_ahead && may_vote);
             assert_true(right < quorum || order[i] < wrong || may_vote);
         }
@@ -246,7 +246,7 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
         start(OFF, true, 2);
         greet(0, "a", T0, (struct said){0});
         expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
-        assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 0);
+        assert_int_equal(redlock_guard_may_not_vote_by_clock(&guard, T0), 0);
         start(OFF, true, 2);
         greet(0, "a", T0, (struct said){0});
         const int64_t errors_ns = 2 * guard.nodes[0].clock.error_ns;
@@ -256,7 +256,7 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
         if (more_ns == 0) {
             expect_free(1, T0);
         } else {
-            assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 2);
+            assert_int_equal(redlock_guard_may_not_vote_by_clock(&guard, T0), 2);
             assert_int_equal(guard.nodes[1].step_ns, ahead_ns + errors_ns);
             expect_barred(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
         }
@@ -284,11 +284,11 @@ static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
     greet(1, "b", T0, (struct said){.ahead_ns = -60 * S});
     assert_int_equal(greet(2, "c", T0, (struct said){.ahead_ns = -60 * S}), 1);
     expect_free(1, T0);
-    assert_int_equal(redlock_guard_barred_by_clock(&guard, T0), 1);
+    assert_int_equal(redlock_guard_may_not_vote_by_clock(&guard, T0), 1);
     assert_int_equal(greet(3, "d", T0 + S, (struct said){0}), 8);
-    assert_int_equal(redlock_guard_barred(&guard, T0 + S), 1 | 8);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + S), 1 | 8);
     assert_int_equal(greet(4, "e", T0 + 2 * S, (struct said){0}), 0);
-    assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 0);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 2 * S), 0);
 }
 
 /* Two that are behind, and one of them is set right: now the first one agrees with a quorum. */
@@ -340,9 +340,9 @@ static void clocks_that_were_not_read_at_one_time_are_not_compared(void **state)
         start(OFF, true, 3);
         greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
         greet(1, "b", now_ns, (struct said){.ahead_ns = 60 * S});
-        assert_int_equal(redlock_guard_barred(&guard, now_ns), late ? 3 : 0);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, now_ns), late ? 3 : 0);
         sample(0, now_ns, 0);
-        assert_int_equal(redlock_guard_barred(&guard, now_ns), late ? 3 : 0);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, now_ns), late ? 3 : 0);
     }
 }
 
@@ -418,7 +418,7 @@ static void many_nodes_and_far_times(void **state) {
             .clock = {.sent_ns = i, .read_ns = far_ns, .server_us = i % 3 == 0 ? INT64_C(9000000000000000) : 1}};
         assert_int_equal(redlock_guard_greet(&guard, i, &greeting, far_ns, &jumped) & REDLOCK_NODE(i), REDLOCK_NODE(i));
     }
-    assert_int_equal(redlock_guard_barred(&guard, far_ns), redlock_nodes_all(REDLOCK_NODES_MAX));
+    assert_int_equal(redlock_guard_may_not_vote(&guard, far_ns), redlock_nodes_all(REDLOCK_NODES_MAX));
     assert_int_equal(redlock_guard_until_ns(&guard, 30, far_ns), REDLOCK_NEVER_NS);
 }
 

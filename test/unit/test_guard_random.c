@@ -41,7 +41,7 @@ struct world {
     struct redlock_guard guard;
 };
 
-static unsigned barred_checks, free_checks, lifted;
+static unsigned kept_out_checks, free_checks, lifted;
 
 static int64_t draw(struct world *world, int64_t below) {
     const uint64_t high = redlock_jitter_next(&world->random);
@@ -103,17 +103,17 @@ static struct redlock_clock_sample read_clock(struct world *world, struct server
 static void check(struct world *world, unsigned node) {
     struct server *server = &world->servers[node];
     const int64_t until_ns = redlock_guard_until_ns(&world->guard, node, world->now_ns);
-    const bool barred = (redlock_guard_barred(&world->guard, world->now_ns) & REDLOCK_NODE(node)) != 0;
-    assert_int_equal(barred, until_ns != 0);
-    assert_int_equal(barred, redlock_guard_why(&world->guard, node, world->now_ns) != REDLOCK_GUARD_NONE);
-    assert_true(!barred || until_ns <= server->known_ns + LENGTH_NS);
-    if (!barred) {
+    const bool may_not_vote = (redlock_guard_may_not_vote(&world->guard, world->now_ns) & REDLOCK_NODE(node)) != 0;
+    assert_int_equal(may_not_vote, until_ns != 0);
+    assert_int_equal(may_not_vote, redlock_guard_why(&world->guard, node, world->now_ns) != REDLOCK_GUARD_NONE);
+    assert_true(!may_not_vote || until_ns <= server->known_ns + LENGTH_NS);
+    if (!may_not_vote) {
         assert_true(server->forgot_ns <= world->now_ns - TTL_MAX_NS);
         free_checks++;
         lifted +=
             world->guard.nodes[node].run_reason != REDLOCK_GUARD_NONE && world->guard.nodes[node].run_until_ns == 0;
     }
-    barred_checks += barred;
+    kept_out_checks += may_not_vote;
 }
 
 static void connect(struct world *world, unsigned node) {
@@ -201,7 +201,7 @@ static void no_node_votes_within_ttl_max_of_forgetting(void **state) {
             happen(&world);
         }
     }
-    assert_true(barred_checks > 100000 && free_checks > 100000 && lifted > 1000);
+    assert_true(kept_out_checks > 100000 && free_checks > 100000 && lifted > 1000);
 }
 
 /* Whoever was up for long, at the right time, may vote as soon as a quorum was met. */
@@ -217,7 +217,7 @@ static void the_blameless_are_free(void **state) {
         for (unsigned i = 0; i < world.nodes; i++) {
             connect(&world, i);
         }
-        assert_int_equal(redlock_guard_barred(&world.guard, world.now_ns), 0);
+        assert_int_equal(redlock_guard_may_not_vote(&world.guard, world.now_ns), 0);
     }
 }
 

@@ -12,7 +12,7 @@ static void a_long_uptime_lifts_if_clocks_agree(void **state) {
     /* Above 30302 ms are 32 s, cut to seconds; 697 ms of disagreement are covered by them, 698 are not. */
     static const struct {
         int64_t up_s, ahead_ns;
-        bool barred;
+        bool may_not_vote;
     } table[] = {
         {32, 0, false},
         {31, 0, true},
@@ -40,8 +40,8 @@ static void a_long_uptime_lifts_if_clocks_agree(void **state) {
         greet(1, "b", T0, (struct said){0});
         greet(2, "c", T0, (struct said){0});
         assert_int_equal(greet(0, "a", T0, (struct said){.up_s = table[i].up_s, .ahead_ns = table[i].ahead_ns}),
-                         table[i].barred);
-        assert_int_equal(redlock_guard_barred(&guard, T0) & 1, table[i].barred);
+                         table[i].may_not_vote);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0) & 1, table[i].may_not_vote);
     }
 }
 
@@ -60,7 +60,7 @@ static void a_clock_that_was_read_long_ago_vouches_for_nobody(void **state) {
         start(STRICT, false, 3);
         greet(1, "b", T0, (struct said){.up_s = 4000, .ahead_ns = 3600 * S});
         greet(2, "c", now_ns, (struct said){.up_s = 3605, .ahead_ns = 3600 * S});
-        assert_int_equal(redlock_guard_barred(&guard, now_ns) & 4, late ? 4 : 0);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, now_ns) & 4, late ? 4 : 0);
     }
 }
 
@@ -70,15 +70,15 @@ static void it_is_looked_at_again_with_each_greeting(void **state) {
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     assert_int_equal(greet(1, "b", T0, (struct said){.no_clock = true, .up_s = 1000}), 2);
     assert_int_equal(greet(2, "c", T0, (struct said){.up_s = 29}), 4);
-    assert_int_equal(redlock_guard_barred(&guard, T0), 7);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 7);
     assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
-    assert_int_equal(redlock_guard_barred(&guard, T0), 2 | 4);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 2 | 4);
     /* The third has been up for its 28 s and these, less the error of its clock. */
     const int64_t later_ns = T0 + 2302 * MS + guard.nodes[2].clock.error_ns;
     assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
-    assert_int_equal(redlock_guard_barred(&guard, later_ns), 2 | 4);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, later_ns), 2 | 4);
     greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
-    assert_int_equal(redlock_guard_barred(&guard, later_ns + 1), 2);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, later_ns + 1), 2);
 }
 
 /* What it says has nothing to do with how long we have been up. */
@@ -97,7 +97,7 @@ static void one_clock_is_no_majority(void **state) {
     start(STRICT, true, 2);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     assert_int_equal(greet(1, "b", T0, (struct said){.up_s = 1000}), 0);
-    assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
 }
 
 /* Born while its clock was behind, and set right since: uptime says 1000 s, but we saw the run before 20 s ago. */
@@ -116,13 +116,13 @@ static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) 
                 sample(0, T0 + seen_s * S, 0);
             }
             redlock_guard_sample(&guard, 0, &silent, T0 + 110 * S, NULL); /* no sign of life */
-            const redlock_nodes barred = seen_s == 100;
+            const redlock_nodes may_not_vote = seen_s == 100;
             greet_two("a", T0 + 120 * S);
-            assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), barred);
-            assert_int_equal(redlock_guard_barred(&guard, T0 + 120 * S), barred);
+            assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), may_not_vote);
+            assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 120 * S), may_not_vote);
             greet_two("a", T0 + 130 * S);
             assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
-            assert_int_equal(redlock_guard_barred(&guard, T0 + 130 * S), barred);
+            assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 130 * S), may_not_vote);
         }
     }
 }
@@ -141,7 +141,7 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
         }
         greet_two("a", T0 + 930 * S);
         assert_int_equal(greet(0, "b", T0 + 930 * S, (struct said){.up_s = 3610}), seen);
-        assert_int_equal(redlock_guard_barred(&guard, T0 + 930 * S), seen);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 930 * S), seen);
     }
 }
 
@@ -152,12 +152,12 @@ static void a_step_between_greetings_is_no_uptime(void **state) {
         start(STRICT, clock != 0, 3);
         greet(1, "b", T0, (struct said){.up_s = 1000});
         greet(2, "c", T0, (struct said){.up_s = 1000});
-        assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
         assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 5, .ahead_ns = -3600 * S}), 1);
         greet(0, "a", T0 + S, (struct said){.up_s = 3606});
-        assert_int_equal(redlock_guard_barred(&guard, T0 + S), 1);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + S), 1);
         greet(0, "a", T0 + 2 * S, (struct said){.up_s = 3607});
-        assert_int_equal(redlock_guard_barred(&guard, T0 + 2 * S), 1);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 2 * S), 1);
         assert_true(guard.nodes[0].run_until_ns == T0 + LENGTH_NS);
         /* The next run is not to blame. */
         greet_two("b", T0 + 100 * S);
@@ -180,9 +180,9 @@ static void two_clocks_that_disagree_vouch_for_nobody(void **state) {
         start(STRICT, false, 3);
         greet(0, "a", T0, (struct said){.up_s = 4000, .ahead_ns = ahead * 3600 * S});
         greet(1, "b", T0, (struct said){.up_s = 4000});
-        assert_int_equal(redlock_guard_barred(&guard, T0), ahead == 0 ? 0 : 3);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0), ahead == 0 ? 0 : 3);
         greet(2, "c", T0, (struct said){.up_s = 4000});
-        assert_int_equal(redlock_guard_barred(&guard, T0), ahead == 0 ? 0 : 1);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0), ahead == 0 ? 0 : 1);
     }
 }
 
@@ -200,7 +200,7 @@ static void the_median_is_the_same_in_all_orders(void **state) {
             left[place] = left[count - 1];
             greet(node, "a", T0, (struct said){.up_s = 32, .ahead_ns = ahead_ms[node] * MS});
         }
-        assert_int_equal(redlock_guard_barred(&guard, T0), 0);
+        assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
     }
 }
 

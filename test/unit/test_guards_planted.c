@@ -62,7 +62,7 @@ static bool is_free(int64_t up_s, int64_t ahead_ns, int64_t again_s, int64_t now
         greeting.clock.sent_ns = greeting.clock.read_ns = again_s * S;
         redlock_guard_greet(&guard, 0, &greeting, again_s * S, &jumped);
     }
-    return redlock_guard_barred(&guard, now_s * S) == 0;
+    return redlock_guard_may_not_vote(&guard, now_s * S) == 0;
 }
 
 static void quarantine_is_short(void **state) {

@@ -108,7 +108,7 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     life_votes(&life, "DDGGG"); /* two keys vanished; those of the last two end with the first deadline, or this one */
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 3000 - 22);
-    assert_int_equal(redlock_lease_support(&life.core), 28);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
 }
 
 /* Likewise where that is learnt late; and nothing is known of nodes that are silent. */
@@ -125,7 +125,7 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
     life_votes(&life, "..GGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 60000 - 602);
-    assert_int_equal(redlock_lease_support(&life.core), 7);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
     life_vote(&life, 0, U);
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(life_held_until_ms(&life), 60000 - 602);
@@ -135,7 +135,7 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(life_held_until_ms(&life), 3000 - 22);
     assert_int_equal(life_next_ms(&life), 3000 - 22);
-    assert_int_equal(redlock_lease_support(&life.core), 28);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
 
     life_init(&life, 5);
     life_begin(&life);
@@ -178,7 +178,7 @@ static void a_shorter_ttl_leaves_the_support(void **state) {
     life_votes(&life, "DGGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), END_MS);
-    assert_int_equal(redlock_lease_support(&life.core), 30);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 30);
 }
 
 static void a_ttl_within_the_drift_is_not_sent(void **state) {

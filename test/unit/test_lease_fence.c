@@ -129,9 +129,9 @@ static void the_lock_stands_on_those_who_granted_it(void **state) {
     life_fenced(&life, 3, G, 0);
     life_fenced(&life, 1, G, 0);
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_int_equal(redlock_lease_support(&life.core), 7);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
     life_fenced(&life, 0, G, 0);
-    assert_int_equal(redlock_lease_support(&life.core), 7);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
 static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **state) {

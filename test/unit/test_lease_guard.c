@@ -5,7 +5,7 @@ static void barred_nodes_are_not_asked(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 5);
-    life.barred = 9;
+    life.may_not_vote = 9;
     life_begin(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 22, 1));
     assert_int_equal(life.core.votes.abstained, 9);
@@ -19,17 +19,17 @@ static void without_a_quorum_of_voters_nothing_is_sent(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 5);
-    life.barred = 7;
+    life.may_not_vote = 7;
     life_begin(&life);
     life_expect(&life, ENDED, SENDS(ACQUIRE, 0, 1), ACQUIRED(ERR_NO_QUORUM));
 
     life_init(&life, 5);
-    life.barred = 7;
+    life.may_not_vote = 7;
     life.plan.wait_timeout_ms = 5000;
     life_begin(&life);
     life_expect(&life, WAITING, SENDS(ACQUIRE, 0, 1));
     life.at_ms = 1000;
-    life.barred = 3; /* one of them may vote by now */
+    life.may_not_vote = 3; /* one of them may vote by now */
     life_timer(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 28, 2));
     life_vote(&life, 2, G);
@@ -60,7 +60,7 @@ static void a_jump_voids_a_vote_of_the_attempt(void **state) {
     life_expect(&life, ACQUIRING, NOTHING);
     life_vote(&life, 3, G);
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_int_equal(redlock_lease_support(&life.core), 13);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 13);
 }
 
 static void too_many_void_votes_lose_the_attempt(void **state) {
@@ -90,7 +90,7 @@ static void void_votes_decide_at_once(void **state) {
     life_votes(&life, "GGFF");
     life_void(&life, 1);
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
-    assert_int_equal(redlock_lease_support(&life.core), 30);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 30);
 }
 
 /* protocols.md 4: "recount; fewer than q is LOST", at once. */
@@ -119,7 +119,7 @@ static void late_grants_support_the_lease(void **state) {
     life_expect(&life, HELD, NOTHING);
     life_void(&life, 2);
     life_expect(&life, HELD, NOTHING);
-    assert_int_equal(redlock_lease_support(&life.core), 28);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
     life_void(&life, 16);
     life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
 }
@@ -132,9 +132,9 @@ static void an_extension_renews_the_support(void **state) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "GG.G"); /* their keys have outlived the jump */
     life_expect(&life, HELD, EXTENDED(OK));
-    assert_int_equal(redlock_lease_support(&life.core), 11);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 11);
     life_vote(&life, 4, G);
-    assert_int_equal(redlock_lease_support(&life.core), 27);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 27);
 }
 
 static void a_jump_while_extending_voids_both_rounds(void **state) {
@@ -178,7 +178,7 @@ static void an_adopted_lease_has_no_votes_to_void(void **state) {
     life_expect(&life, EXTENDING, NOTHING);
     life_votes(&life, ".GG");
     life_expect(&life, HELD, EXTENDED(OK));
-    assert_int_equal(redlock_lease_support(&life.core), 6);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 6);
 }
 
 /* --- Healing --- */

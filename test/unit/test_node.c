@@ -32,8 +32,8 @@ static void connect_it(void) {
 static void answers_come_in_order(void **state) {
     (void)state;
     connect_it();
-    assert_int_equal(peer.settled_ready, 1);
-    assert_int_equal(peer.settled_failed, 0);
+    assert_int_equal(peer.became_ready, 1);
+    assert_int_equal(peer.became_unready, 0);
     assert_true(peer_send(&peer, "aa", 1));
     assert_true(peer_send(&peer, "bb", 2));
     assert_true(peer_send(&peer, "cc", 3));
@@ -144,7 +144,7 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests"));
     assert_string_equal(redlock_node_run_id(peer.node), "r1");
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
-    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.became_ready, 1);
     peer_say(&peer, "+OK\r\n+OK\r\n");
     const int64_t limit_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * INT64_C(1000000);
     while (peer_info(&peer).round_trip_us < PEER_TIMEOUT_MS * 1000) { /* until a late reply was read */
@@ -152,11 +152,11 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
         peer_turn(&peer);
     }
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_STALLED);
-    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.became_ready, 1);
     assert_false(peer_send(&peer, "b", 4));
     peer_say(&peer, "+OK\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(peer.settled_ready, 2);
+    assert_int_equal(peer.became_ready, 2);
     assert_true(peer_send(&peer, "c", 5));
     peer_expect(&peer, "c");
     peer_say(&peer, "+OK\r\n");

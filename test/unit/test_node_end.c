@@ -134,7 +134,7 @@ static void the_old_connection_is_killed_on_the_same_server(void **state) {
     peer_close(&peer);
     peer_greet(&peer, "r1", 9, 8);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(peer.settled_ready, 3);
+    assert_int_equal(peer.became_ready, 3);
     assert_int_equal(peer_info(&peer).connects, 3);
 }
 
@@ -237,14 +237,14 @@ static void a_failed_first_try_is_told_and_makes_nobody_wait(void **state) {
     peer_accept(&peer);
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
-    assert_int_equal(peer.settled_failed, 1);
+    assert_int_equal(peer.became_unready, 1);
     assert_false(peer_send(&peer, "a", 1));
     peer_accept(&peer);
     assert_false(peer_send(&peer, "a", 1)); /* only the first try makes requests wait */
     peer_close(&peer);
     peer_greet(&peer, "r1", 1, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.became_ready, 1);
 }
 
 static void the_same_server_twice_has_one_vote(void **state) {

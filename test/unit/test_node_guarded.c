@@ -35,13 +35,13 @@ static int teardown(void **state) {
 
 static void greet(const char *run_id, int id, int kills) {
     int64_t before_ns = redlock_loop_now_ns(NULL);
-    int before = peer.greeted, settled_before = peer.settled_ready;
+    int before = peer.greeted, settled_before = peer.became_ready;
     peer_greet(&peer, run_id, id, kills);
     assert_int_equal(peer.greeted, before); /* not before the last reply */
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.greeted, before + 1);
     assert_int_equal(peer.settled_when_greeted, settled_before);
-    assert_int_equal(peer.settled_ready, settled_before + 1);
+    assert_int_equal(peer.became_ready, settled_before + 1);
     assert_string_equal(peer.greeting.run_id, run_id);
     assert_int_equal(peer.greeting.uptime_s, 12);
     const struct redlock_clock_sample *clock = &peer.greeting.clock;
@@ -53,15 +53,15 @@ static void greet(const char *run_id, int id, int kills) {
 static void each_new_connection_greets_before_it_settles(void **state) {
     (void)state;
     greet("r1", 7, 0);
-    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.became_ready, 1);
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     greet("r2", 8, 0);
-    assert_int_equal(peer.settled_ready, 2);
+    assert_int_equal(peer.became_ready, 2);
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     greet("r2", 9, 8);
-    assert_int_equal(peer.settled_ready, 3);
+    assert_int_equal(peer.became_ready, 3);
 }
 
 /* Its clock was read on this connection, with these times about it, though the answer to the rest of the handshake takes longer. */
@@ -98,7 +98,7 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(peer.settled_ready, 2);
+    assert_int_equal(peer.became_ready, 2);
     assert_int_equal(peer.greeted, 1);
 }
 
@@ -132,7 +132,7 @@ static void without_a_guard_nobody_greets(void **state) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.greeted, 0);
-    assert_int_equal(peer.settled_ready, 1);
+    assert_int_equal(peer.became_ready, 1);
 }
 
 /* Between the request's queuing and its reading. */

@@ -8,7 +8,7 @@
 
 #include "core/validity.h"
 #include "fake_env.h"
-#include "group/state.h"
+#include "group/owed.h"
 
 #define MANY 3000
 #define PART 1024
@@ -32,19 +32,19 @@ static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, in
     for (unsigned i = 0; i < count; i++) {
         char token[16];
         const int size = snprintf(token, sizeof token, "%08x", i);
-        redlock_owed_add(fake.manager, "key", 3, token, (size_t)size, nodes, uncertain, ttl_ms);
+        redlock_owed_add(fake.group, "key", 3, token, (size_t)size, nodes, uncertain, ttl_ms);
     }
-    redlock_manager_rearm(fake.manager);
+    redlock_group_rearm(fake.group);
 }
 
 static void come_back(unsigned node) {
     fake.refusing &= ~REDLOCK_NODE(node);
-    redlock_manager_node_settled(fake.manager, node, true);
+    redlock_group_ready_changed(fake.group, node, true);
 }
 
 static void assert_owed(uint64_t owed, uint64_t dropped) {
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     assert_int_equal(now.releases_owed, owed);
     assert_int_equal(now.releases_dropped, dropped);
 }
@@ -87,7 +87,7 @@ static void nodes_come_and_go_between_the_parts(void **state) {
     come_back(0);
     assert_int_equal(fake.sent_count, PART);
     fake.refusing = 3;
-    redlock_manager_node_settled(fake.manager, 0, false);
+    redlock_group_ready_changed(fake.group, 0, false);
     fake_env_turn(&fake);
     assert_int_equal(fake.sent_count, PART);
     come_back(1);
@@ -139,7 +139,7 @@ static void an_owed_release_has_no_timeout(void **state) {
     assert_int_equal(fake.sent_count, 2);
     assert_true(fake.sent[1].by_source);
     fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_FAILED);
-    redlock_manager_node_settled(fake.manager, 0, true);
+    redlock_group_ready_changed(fake.group, 0, true);
     assert_int_equal(fake.sent_count, 3);
     come_back(1);
     assert_int_equal(fake.sent_count, 4);
@@ -230,7 +230,7 @@ static int open_three(void **state) {
 /* Nodes 0 and 1 grant it. */
 static redlock_lease *take(void) {
     struct seen seen = {0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.code, REDLOCK_OK);
@@ -249,7 +249,7 @@ static bool owes_for_ever(redlock_lease *lease) {
     assert_owed(1, 0);
     fake_env_pass_ms(&fake, 100 * 1000);
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     return now.releases_owed == 1;
 }
 
@@ -265,7 +265,7 @@ static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
     struct seen taken = {0}, released = {0};
     (void)state;
     fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &taken), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &taken), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(taken.code, REDLOCK_OK);
     fake.refusing = REDLOCK_NODE(3);
@@ -328,7 +328,7 @@ static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) 
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     for (unsigned i = 0; i < 3; i++) {

@@ -20,8 +20,8 @@
 #include <ev.h>
 #include <redlock/redlock.h>
 
-#include "random.h"
 #include "proxy.h"
+#include "random.h"
 #include "servers.h"
 
 #define MONKEY_NODES_MAX 5

@@ -59,7 +59,7 @@ static int close_five(void **state) {
 
 static redlock_lease *take(struct seen *seen, const redlock_acquire_options *options) {
     *seen = (struct seen){0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", options, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", options, NULL, see, seen), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     }
@@ -83,7 +83,7 @@ static redlock_acquire_options renewed(struct seen *seen) {
 static void won_at_the_third_vote(void **state) {
     (void)state;
     struct seen seen = {0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     assert_string_equal(fake.sent[0].key, "locks:r");
     assert_int_equal(strlen(fake.sent[0].token), 32);
@@ -114,7 +114,7 @@ static void won_at_the_third_vote(void **state) {
 static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state) {
     (void)state;
     struct seen seen = {0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
@@ -136,21 +136,21 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     fake.refusing = REDLOCK_NODE(2);
     fake_env_pass_ms(&fake, 5000);
     redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_manager_statistics(fake.manager, &statistics);
+    redlock_group_statistics(fake.group, &statistics);
     assert_int_equal(statistics.releases_owed, 1);
     fake.refusing = 0;
-    redlock_manager_node_settled(fake.manager, 2, true);
+    redlock_group_ready_changed(fake.group, 2, true);
     assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE));
     assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, fake.sent[0].token);
     fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    redlock_manager_statistics(fake.manager, &statistics);
+    redlock_group_statistics(fake.group, &statistics);
     assert_int_equal(statistics.releases_owed, 0);
     assert_int_equal(statistics.releases_dropped, 0);
 }
 
 /* What three nodes say to an acquire that is lost by it; nobody answers its releases. */
 static void owe(struct seen *seen, redlock_vote_kind vote) {
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 2; i < 5; i++) {
@@ -163,7 +163,7 @@ static void owe(struct seen *seen, redlock_vote_kind vote) {
 
 static void assert_owed(uint64_t owed, uint64_t dropped) {
     redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_manager_statistics(fake.manager, &statistics);
+    redlock_group_statistics(fake.group, &statistics);
     assert_int_equal(statistics.releases_owed, owed);
     assert_int_equal(statistics.releases_dropped, dropped);
 }
@@ -188,7 +188,7 @@ static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **sta
     assert_owed(1, 0);
     fake.refusing = 0;
     for (unsigned i = 0; i < 5; i++) {
-        redlock_manager_node_settled(fake.manager, i, true);
+        redlock_group_ready_changed(fake.group, i, true);
         assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE) != NULL, i >= 2);
     }
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
@@ -205,7 +205,7 @@ static void refused_by_all_is_told_in_a_later_turn(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(5);
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
     assert_int_equal(seen.count, 0); /* never inside the call (R14) */
     assert_true(fake.wake_ns <= fake.now_ns);
     fake_env_turn(&fake);
@@ -220,7 +220,7 @@ static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = 1000;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     unsigned attempts = 0;
     char last_token[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
     for (unsigned turn = 0; turn < 110 && !seen.count; turn++) {
@@ -270,7 +270,7 @@ static void extends_and_loses(void **state) {
     assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_lease_validity_ms(lease), 20000 - 202);
     redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_manager_statistics(fake.manager, &statistics);
+    redlock_group_statistics(fake.group, &statistics);
     assert_int_equal(statistics.extends, 2);
     assert_int_equal(statistics.extends_failed, 1);
     fake_env_pass_ms(&fake, 20000 - 202 - 1);
@@ -292,7 +292,7 @@ static void the_log_tells_a_life_but_no_token(void **state) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = 1000;
-    assert_int_equal(redlock_acquire(fake.manager, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     }
@@ -330,11 +330,11 @@ static void no_script_is_sent_again_by_source(void **state) {
 /* A node that never knows a script is asked by source once, not for ever. */
 static void no_script_twice_is_a_failed_vote(void **state) {
     (void)state;
-    redlock_manager_node_settled(fake.manager, 0, true); /* nodes that are not ready are not asked again by the clock */
+    redlock_group_ready_changed(fake.group, 0, true); /* nodes that are not ready are not asked again by the clock */
     struct seen seen, released = {0}, inspected = {0};
     redlock_lease *lease = take(&seen, NULL);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
-    assert_int_equal(redlock_inspect(fake.manager, "r", see, &inspected), REDLOCK_OK);
+    assert_int_equal(redlock_group_inspect(fake.group, "r", see, &inspected), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         for (unsigned times = 0; times < 2; times++) {
             fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
@@ -361,7 +361,7 @@ static void release_that_a_node_missed_is_owed(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
     assert_int_equal(released.votes[4], REDLOCK_VOTE_FAILED);
     fake.refusing = 0;
-    redlock_manager_node_settled(fake.manager, 4, true);
+    redlock_group_ready_changed(fake.group, 4, true);
     assert_string_equal(fake_env_waiting(&fake, 4, REDLOCK_OP_RELEASE)->token, fake.sent[0].token);
     fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
 }
@@ -425,7 +425,7 @@ static void adopted_is_valid_once_extended(void **state) {
     (void)state;
     struct seen extended = {0}, released = {0};
     redlock_lease *lease;
-    assert_int_equal(redlock_adopt(fake.manager, "r", "abc", NULL, &lease), REDLOCK_OK);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "abc", NULL, &lease), REDLOCK_OK);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
     assert_string_equal(fake.sent[0].token, "abc");
@@ -441,7 +441,7 @@ static void without_a_guard_no_node_is_in_quarantine(void **state) {
     (void)state;
     for (unsigned i = 0; i < 5; i++) {
         const char *why = NULL;
-        assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, i, &why), 0);
+        assert_int_equal(redlock_group_node_quarantine_ms(fake.group, i, &why), 0);
         assert_string_equal(why, "");
     }
 }

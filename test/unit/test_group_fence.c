@@ -46,7 +46,7 @@ static void see_lost(redlock_lease *lease, const char *reason, void *data) {
 
 static redlock_statistics statistics(void) {
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     return now;
 }
 
@@ -64,7 +64,7 @@ static int open_plain(void **state) {
 
 static void acquire(const redlock_acquire_options *options, struct seen *seen) {
     *seen = (struct seen){0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", options, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", options, NULL, see, seen), REDLOCK_OK);
 }
 
 static void grant(unsigned first, unsigned last) {
@@ -196,7 +196,7 @@ static void a_lease_without_fencing_has_no_token(void **state) {
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->fence, 0);
     grant(0, 2);
     assert_int_equal(redlock_lease_fence(seen.lease), 0);
-    assert_int_equal(redlock_adopt(fake.manager, "r", "t", NULL, &adopted), REDLOCK_OK);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "t", NULL, &adopted), REDLOCK_OK);
     assert_int_equal(redlock_lease_fence(adopted), 0);
     assert_int_equal(statistics().fenced_fast + statistics().fenced_slow, 0);
     redlock_release(seen.lease, NULL, NULL);
@@ -246,9 +246,9 @@ static void a_lock_delay_keeps_the_keys_of_a_lost_lease(void **state) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = -1;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = 15000;
     options.on_lost = see_lost;
     options.lost_data = &seen;

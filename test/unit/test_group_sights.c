@@ -35,7 +35,7 @@ static void see_lost(redlock_lease *lease, const char *reason, void *data) {
 
 static redlock_statistics statistics(void) {
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     return now;
 }
 
@@ -43,13 +43,13 @@ static int open_observed(void **state) {
     (void)state;
     fake_env_open_as(
         &fake, NODES,
-        (struct redlock_manager_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
+        (struct redlock_group_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
     return 0;
 }
 
 static int open_clock(void **state) {
     (void)state;
-    fake_env_open_as(&fake, NODES, (struct redlock_manager_config){.clock_guard = true, .ttl_max_ms = 20000});
+    fake_env_open_as(&fake, NODES, (struct redlock_group_config){.clock_guard = true, .ttl_max_ms = 20000});
     return 0;
 }
 
@@ -67,8 +67,8 @@ static struct redlock_clock_sample reading(int64_t ahead_ms) {
 
 static void greet(unsigned node, const char *run_id, int64_t uptime_s, struct redlock_clock_sample clock) {
     const struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = uptime_s, .clock = clock};
-    redlock_manager_node_greeted(fake.manager, node, &greeting);
-    redlock_manager_node_settled(fake.manager, node, true);
+    redlock_group_node_greeted(fake.group, node, &greeting);
+    redlock_group_ready_changed(fake.group, node, true);
 }
 
 /* The first node tells its clock, which is ahead; the others do not. */
@@ -85,7 +85,7 @@ static void acquire(struct seen *seen) {
     options.on_lost = see_lost;
     options.lost_data = seen;
     *seen = (struct seen){0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, seen), REDLOCK_OK);
 }
 
 static void grant(unsigned node, struct redlock_clock_sample clock) {
@@ -114,13 +114,13 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 0);
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-    assert_true(redlock_manager_node_quarantine_ms(fake.manager, 1, &why) > 20000);
+    assert_true(redlock_group_node_quarantine_ms(fake.group, 1, &why) > 20000);
     assert_string_equal(why, "its clock is not confirmed by a quorum of nodes yet");
     assert_int_equal(statistics().quarantines, 0); /* a first meeting is no event */
     fake_env_pass_ms(&fake, 1000);
     tell_time(1, reading(0));
     assert_int_equal(statistics().quarantines, 1); /* the first one is 7 s ahead of it */
-    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 1, &why), 0);
+    assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 0);
     tell_time(2, reading(0));
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     acquire(&seen);
@@ -137,7 +137,7 @@ static void a_node_found_ahead_loses_its_vote(void **state) {
     struct seen seen = {0};
     redlock_lease *lease;
     greet_silent();
-    assert_int_equal(redlock_adopt(fake.manager, "r", "token", NULL, &lease), REDLOCK_OK);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "token", NULL, &lease), REDLOCK_OK);
     assert_int_equal(redlock_extend(lease, 10000, see, &seen), REDLOCK_OK);
     fake_env_answer_as(&fake, 0, REDLOCK_OP_EXTEND,
                        (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(7000)});
@@ -205,8 +205,7 @@ static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-static void note_drained(redlock_manager *manager, void *ctx) {
-    (void)manager;
+static void note_drained(void *ctx) {
     ++*(unsigned *)ctx;
 }
 
@@ -219,7 +218,7 @@ static void a_close_ends_the_readings(void **state) {
     }
     fake_env_pass_ms(&fake, 1950); /* the next one is due while the close waits */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
-    redlock_manager_drain(fake.manager, note_drained, &drained);
+    redlock_group_drain(fake.group, note_drained, &drained);
     fake_env_pass_ms(&fake, 2 * 50);
     assert_int_equal(drained, 0);
     fake_env_pass_ms(&fake, 1);
@@ -247,7 +246,7 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
         greet(i, "b", 3600, reading(0));
     }
     for (unsigned i = 0; i < NODES; i++) {
-        assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, i, &why), i == 0 ? 0 : 20202);
+        assert_int_equal(redlock_group_node_quarantine_ms(fake.group, i, &why), i == 0 ? 0 : 20202);
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
@@ -264,7 +263,7 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.code, REDLOCK_OK);
     greet(1, "b", 1, reading(0));
-    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 1, &why), 20202);
+    assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 20202);
     assert_int_equal(redlock_extend(seen.lease, 10000, see, &extended), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);

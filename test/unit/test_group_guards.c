@@ -44,7 +44,7 @@ static void see_lost(redlock_lease *lease, const char *reason, void *data) {
 
 static redlock_statistics statistics(void) {
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     return now;
 }
 
@@ -63,8 +63,8 @@ static struct redlock_clock_sample reading(int64_t ahead_ms) {
 
 static void greet(unsigned node, const char *run_id, int64_t uptime_s) {
     const struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = uptime_s, .clock = reading(0)};
-    redlock_manager_node_greeted(fake.manager, node, &greeting);
-    redlock_manager_node_settled(fake.manager, node, true);
+    redlock_group_node_greeted(fake.group, node, &greeting);
+    redlock_group_ready_changed(fake.group, node, true);
 }
 
 static void greet_all(void) {
@@ -78,27 +78,26 @@ static int open_observed(void **state) {
     (void)state;
     fake_env_open_as(
         &fake, NODES,
-        (struct redlock_manager_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
+        (struct redlock_group_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
     return 0;
 }
 
 static int open_strict(void **state) {
     (void)state;
-    fake_env_open_as(
-        &fake, NODES,
-        (struct redlock_manager_config){.restart_guard = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 20000});
+    fake_env_open_as(&fake, NODES,
+                     (struct redlock_group_config){.restart_guard = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 20000});
     return 0;
 }
 
 static int open_clock(void **state) {
     (void)state;
-    fake_env_open_as(&fake, NODES, (struct redlock_manager_config){.clock_guard = true, .ttl_max_ms = 20000});
+    fake_env_open_as(&fake, NODES, (struct redlock_group_config){.clock_guard = true, .ttl_max_ms = 20000});
     return 0;
 }
 
 static void acquire(const redlock_acquire_options *options, struct seen *seen) {
     *seen = (struct seen){0};
-    assert_int_equal(redlock_acquire(fake.manager, "r", options, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", options, NULL, see, seen), REDLOCK_OK);
 }
 
 static void grant(unsigned first, unsigned last) {
@@ -140,7 +139,7 @@ static void what_waits_can_be_cancelled_or_closed(void **state) {
     (void)state;
     struct seen seen = {0}, other = {0};
     redlock_request *request;
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, &request, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
     acquire(NULL, &other);
     redlock_request_cancel(request);
     assert_int_equal(seen.count, 0); /* R14 */
@@ -157,10 +156,10 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
     struct seen seen;
     const char *why;
     greet_all();
-    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 1, &why), 0);
+    assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 0);
     assert_string_equal(why, "");
     greet(1, "another", 0);
-    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 1, &why), 20000 + redlock_drift_ms(20000));
+    assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 20000 + redlock_drift_ms(20000));
     assert_non_null(strstr(why, "restarted"));
     fake_env_pass_ms(&fake, 5000);
     acquire(NULL, &seen);
@@ -189,7 +188,7 @@ static void what_is_left_is_rounded_up(void **state) {
     greet_all();
     greet(1, "another", 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        fake_env_pass_ms(&fake, redlock_manager_node_quarantine_ms(fake.manager, 1, &why) - (int64_t)cases[i].left_ms);
+        fake_env_pass_ms(&fake, redlock_group_node_quarantine_ms(fake.group, 1, &why) - (int64_t)cases[i].left_ms);
         acquire(NULL, &seen);
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
         assert_int_equal(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
@@ -253,7 +252,7 @@ static void a_longer_ttl_than_the_guards_is_refused(void **state) {
     greet_all();
     options.ttl_ms = 15000;
     options.lock_delay_ms = 5001;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     assert_non_null(strstr(fake.log, "ttl_max_ms, 20000"));
     options.lock_delay_ms = 5000;
     acquire(&options, &seen);
@@ -263,7 +262,7 @@ static void a_longer_ttl_than_the_guards_is_refused(void **state) {
     assert_int_equal(redlock_extend(seen.lease, 15000, NULL, NULL), REDLOCK_OK);
     redlock_lease *adopted;
     options.lock_delay_ms = 5001;
-    assert_int_equal(redlock_adopt(fake.manager, "r", "t", &options, &adopted), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "t", &options, &adopted), REDLOCK_ERR_INVALID);
 }
 
 /* --- Clock guard --- */
@@ -406,7 +405,7 @@ static void a_step_back_is_only_logged(void **state) {
     fake_env_answer_as(&fake, 0, REDLOCK_OP_TIME,
                        (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(-5000)});
     const char *why;
-    assert_int_equal(redlock_manager_node_quarantine_ms(fake.manager, 0, &why), 0);
+    assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 0, &why), 0);
     assert_non_null(strstr(fake.log, "node node0:6379: its clock jumped back by 5.0"));
     assert_int_equal(statistics().clock_jumps, 0);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
@@ -418,10 +417,10 @@ static void a_node_ahead_of_the_others_abstains(void **state) {
     const char *why;
     for (unsigned i = 0; i < NODES; i++) {
         const struct redlock_greeting greeting = {.run_id = ids[i], .uptime_s = 5, .clock = reading(i == 0 ? 7000 : 0)};
-        redlock_manager_node_greeted(fake.manager, i, &greeting);
-        redlock_manager_node_settled(fake.manager, i, true);
+        redlock_group_node_greeted(fake.group, i, &greeting);
+        redlock_group_ready_changed(fake.group, i, true);
     }
-    assert_true(redlock_manager_node_quarantine_ms(fake.manager, 0, &why) > 20000);
+    assert_true(redlock_group_node_quarantine_ms(fake.group, 0, &why) > 20000);
     assert_non_null(strstr(why, "its clock is ahead of the other nodes' by 7.0"));
 }
 
@@ -440,8 +439,8 @@ static void a_node_in_quarantine_is_healed_after_it(void **state) {
     for (unsigned s = 0; s < 30; s++) {
         heals = fake_env_waiting_count(&fake, REDLOCK_OP_HEAL);
         const char *why;
-        const bool barred = redlock_manager_node_quarantine_ms(fake.manager, 4, &why) > 0;
-        assert_true(!barred || heals == 0);
+        const bool may_not_vote = redlock_group_node_quarantine_ms(fake.group, 4, &why) > 0;
+        assert_true(!may_not_vote || heals == 0);
         for (unsigned i = 0; i < 4; i++) {
             while (fake_env_waiting(&fake, i, REDLOCK_OP_EXTEND)) {
                 fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);

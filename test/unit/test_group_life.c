@@ -36,8 +36,7 @@ static void see_lost(redlock_lease *lease, const char *reason, void *data) {
     ((struct seen *)data)->lost++;
 }
 
-static void count_drained(redlock_manager *manager, void *ctx) {
-    assert_ptr_equal(manager, fake.manager);
+static void count_drained(void *ctx) {
     (*(unsigned *)ctx)++;
 }
 
@@ -55,7 +54,7 @@ static int close_three(void **state) {
 
 static redlock_statistics statistics(void) {
     redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_statistics(fake.manager, &now), REDLOCK_OK);
+    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
     return now;
 }
 
@@ -65,7 +64,7 @@ static redlock_lease *take(struct seen *seen) {
     redlock_acquire_options_default(&options);
     options.on_lost = see_lost;
     options.lost_data = seen;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, seen), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen->code, REDLOCK_OK);
     return seen->lease;
@@ -82,7 +81,7 @@ static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state)
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = 10000;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
@@ -107,7 +106,7 @@ static void only_nodes_that_refuse_have_failed(void **state) {
     for (unsigned refusing = 0; refusing < 3; refusing++) {
         struct seen seen = {0};
         fake.refusing = REDLOCK_NODE(refusing) | REDLOCK_NODE((refusing + 1) % 3);
-        assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+        assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
         fake_env_turn(&fake);
         assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(seen.votes[refusing], REDLOCK_VOTE_FAILED);
@@ -124,7 +123,7 @@ static void cancel_releases_what_may_be_held(void **state) {
     (void)state;
     struct seen seen = {0};
     redlock_request *request;
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, &request, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     redlock_request_cancel(request);
     redlock_request_cancel(request);
@@ -147,7 +146,7 @@ static void cancel_between_attempts(void **state) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, &request, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(seen.count, 0);
@@ -169,8 +168,8 @@ static void see_and_cancel_other(const redlock_result *result, void *data) {
 static void cancel_from_the_callback_of_another(void **state) {
     (void)state;
     struct seen first = {0}, second = {0};
-    assert_int_equal(redlock_acquire(fake.manager, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
-    assert_int_equal(redlock_acquire(fake.manager, "b", NULL, &cancel_in_callback, see, &second), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "b", NULL, &cancel_in_callback, see, &second), REDLOCK_OK);
     for (unsigned i = 0; i < 2; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     }
@@ -186,7 +185,7 @@ static void see_and_ask_again(const redlock_result *result, void *data) {
     struct seen *seen = data;
     see(result, data);
     if (seen->count < 100) {
-        assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_ask_again, data), REDLOCK_OK);
+        assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_ask_again, data), REDLOCK_OK);
     }
 }
 
@@ -194,7 +193,7 @@ static void asking_again_in_the_callback_takes_a_turn(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(3);
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_ask_again, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_ask_again, &seen), REDLOCK_OK);
     for (unsigned turn = 1; turn <= 100; turn++) {
         fake_env_turn(&fake);
         assert_int_equal(seen.count, turn); /* the loop is never held for a second one */
@@ -209,18 +208,18 @@ static void close_ends_everything_once(void **state) {
     unsigned drained = 0;
     redlock_lease *lease = take(&held);
     assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
-    assert_int_equal(redlock_acquire(fake.manager, "p", NULL, NULL, see, &pending), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "p", NULL, NULL, see, &pending), REDLOCK_OK);
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     fake.refusing = redlock_nodes_all(3);
-    assert_int_equal(redlock_acquire(fake.manager, "w", &options, NULL, see, &waiting), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "w", &options, NULL, see, &waiting), REDLOCK_OK);
     fake.refusing = 0;
-    assert_int_equal(redlock_inspect(fake.manager, "r", see, &inspect), REDLOCK_OK);
-    assert_int_equal(redlock_manager_connect(fake.manager, 1000, see, &connect), REDLOCK_OK);
+    assert_int_equal(redlock_group_inspect(fake.group, "r", see, &inspect), REDLOCK_OK);
+    assert_int_equal(redlock_group_connect(fake.group, 1000, see, &connect), REDLOCK_OK);
 
-    redlock_manager_drain(fake.manager, count_drained, &drained);
-    assert_int_equal(redlock_acquire(fake.manager, "x", NULL, NULL, see, &held), REDLOCK_ERR_CLOSED);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    assert_int_equal(redlock_group_acquire(fake.group, "x", NULL, NULL, see, &held), REDLOCK_ERR_CLOSED);
     assert_int_equal(pending.count + waiting.count + inspect.count + connect.count + extended.count, 0);
     fake_env_turn(&fake);
     assert_int_equal(pending.code, REDLOCK_ERR_CLOSED);
@@ -271,10 +270,10 @@ static unsigned drained_count;
 
 static void see_and_close_in_a_nested_loop(const redlock_result *result, void *data) {
     see(result, data);
-    redlock_manager_drain(fake.manager, count_drained, &drained_count);
+    redlock_group_drain(fake.group, count_drained, &drained_count);
     for (unsigned turn = 0; turn < 10; turn++) {
-        redlock_manager_wake(fake.manager);
-        assert_int_equal(drained_count, 0); /* the manager must outlive the callback */
+        redlock_group_wake(fake.group);
+        assert_int_equal(drained_count, 0); /* the group must outlive the callback */
     }
 }
 
@@ -283,7 +282,8 @@ static void a_nested_loop_does_not_end_the_manager(void **state) {
     (void)state;
     struct seen seen = {0};
     drained_count = 0;
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see_and_close_in_a_nested_loop, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_close_in_a_nested_loop, &seen),
+                     REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.count, 1);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -296,7 +296,7 @@ static void close_does_not_wait_for_dead_nodes(void **state) {
     struct seen seen;
     unsigned drained = 0;
     take(&seen);
-    redlock_manager_drain(fake.manager, count_drained, &drained);
+    redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 102); /* no answer at all: twice the node timeout and a little */
     assert_int_equal(drained, 1);
 }
@@ -307,7 +307,7 @@ static void close_tells_a_release_that_nobody_answers(void **state) {
     unsigned drained = 0;
     redlock_lease *lease = take(&seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
-    redlock_manager_drain(fake.manager, count_drained, &drained);
+    redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 100);
     assert_int_equal(released.count + drained, 0);
     fake_env_pass_ms(&fake, 2);
@@ -338,10 +338,10 @@ static void in_a_forked_child_nothing_is_sent(void **state) {
     redlock_lease *lease = take(&seen);
     const unsigned sent = fake.sent_count;
     fake.random_code = REDLOCK_ERR_FORKED;
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
     assert_int_equal(redlock_extend(lease, 1000, see, &seen), REDLOCK_ERR_FORKED);
     assert_int_equal(redlock_release(lease, see, &seen), REDLOCK_ERR_FORKED);
-    assert_int_equal(redlock_inspect(fake.manager, "r", see, &seen), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_group_inspect(fake.group, "r", see, &seen), REDLOCK_ERR_FORKED);
     assert_int_equal(fake.sent_count, sent);
     fake.random_code = REDLOCK_OK;
     assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
@@ -352,12 +352,12 @@ static void no_token_no_attempt(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.random_code = REDLOCK_ERR_RANDOM;
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, see, &seen), REDLOCK_ERR_RANDOM);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_RANDOM);
     fake.random_code = REDLOCK_OK;
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = 10000;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     const unsigned sent = fake.sent_count;
@@ -376,28 +376,27 @@ static void bad_input_is_refused_without_a_callback(void **state) {
     char long_name[REDLOCK_RESOURCE_SIZE_MAX + 2];
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
-    assert_int_equal(redlock_acquire(NULL, "r", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(fake.manager, NULL, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(fake.manager, "", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(fake.manager, long_name, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(fake.manager, "r", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, NULL, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, long_name, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
     const int64_t bad_ttls_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
     for (unsigned i = 0; i < 3; i++) {
         options.ttl_ms = bad_ttls_ms[i];
-        assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+        assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     }
     redlock_acquire_options_default(&options);
     options.retry_delay_min_ms = 300;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     redlock_acquire_options_default(&options);
     options.wait_timeout_ms = -2;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     redlock_acquire_options_default(&options);
     options.size = 0;
-    assert_int_equal(redlock_acquire(fake.manager, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     redlock_lease *lease;
-    assert_int_equal(redlock_adopt(fake.manager, "r", "", NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_adopt(fake.manager, "r", long_name, NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_adopt(fake.group, "r", long_name, NULL, &lease), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_extend(NULL, 1, see, &seen), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_release(NULL, see, &seen), REDLOCK_ERR_INVALID);
     fake_env_pass_ms(&fake, 1000);
@@ -411,17 +410,17 @@ static void bad_input_is_refused_without_a_callback(void **state) {
 static void connect_waits_for_every_node_or_the_timeout(void **state) {
     (void)state;
     struct seen seen = {0}, late = {0}, none = {0};
-    assert_int_equal(redlock_manager_connect(fake.manager, 1000, see, &seen), REDLOCK_OK);
-    redlock_manager_node_settled(fake.manager, 0, true);
-    redlock_manager_node_settled(fake.manager, 1, false);
+    assert_int_equal(redlock_group_connect(fake.group, 1000, see, &seen), REDLOCK_OK);
+    redlock_group_ready_changed(fake.group, 0, true);
+    redlock_group_ready_changed(fake.group, 1, false);
     fake_env_turn(&fake);
     assert_int_equal(seen.count, 0);
-    assert_int_equal(redlock_manager_connect(fake.manager, 10, see, &none), REDLOCK_OK);
+    assert_int_equal(redlock_group_connect(fake.group, 10, see, &none), REDLOCK_OK);
     fake_env_pass_ms(&fake, 10);
     assert_int_equal(none.code, REDLOCK_ERR_NO_QUORUM);
-    redlock_manager_node_settled(fake.manager, 2, true);
+    redlock_group_ready_changed(fake.group, 2, true);
     assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(redlock_manager_connect(fake.manager, 0, see, &late), REDLOCK_OK);
+    assert_int_equal(redlock_group_connect(fake.group, 0, see, &late), REDLOCK_OK);
     assert_int_equal(late.count, 0);
     fake_env_turn(&fake);
     assert_int_equal(late.code, REDLOCK_OK);
@@ -440,7 +439,7 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
         redlock_request *request;
         fake.random_state = 42;
         fake_env_pass_ms(&fake, 1);
-        assert_int_equal(redlock_acquire(fake.manager, "r", &options, &request, see, &seen), REDLOCK_OK);
+        assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
         strcpy(tokens[2 * copy], fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->token);
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
         fake.random_state = 43;

@@ -1,0 +1,49 @@
+/* One lease's memory: where its key lies, and what its votes tell. */
+#include "group/lease_memory.h"
+
+const char *redlock_lease_key(const struct redlock_lease *lease) {
+    return (const char *)(lease->details + lease->group->node_count);
+}
+
+const char *redlock_lease_resource(const redlock_lease *lease) {
+    return redlock_lease_key(lease) + lease->group->key_prefix_size;
+}
+
+/* The votes of an acquire say nothing of a loss that came later, but for those that a clock made void. */
+static void silence(struct redlock_result *result) {
+    for (unsigned i = 0; i < result->count; i++) {
+        result->votes[i].error = "";
+        result->votes[i].latency_us = -1;
+        result->votes[i].kind = REDLOCK_VOTE_ABSTAINED;
+    }
+}
+
+/* The votes of the last round. */
+void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
+    const struct redlock_group *group = lease->group;
+    const unsigned count = group->node_count;
+    result->resource = redlock_lease_resource(lease);
+    result->ttl_ms = lease->core.plan.ttl_ms;
+    result->cap_ms = lease->core.plan.auto_extend_max_ms;
+    result->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        const struct redlock_detail *detail = &lease->details[i];
+        result->votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
+                                                        .error = redlock_text_string(detail->text),
+                                                        .holder = "",
+                                                        .latency_us = detail->latency_us,
+                                                        .holder_ttl_ms = -1,
+                                                        .kind = (redlock_vote_kind)detail->kind};
+    }
+    if (result->loss != REDLOCK_LOSS_NONE && result->loss != REDLOCK_LOSS_CLOCK &&
+        lease->core.operation == REDLOCK_OP_ACQUIRE) {
+        silence(result);
+    }
+}
+
+void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
+    redlock_lease_fill_result(lease, &result);
+    redlock_message_loss(&result, buffer, size);
+}

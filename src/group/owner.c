@@ -1,0 +1,112 @@
+/* What asks nodes something: its place in the lists, in the schedule and in the counts of its group. */
+#include "group/owner.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/validity.h"
+
+int64_t redlock_group_now_ns(const struct redlock_group *group) {
+    return group->env.now_ns(group->env.ctx);
+}
+
+int redlock_group_check_open(struct redlock_group *group) {
+    if (group->closing) {
+        return REDLOCK_ERR_CLOSED;
+    }
+    /* Zero bytes ask only whether this is still the process that made the group. */
+    return group->env.random(group->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
+}
+
+int redlock_group_check_resource(const struct redlock_group *group, const char *resource, size_t *key_size) {
+    if (!resource) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const size_t size = strnlen(resource, REDLOCK_RESOURCE_SIZE_MAX + 1);
+    if (size == 0 || size + group->key_prefix_size > REDLOCK_RESOURCE_SIZE_MAX) {
+        return REDLOCK_ERR_INVALID;
+    }
+    *key_size = size + group->key_prefix_size;
+    return REDLOCK_OK;
+}
+
+void redlock_group_write_key(const struct redlock_group *group, const char *resource, size_t key_size, char *key) {
+    memcpy(key, group->key_prefix, group->key_prefix_size);
+    memcpy(key + group->key_prefix_size, resource, key_size - group->key_prefix_size);
+    key[key_size] = '\0';
+}
+
+void redlock_group_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {
+    owner->kind = (uint8_t)kind;
+    owner->previous = list->last;
+    owner->next = NULL;
+    if (list->last) {
+        list->last->next = owner;
+    } else {
+        list->first = owner;
+    }
+    list->last = owner;
+    list->count++;
+}
+
+void redlock_group_unlink(struct redlock_owner_list *list, struct redlock_owner *owner) {
+    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
+    *(owner->next ? &owner->next->previous : &list->last) = owner->previous;
+    list->count--;
+}
+
+void redlock_group_disown(struct redlock_group *group, struct redlock_owner_list *list, struct redlock_owner *owner) {
+    redlock_group_unlink(list, owner);
+    redlock_schedule_unreserve(&group->schedule, &owner->due);
+}
+
+redlock_nodes redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                 struct redlock_message *message) {
+    message->owner = owner;
+    owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
+    const redlock_nodes taken = nodes ? group->env.send(group->env.ctx, nodes, message) : 0;
+    assert((taken & ~nodes) == 0);
+    const unsigned count = redlock_nodes_count(taken);
+    owner->in_flight += count;
+    group->in_flight += count;
+    return taken;
+}
+
+bool redlock_group_may_ask_by_source(const struct redlock_owner *owner, unsigned node) {
+    return (owner->by_source & REDLOCK_NODE(node)) == 0;
+}
+
+/* Nothing is under way that a close should wait for: releases owed by nodes that are down are not. */
+static bool drained(const struct redlock_group *group) {
+    return !group->leases.first && !group->queries.first && group->in_flight == 0;
+}
+
+bool redlock_group_close_is_due(const struct redlock_group *group) {
+    return group->drained && (redlock_group_now_ns(group) >= group->close_deadline_ns || drained(group));
+}
+
+bool redlock_group_has_callbacks(const struct redlock_group *group) {
+    return (group->callbacks_first != NULL) | (group->queries_done != NULL);
+}
+
+/* What does not wait for a time: callbacks, owed releases that are asked in slices, a close. */
+static int64_t soonest_ns(const struct redlock_group *group, int64_t when_ns) {
+    /* While callbacks run, whoever runs them looks again afterwards. */
+    if (!group->in_callbacks &&
+        (redlock_group_has_callbacks(group) || group->owed_next || redlock_group_close_is_due(group))) {
+        return 0;
+    }
+    return group->drained && group->close_deadline_ns < when_ns ? group->close_deadline_ns : when_ns;
+}
+
+/* At the end of each vote: one branch where nothing but time is waited for. */
+void redlock_group_rearm(struct redlock_group *group) {
+    int64_t when_ns = redlock_schedule_first_ns(&group->schedule);
+    if (redlock_group_has_callbacks(group) | (group->owed_next != NULL) | (group->drained != NULL)) {
+        when_ns = soonest_ns(group, when_ns);
+    }
+    if (when_ns != group->armed_ns) {
+        group->armed_ns = when_ns;
+        group->env.wake_at(group->env.ctx, when_ns);
+    }
+}

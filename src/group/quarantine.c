@@ -1,0 +1,160 @@
+/* Which nodes a guard keeps from voting, and why, in words. */
+#include "group/quarantine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/validity.h"
+
+#define SPAN_SIZE 32
+
+bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan) {
+    struct redlock_guards *guards = calloc(1, sizeof *guards);
+    if (!guards || !redlock_schedule_reserve(&group->schedule)) {
+        free(guards);
+        return false;
+    }
+    redlock_guard_init(&guards->guard, plan);
+    guards->owner.kind = REDLOCK_OWNER_GUARDS;
+    group->guards = guards;
+    group->watching_clocks = plan->clock;
+    if (plan->clock) {
+        redlock_schedule_set(&group->schedule, &guards->owner.due,
+                             redlock_after_ms(redlock_group_now_ns(group), REDLOCK_CLOCK_READ_EVERY_MS));
+    }
+    return true;
+}
+
+void redlock_guards_free(struct redlock_group *group) {
+    if (group->guards) {
+        redlock_schedule_unreserve(&group->schedule, &group->guards->owner.due);
+        free(group->guards);
+        group->guards = NULL;
+    }
+}
+
+void redlock_guards_close(struct redlock_group *group) {
+    if (group->guards) {
+        redlock_schedule_set(&group->schedule, &group->guards->owner.due, REDLOCK_NEVER_NS);
+    }
+}
+
+redlock_nodes redlock_quarantine_may_not_vote(const struct redlock_group *group, int64_t now_ns) {
+    return group->guards ? redlock_guard_may_not_vote(&group->guards->guard, now_ns) : 0;
+}
+
+redlock_nodes redlock_quarantine_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns) {
+    return redlock_guard_may_not_vote_by_clock(&group->guards->guard, now_ns);
+}
+
+int64_t redlock_quarantine_ttl_max_ms(const struct redlock_group *group) {
+    return group->guards ? group->guards->guard.plan.ttl_max_ms : REDLOCK_TTL_MS_MAX;
+}
+
+/* "0.4 s", "12 s": rounded up, so that it is never 0. */
+static const char *span(int64_t span_ns, char text[SPAN_SIZE]) {
+    const int64_t tenths = (span_ns + 99999999) / 100000000;
+    if (tenths < 100) {
+        (void)snprintf(text, SPAN_SIZE, "%" PRId64 ".%" PRId64 " s", tenths / 10, tenths % 10);
+    } else {
+        (void)snprintf(text, SPAN_SIZE, "%" PRId64 " s", (tenths + 9) / 10);
+    }
+    return text;
+}
+
+static const char *step(int64_t step_ns, char text[SPAN_SIZE]) {
+    const int64_t magnitude_ns = step_ns < 0 ? -step_ns : step_ns;
+    (void)snprintf(text, SPAN_SIZE, "%" PRId64 ".%03" PRId64 " s", magnitude_ns / 1000000000,
+                   magnitude_ns / 1000000 % 1000);
+    return text;
+}
+
+/* For how long the node may not vote, and why; 0 and "" where it may. */
+static int64_t write_why(const struct redlock_group *group, unsigned node, char why[REDLOCK_QUARANTINE_WHY_SIZE]) {
+    const struct redlock_guard *guard = &group->guards->guard;
+    const int64_t now_ns = redlock_group_now_ns(group), until_ns = redlock_guard_until_ns(guard, node, now_ns);
+    char jumped[SPAN_SIZE];
+    why[0] = '\0';
+    step(guard->nodes[node].step_ns, jumped);
+    switch (redlock_guard_why(guard, node, now_ns)) {
+    case REDLOCK_GUARD_RESTARTED:
+        (void)snprintf(why, REDLOCK_QUARANTINE_WHY_SIZE, "it restarted, and may have forgotten locks");
+        break;
+    case REDLOCK_GUARD_UNKNOWN:
+        (void)snprintf(why, REDLOCK_QUARANTINE_WHY_SIZE,
+                       "met for the first time, it may have restarted and forgotten locks");
+        break;
+    case REDLOCK_GUARD_CLOCK_STEP:
+        (void)snprintf(why, REDLOCK_QUARANTINE_WHY_SIZE, "its clock jumped forward by %s", jumped);
+        break;
+    case REDLOCK_GUARD_CLOCK_AHEAD:
+        (void)snprintf(why, REDLOCK_QUARANTINE_WHY_SIZE, "its clock is ahead of the other nodes' by %s", jumped);
+        break;
+    case REDLOCK_GUARD_CLOCK_UNCONFIRMED:
+        (void)snprintf(why, REDLOCK_QUARANTINE_WHY_SIZE, "its clock is not confirmed by a quorum of nodes yet");
+        break;
+    case REDLOCK_GUARD_NONE:
+        break;
+    }
+    return until_ns == 0 ? 0 : until_ns - now_ns;
+}
+
+struct redlock_text *redlock_quarantine_text(struct redlock_group *group, unsigned node) {
+    char why[REDLOCK_QUARANTINE_WHY_SIZE], left[SPAN_SIZE];
+    const int64_t left_ns = group->guards ? write_why(group, node, why) : 0;
+    return left_ns > 0 ? redlock_text_new("no vote for %s: %s", span(left_ns, left), why) : NULL;
+}
+
+int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsigned node, const char **why) {
+    *why = "";
+    if (!group->guards) {
+        return 0;
+    }
+    const int64_t left_ns = write_why(group, node, group->guards->why);
+    *why = group->guards->why;
+    return (left_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
+}
+
+/* A first meeting is no event: a node that has long been up may vote a moment later, once the others have told their clocks. */
+void redlock_quarantine_log(struct redlock_group *group, unsigned node) {
+    char why[REDLOCK_QUARANTINE_WHY_SIZE], left[SPAN_SIZE];
+    const int64_t left_ns = write_why(group, node, why);
+    const bool is_first_meeting =
+        redlock_guard_why(&group->guards->guard, node, redlock_group_now_ns(group)) == REDLOCK_GUARD_UNKNOWN;
+    group->env.log(group->env.ctx, is_first_meeting ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARNING,
+                   "node %s: no vote for %s: %s", group->node_names[node], span(left_ns, left), why);
+}
+
+/* Why each node may not vote. */
+void redlock_quarantine_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why) {
+    for (unsigned i = 0; i < group->node_count; i++) {
+        why[i] = redlock_guard_why(&group->guards->guard, i, now_ns);
+    }
+}
+
+/* A clock that is confirmed at once is no event either. */
+void redlock_quarantine_log_lifted(const struct redlock_group *group, int64_t now_ns,
+                                   const enum redlock_guard_reason *before) {
+    for (unsigned i = 0; i < group->node_count; i++) {
+        if (before[i] != REDLOCK_GUARD_NONE && before[i] != REDLOCK_GUARD_CLOCK_UNCONFIRMED &&
+            redlock_guard_why(&group->guards->guard, i, now_ns) == REDLOCK_GUARD_NONE) {
+            group->env.log(group->env.ctx, REDLOCK_LOG_INFO, "node %s: it may vote: %s", group->node_names[i],
+                           before[i] == REDLOCK_GUARD_CLOCK_AHEAD ? "its clock agrees with a quorum of nodes"
+                                                                  : "it has been up for longer than ttl_max");
+        }
+    }
+}
+
+/* "and logs both clocks" (protocols.md 4). */
+void redlock_quarantine_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
+                                 int64_t step_ns) {
+    char by[SPAN_SIZE];
+    group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
+                   "node %s: its clock jumped %s by %s: it says %" PRId64 ".%06" PRId64 ", at %" PRId64 ".%06" PRId64
+                   " of our CLOCK_BOOTTIME; %s",
+                   group->node_names[node], step_ns > 0 ? "forward" : "back", step(step_ns, by),
+                   sample->server_us / 1000000, sample->server_us % 1000000, sample->read_ns / 1000000000,
+                   sample->read_ns / 1000 % 1000000,
+                   step_ns > 0 ? "the votes that it gave are void" : "its keys live longer, which costs waiting only");
+}
