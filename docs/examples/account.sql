@@ -1,4 +1,4 @@
--- A table whose rows refuse late writers: each keeps the highest fencing token that has written it.
+-- A table whose rows refuse late writers: each row keeps the highest fencing token that wrote it.
 CREATE TABLE account (
     name    TEXT PRIMARY KEY,
     balance BIGINT NOT NULL,

@@ -1,4 +1,4 @@
--- Before the row is read, to write what follows from it: from now on, what an older lease writes is refused.
+-- Claims the row before it is read. From now on the row refuses what an older lease writes.
 UPDATE account
    SET fence = :fence
  WHERE name = :name AND fence <= :fence;

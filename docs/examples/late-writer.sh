@@ -1,5 +1,6 @@
 #!/bin/sh
-# late-writer.sh FILE: client A is paused beyond the end of its lease, and writes when B has written. Needs REDLOCK_NODES.
+# late-writer.sh FILE: client A is paused beyond the end of its lease, and writes after B has
+# written. Needs REDLOCK_NODES.
 file=$1
 here=$(dirname "$0")
 
