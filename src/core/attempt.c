@@ -83,9 +83,9 @@ static int reason_without_number(const struct redlock_lease_core *lease) {
 }
 
 /*
- * protocols.md 1, slow path: a number above what was seen is written back where the lock may be
- * ours, and is the fencing token once a quorum has raised its counters to it. A counter that may be
- * a lie is passed by, as long as the others make a quorum.
+ * The slow path of docs/protocols.md, "Fencing tokens": write a number above all that was seen back
+ * where the lock may be ours. It is the fencing token once a quorum has raised its counters to it.
+ * Ignore a counter that may be a lie, as long as the other nodes make a quorum.
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
@@ -102,7 +102,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->touched & ~not_ours, event->now_ns, actions);
 }
 
-/* Whether the token stands, as the broken variants of protocols.md 1 would have it. */
+/* Whether the token stands in the broken variants of docs/protocols.md, "Fencing tokens". */
 static bool is_fenced_as_planted(struct redlock_lease_core *lease, int64_t wall_us) {
     if (REDLOCK_PLANTED(FENCE_INCR)) {
         lease->fence.token = lease->fence.seen;
@@ -159,7 +159,7 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
     }
 }
 
-/* protocols.md 4: what a node granted before its clock jumped may have expired there. */
+/* A key from before a jump of the node's clock may be gone: docs/protocols.md, "Clock guard". */
 void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     if (lease->operation == REDLOCK_OP_ACQUIRE) {

@@ -43,8 +43,9 @@ int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
 }
 
 /*
- * protocols.md 3: only "if matched ≥ q and now is before the *old* deadline". A tenth of the ttl is left for late votes, and spares
- * the nodes the healing of locks that are held for moments.
+ * Heals only after a won round and before the old deadline (docs/protocols.md, "Healing"). A tenth
+ * of the ttl is left for late votes, and spares the nodes the healing of locks that are held for
+ * moments.
  */
 static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
     const int64_t tenth_ns = redlock_extension_heal_ns(lease), half_ns = now_ns + (before_ns - now_ns) / 2;
@@ -246,7 +247,7 @@ void redlock_extension_ask(struct redlock_lease_core *lease, const struct redloc
     actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
 }
 
-/* "Counting heals is unsafe" (protocols.md 3): their answers are votes of no round. */
+/* A heal is never counted as a vote: docs/protocols.md, "Healing". */
 static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     lease->heal_ns = REDLOCK_NEVER_NS;
     if (now_ns >= lease->heal_before_ns) {
@@ -271,8 +272,8 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
 }
 
 /*
- * protocols.md 4: a forward step voids "the node's votes for leases that were granted before it (recount; fewer than q is LOST)".
- * A node that matched in the round under way may have done so before the step, too.
+ * A step forward voids the votes that the node gave before it (docs/protocols.md, "Clock guard").
+ * Votes of the round under way are void, too: the node may have given them before the step.
  */
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions) {

@@ -146,7 +146,7 @@ void redlock_quarantine_log_lifted(const struct redlock_group *group, int64_t no
     }
 }
 
-/* "and logs both clocks" (protocols.md 4). */
+/* What jumped, by how much, and both clocks. */
 void redlock_quarantine_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
                                  int64_t step_ns) {
     char by[SPAN_SIZE];

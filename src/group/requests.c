@@ -55,7 +55,7 @@ static int refuse(const struct redlock_group *group, const char *what) {
     return REDLOCK_ERR_INVALID;
 }
 
-/* Locks that live longer than the quarantine of a node would outlive it: protocols.md 2. */
+/* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
 static int check_ttl_max(const struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
     const int64_t max_ms = redlock_quarantine_ttl_max_ms(group);
     if (ttl_ms <= max_ms - lock_delay_ms) {

@@ -13,7 +13,7 @@ struct redlock_node_options {
     int64_t node_timeout_ms;
     int64_t connect_timeout_ms;
     const char *client_name; /* outlives the node */
-    bool guarded; /* it says more of itself at the handshake, and is asked for no lock before (protocols.md 2) */
+    bool guarded;            /* gets no acquire before its handshake: docs/protocols.md, "Restart guard" */
 };
 
 /* Where a node reports. None of these is called inside a call of this header. */

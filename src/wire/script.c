@@ -37,11 +37,11 @@ static const char extend_source[] =
     "return redis.error_reply('ERR the key of the fencing counter holds something else') end\n"
 
 /*
- * No number more than a day ahead of the node's clock, so that no lie and no client's clock drives
- * a counter to its end. A counter that is there already may rise by a day. One that may expire
- * (protocols.md 1): no number more than an hour ahead, and where the counter is missing, none more
- * than an hour behind, so that what expired was lower. Strings of fixed width: numbers of Lua lose
- * digits.
+ * Refuses a number more than a day ahead of the node's clock, so that no lie and no client's clock
+ * drives a counter to its end. A counter that is further ahead already may rise by a day. If the
+ * counter may expire, the bound is an hour, and a missing counter counts as the node's time an hour
+ * ago, so that what expired was lower (docs/protocols.md, "Fencing tokens"). Strings of fixed width,
+ * because Lua's numbers lose digits.
  */
 #define CHECK_CLOCK(number, expiry)                                                                                    \
     "local n=redis.call('TIME')\n"                                                                                     \

@@ -1,4 +1,4 @@
-/* The model of the fencing protocol: docs/safety.md, src/core/fence. */
+/* The model of the fencing protocol: docs/protocols.md, "Fencing tokens". */
 #ifndef MODEL_FENCE_H
 #define MODEL_FENCE_H
 

@@ -1,4 +1,4 @@
-/* The model of the lock on nodes that restart without memory: rules R1 to R15, docs/safety.md, src/core/guard. */
+/* The model of the lock on nodes that forget: docs/protocols.md, "Restart guard" and "Healing". */
 #ifndef MODEL_LOCK_H
 #define MODEL_LOCK_H
 

@@ -65,7 +65,7 @@ static bool may_stay(const struct sim_world *world, const struct fake_key *key) 
 }
 
 void sim_leftover_event(struct sim_world *world) {
-    /* Without CLIENT KILL a SET on a connection that was given up may land after its release: docs/safety.md. */
+    /* Without CLIENT KILL a SET may land after its release: docs/protocols.md, "Late SETs". */
     bool checked = world->profile.may_kill || world->profile.calm;
     int64_t free_ns = world->now_ns;
     for (unsigned i = 0; i < world->profile.nodes; i++) {

@@ -226,9 +226,10 @@ static void nothing_else_is_a_number(void **state) {
 }
 
 /*
- * The proof of protocols.md 1 against chance: nodes that accept what is above their counter and nothing else, requests in any
- * order, that anybody may abandon at any moment; no lock keeps anybody out. Tokens never repeat, and one of a request that
- * began after another had its token is larger.
+ * The proof of docs/protocols.md, "Fencing tokens", against chance. Nodes accept what is above their
+ * counter and nothing else. Requests come in any order, and any client may give up at any moment. No
+ * lock keeps a client out. Tokens never repeat, and a request that began after another one had its
+ * token gets a larger one.
  */
 #define CLIENTS 4
 #define EVENTS  400

@@ -298,7 +298,7 @@ static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
     }
 }
 
-/* It would be a vote that was refused, by another door; protocols.md 4 keeps the node out for ttl_max. */
+/* Nor may an extension count the key of a refused vote: docs/protocols.md, "Clock guard". */
 static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
     (void)state;
     struct seen seen, extended = {0};

@@ -1,4 +1,4 @@
-/* Fencing tokens: in one round trip, written back, beaten, out of time, given up (protocols.md 1 as states). */
+/* Fencing tokens in the lease: in one round trip, written back, beaten, out of time, given up. */
 #include "life.h"
 
 #define WALL_US INT64_C(1795167037123456)

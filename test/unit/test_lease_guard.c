@@ -93,7 +93,7 @@ static void void_votes_decide_at_once(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 30);
 }
 
-/* protocols.md 4: "recount; fewer than q is LOST", at once. */
+/* Fewer than a quorum of backing nodes is LOST, at once: docs/protocols.md, "Clock guard". */
 static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     (void)state;
     struct life life;
