@@ -1,8 +1,10 @@
-/* An attempt to acquire: asked, won or lost, and given its fencing token (the states up to HELD of core/lease.h). */
+/* An attempt to acquire: asked, won or lost, and given its fencing token (the states up to HELD of core/lease_state.h). */
+#include "core/attempt.h"
+
 #include <assert.h>
 
 #include "core/backoff.h"
-#include "core/lease_parts.h"
+#include "core/extension.h"
 #include "core/planted.h"
 #include "core/validity.h"
 
@@ -41,15 +43,14 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     lease->fence_written = false;
     lease->round_ttl_ms = lease->plan.ttl_ms;
     lease->deadline_ns = deadline_ns;
-    if (redlock_nodes_count(asked) < redlock_quorum(lease->node_count)) {
+    if (redlock_nodes_count(asked) < lease->votes.quorum) {
         redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, 0, event->now_ns, actions);
         lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
         return;
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
-    lease->touched = lease->keepers = asked;
-    lease->healed = 0;
+    redlock_keys_begin(&lease->keys, asked);
     lease->heal_ns = redlock_extension_heal_ns(lease);
 }
 
@@ -90,7 +91,7 @@ static int reason_without_number(const struct redlock_lease_core *lease) {
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
-    const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied : votes->abstained;
+    const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied : ~votes->asked;
     const bool follow = redlock_nodes_count(may_accept(lease) & ~lease->fence.far) < votes->quorum;
     if (!redlock_fence_raise(&lease->fence, event->wall_us, follow)) {
         lose(lease, reason_without_number(lease), event->now_ns, actions);
@@ -98,8 +99,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     }
     lease->state = REDLOCK_LEASE_FENCING;
     lease->fence_written = true;
-    lease->keepers = redlock_extension_keepers(lease);
-    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->touched & ~not_ours, event->now_ns, actions);
+    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.touched & ~not_ours, event->now_ns, actions);
 }
 
 /* Whether the token stands in the broken variants of docs/protocols.md, "Fencing tokens". */
@@ -125,7 +125,7 @@ static void on_won(struct redlock_lease_core *lease, const struct redlock_event 
         return;
     }
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
-        lease->backing_nodes = lease->votes.granted;
+        lease->keys.backing = lease->votes.granted;
     }
     if (is_fenced(lease, event->wall_us)) {
         win(lease, event->now_ns, actions);
@@ -169,8 +169,8 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
         redlock_attempt_decide(lease, event, actions);
         return;
     }
-    lease->backing_nodes &= ~event->nodes;
-    if (redlock_nodes_count(lease->backing_nodes) < lease->votes.quorum) {
+    lease->keys.backing &= ~event->nodes;
+    if (redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
         lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
     }
 }

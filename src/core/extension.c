@@ -1,6 +1,7 @@
 /* A lease that is held: extended, healed, and lost (the states from HELD on of core/lease.h). */
+#include "core/extension.h"
+
 #include "core/backoff.h"
-#include "core/lease_parts.h"
 #include "core/planted.h"
 #include "core/validity.h"
 
@@ -63,14 +64,14 @@ static int64_t round_deadline_ns(const struct redlock_lease_core *lease) {
  */
 static bool does_deadline_stand(const struct redlock_lease_core *lease) {
     return lease->was_held && round_deadline_ns(lease) <= lease->deadline_ns &&
-           redlock_nodes_count(lease->backing_nodes & ~lease->votes.denied) >= lease->votes.quorum;
+           redlock_nodes_count(lease->keys.backing & ~lease->votes.denied) >= lease->votes.quorum;
 }
 
 /* The lease stands on the current round alone, and on the nodes that grant it late. */
 static void stand_on_round(struct redlock_lease_core *lease) {
     lease->deadline_ns = round_deadline_ns(lease);
     lease->backing_grows = lease->operation != REDLOCK_OP_FENCE;
-    lease->backing_nodes = lease->backing_grows ? lease->votes.granted : lease->backing_nodes;
+    lease->keys.backing = lease->backing_grows ? lease->votes.granted : lease->keys.backing;
 }
 
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -80,7 +81,7 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
         lease->begun_ns = now_ns;
     }
     if (does_deadline_stand(lease)) {
-        lease->backing_nodes &= ~lease->votes.denied;
+        lease->keys.backing &= ~lease->votes.denied;
     } else {
         stand_on_round(lease);
     }
@@ -99,7 +100,7 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
 }
 
 redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease) {
-    return lease->backing_grows ? lease->backing_nodes | lease->votes.granted : lease->backing_nodes;
+    return lease->backing_grows ? lease->keys.backing | lease->votes.granted : lease->keys.backing;
 }
 
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
@@ -116,11 +117,9 @@ void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease
 
 static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     int64_t candidate_ns = redlock_deadline_ns(now_ns, lease->plan.ttl_ms);
-    lease->backing_nodes = redlock_lease_backing_nodes(lease);
+    lease->keys.backing = redlock_lease_backing_nodes(lease);
     lease->backing_grows = false;
     lease->heal_ns = REDLOCK_NEVER_NS;
-    lease->keepers = redlock_extension_keepers(lease);
-    lease->healed = 0;
     redlock_lease_start_round(lease, REDLOCK_OP_EXTEND, redlock_nodes_all(lease->node_count), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
     lease->round_ttl_ms = lease->plan.ttl_ms;
@@ -128,7 +127,8 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
         lease->deadline_ns = candidate_ns;
     }
     if (lease->is_adopted) {
-        lease->keepers = redlock_nodes_all(lease->node_count); /* who adopts it is not the only one who sets its keys */
+        lease->keys.keepers =
+            redlock_nodes_all(lease->node_count); /* who adopts it is not the only one who sets its keys */
     }
 }
 
@@ -142,23 +142,10 @@ static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, str
     schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
 }
 
-redlock_nodes redlock_extension_keepers(const struct redlock_lease_core *lease) {
-    const struct redlock_round *votes = &lease->votes;
-    switch (lease->operation) {
-    case REDLOCK_OP_ACQUIRE:
-        return (lease->keepers & ~(votes->denied | votes->failed)) | lease->healed;
-    case REDLOCK_OP_EXTEND:
-        return (lease->keepers & ~votes->denied) | votes->granted | lease->healed;
-    case REDLOCK_OP_FENCE: /* a node that told a higher counter has the key, too */
-        return (lease->keepers & ~(votes->denied & ~lease->fence.told)) | votes->granted | lease->healed;
-    default:
-        return lease->keepers | lease->healed;
-    }
-}
-
 /* No quorum of nodes can have the key any more. */
 static bool is_gone(const struct redlock_lease_core *lease) {
-    return redlock_nodes_count(redlock_extension_keepers(lease)) < lease->votes.quorum;
+    return redlock_nodes_count(redlock_keys_keepers(&lease->keys, lease->operation, &lease->votes, lease->fence.told)) <
+           lease->votes.quorum;
 }
 
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns,
@@ -254,8 +241,7 @@ static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redloc
         return;
     }
     actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_backing_nodes(lease);
-    lease->touched |= actions->heal;
-    lease->healed |= actions->heal;
+    redlock_keys_heal(&lease->keys, actions->heal);
 }
 
 void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
@@ -281,10 +267,10 @@ void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes node
         return;
     }
     const redlock_nodes granted = lease->votes.granted & nodes;
-    lease->backing_nodes = redlock_lease_backing_nodes(lease) & ~nodes;
+    lease->keys.backing = redlock_lease_backing_nodes(lease) & ~nodes;
     lease->votes.granted &= ~granted;
     lease->votes.unknown |= granted;
-    if (lease->was_held && redlock_nodes_count(lease->backing_nodes) < lease->votes.quorum) {
+    if (lease->was_held && redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
         redlock_extension_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
     } else if (lease->state == REDLOCK_LEASE_EXTENDING) {
         redlock_extension_decide(lease, now_ns, actions);

@@ -48,7 +48,7 @@ static void insert(int64_t *numbers, unsigned count, int64_t number) {
  */
 static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
     const struct redlock_clock *clock = &guard->nodes[node].clock;
-    const unsigned quorum = redlock_quorum(guard->plan.node_count);
+    const unsigned quorum = guard->plan.quorum;
     int64_t smallest_ns[REDLOCK_NODES_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
@@ -86,7 +86,7 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, 
             insert(offsets_ns, count++, clock->offset_ns);
         }
     }
-    if (count < 2 || count < redlock_quorum(guard->plan.node_count)) {
+    if (count < 2 || count < guard->plan.quorum) {
         return false;
     }
     *median_ns = offsets_ns[(count - 1) / 2];
@@ -100,7 +100,7 @@ static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_n
         const struct redlock_clock *clock = &guard->nodes[i].clock;
         near += is_fresh(clock, now_ns) && off_at_most_ns(clock, median_ns) <= CLOCK_APART_NS;
     }
-    return near >= redlock_quorum(guard->plan.node_count);
+    return near >= guard->plan.quorum;
 }
 
 /* How long the node's present run has surely lasted, by what it said of it (with its clock) and by a clock that others confirm. */

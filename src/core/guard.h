@@ -62,7 +62,7 @@ struct redlock_guard_plan {
     redlock_restart_guard restart;
     bool clock, first_boot;
     int64_t ttl_max_ms;
-    unsigned node_count;
+    unsigned node_count, quorum;
     int64_t start_ns; /* when the guard begins */
 };
 

@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-#include "core/lease_parts.h"
+#include "core/attempt.h"
+#include "core/extension.h"
 #include "core/planted.h"
 #include "core/validity.h"
 
@@ -11,28 +12,12 @@ static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
-                               int64_t now_ns, struct redlock_actions *actions) {
-    redlock_round_start(&lease->votes, lease->node_count, nodes);
-    lease->operation = operation;
-    lease->round++;
-    lease->start_ns = now_ns;
-    actions->send = operation;
-    actions->send_nodes = nodes;
-    actions->round = lease->round;
-}
-
-void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    actions->cleanup = lease->touched;
-    lease->touched = 0;
-}
-
 /* R15: LOST is said only where it is known; where silent nodes leave it open, every vote is waited for. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
     if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
         actions->released_code = REDLOCK_OK;
-    } else if (redlock_nodes_count(votes->all & ~(votes->denied | votes->abstained)) < votes->quorum) {
+    } else if (redlock_nodes_count(votes->asked & ~votes->denied) < votes->quorum) {
         actions->released_code = REDLOCK_ERR_LOST; /* those that were not asked never had the key */
     } else if (redlock_round_pending(votes) == 0) {
         actions->released_code = REDLOCK_ERR_NO_QUORUM;
@@ -61,8 +46,8 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct 
         }
         redlock_extension_answer(lease, REDLOCK_ERR_CANCELLED, actions);
         lease->state = REDLOCK_LEASE_RELEASING;
-        assert(redlock_nodes_count(lease->touched) >= lease->votes.quorum);
-        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->touched, now_ns, actions);
+        assert(redlock_nodes_count(lease->keys.touched) >= lease->votes.quorum);
+        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.touched, now_ns, actions);
         break;
     case REDLOCK_LEASE_LOST:
         end_lost(lease, actions);
@@ -75,6 +60,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct 
 static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_IDLE:
+    case REDLOCK_LEASE_PARKED:
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_WAITING:
@@ -84,6 +70,31 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     default:
         break;
     }
+}
+
+static void on_park(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    if (lease->state != REDLOCK_LEASE_IDLE) {
+        return;
+    }
+    lease->plan = *event->plan;
+    lease->next_try_ns = event->until_ns;
+    lease->state = REDLOCK_LEASE_PARKED;
+}
+
+static void on_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
+                     struct redlock_actions *actions) {
+    if (lease->state == REDLOCK_LEASE_IDLE) {
+        lease->plan = *event->plan;
+    } else if (lease->state != REDLOCK_LEASE_PARKED) {
+        return;
+    }
+    lease->next_try_ns = REDLOCK_NEVER_NS;
+    /* With no time to wait, the one attempt is bounded by its votes and its deadline. */
+    if (lease->plan.wait_timeout_ms > 0) {
+        lease->wait_until_ns = redlock_after_ms(event->now_ns, lease->plan.wait_timeout_ms);
+    }
+    lease->fence.client = lease->plan.fence_client;
+    redlock_attempt_begin(lease, event, actions);
 }
 
 /* When the clock alone ends a lease that is held or being extended (R3). */
@@ -98,6 +109,11 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     const int64_t now_ns = event->now_ns;
     const bool ended = now_ns >= loss_ns(lease), due = now_ns >= lease->next_try_ns;
     switch (lease->state) {
+    case REDLOCK_LEASE_PARKED:
+        if (due) {
+            on_begin(lease, event, actions);
+        }
+        break;
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
         lease->heal_ns = now_ns < lease->heal_ns ? lease->heal_ns : REDLOCK_NEVER_NS;
@@ -151,12 +167,11 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
 
 static void on_votes(struct redlock_lease_core *lease, const struct redlock_event *event, redlock_vote_kind vote,
                      struct redlock_actions *actions) {
-    bool untouched = vote == REDLOCK_VOTE_FAILED || vote == REDLOCK_VOTE_ABSTAINED ||
-                     (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
-    redlock_nodes counted =
-        redlock_round_vote(&lease->votes, event->nodes & redlock_nodes_all(lease->node_count), vote);
-    if (untouched && lease->operation == REDLOCK_OP_ACQUIRE) {
-        lease->touched &= ~counted | lease->healed;
+    bool not_set =
+        vote == REDLOCK_VOTE_FAILED || (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
+    redlock_nodes counted = redlock_round_vote(&lease->votes, event->nodes, vote);
+    if (not_set && lease->operation == REDLOCK_OP_ACQUIRE) {
+        redlock_keys_not_set(&lease->keys, counted);
     }
     decide(lease, event, actions);
 }
@@ -190,20 +205,6 @@ static void on_void(struct redlock_lease_core *lease, const struct redlock_event
     }
 }
 
-static void on_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
-                     struct redlock_actions *actions) {
-    if (lease->state != REDLOCK_LEASE_IDLE) {
-        return;
-    }
-    lease->plan = *event->plan;
-    /* With no time to wait, the one attempt is bounded by its votes and its deadline. */
-    if (lease->plan.wait_timeout_ms > 0) {
-        lease->wait_until_ns = redlock_after_ms(event->now_ns, lease->plan.wait_timeout_ms);
-    }
-    lease->fence.client = lease->plan.fence_client;
-    redlock_attempt_begin(lease, event, actions);
-}
-
 static void on_adopt(struct redlock_lease_core *lease, const struct redlock_event *event) {
     if (lease->state != REDLOCK_LEASE_IDLE) {
         return;
@@ -211,23 +212,26 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
     lease->is_adopted = true;
-    lease->touched = lease->keepers = redlock_nodes_all(lease->node_count);
+    redlock_keys_begin(&lease->keys, redlock_nodes_all(lease->node_count));
 }
 
-void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, uint32_t jitter_seed) {
+void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed) {
     *lease = (struct redlock_lease_core){.state = REDLOCK_LEASE_IDLE,
                                          .node_count = (uint8_t)node_count,
                                          .jitter = jitter_seed,
                                          .wait_until_ns = REDLOCK_NEVER_NS,
                                          .next_try_ns = REDLOCK_NEVER_NS,
                                          .heal_ns = REDLOCK_NEVER_NS};
-    redlock_round_start(&lease->votes, node_count, 0);
+    redlock_round_start(&lease->votes, quorum, 0);
 }
 
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
     *actions = (struct redlock_actions){.send = REDLOCK_OP_NONE};
     switch (event->type) {
+    case REDLOCK_EVENT_PARK:
+        on_park(lease, event);
+        break;
     case REDLOCK_EVENT_BEGIN:
         on_begin(lease, event, actions);
         break;
@@ -242,9 +246,6 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_VOID:
         on_void(lease, event, actions);
-        break;
-    case REDLOCK_EVENT_NO_HEAL:
-        lease->healed &= ~event->nodes;
         break;
     case REDLOCK_EVENT_TIMER:
         on_timer(lease, event, actions);
@@ -263,6 +264,8 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
 
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     switch (lease->state) {
+    case REDLOCK_LEASE_PARKED:
+        return lease->next_try_ns;
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
         return min_ns(min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
@@ -274,6 +277,18 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
         return loss_ns(lease);
     default:
         return REDLOCK_NEVER_NS;
+    }
+}
+
+bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, unsigned node,
+                                       redlock_nodes may_not_vote, redlock_nodes may_not_vote_by_clock) {
+    switch (lease->operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return (may_not_vote & REDLOCK_NODE(node)) == 0;
+    case REDLOCK_OP_EXTEND:
+        return (may_not_vote_by_clock & ~lease->keys.backing & REDLOCK_NODE(node)) == 0;
+    default:
+        return true;
     }
 }
 

@@ -15,13 +15,12 @@ unsigned redlock_quorum(unsigned n) {
     return REDLOCK_PLANTED(QUORUM_HALF) ? (n + (n == 1)) / 2 : n / 2 + 1;
 }
 
-void redlock_round_start(struct redlock_round *round, unsigned n, redlock_nodes asked) {
-    *round = (struct redlock_round){.all = redlock_nodes_all(n), .quorum = (uint8_t)redlock_quorum(n)};
-    round->abstained = round->all & ~asked;
+void redlock_round_start(struct redlock_round *round, unsigned quorum, redlock_nodes asked) {
+    *round = (struct redlock_round){.quorum = (uint8_t)quorum};
+    redlock_round_ask(round, asked);
 }
 
 redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote) {
-    assert((nodes & ~round->all) == 0);
     const redlock_nodes counted = nodes & redlock_round_pending(round);
     switch (vote) {
     case REDLOCK_VOTE_GRANTED:
@@ -37,8 +36,6 @@ redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes node
         *(REDLOCK_PLANTED(UNKNOWN_GRANTS) ? &round->granted : &round->unknown) |= counted;
         break;
     case REDLOCK_VOTE_ABSTAINED:
-        round->abstained |= counted;
-        break;
     case REDLOCK_VOTE_PENDING:
         return 0;
     }
@@ -57,8 +54,7 @@ enum redlock_outcome redlock_round_outcome(const struct redlock_round *round) {
 }
 
 bool redlock_round_answered(const struct redlock_round *round) {
-    redlock_nodes silent = round->failed | round->unknown | round->abstained;
-    return redlock_nodes_count(round->all & ~silent) >= round->quorum;
+    return redlock_nodes_count(round->asked & ~(round->failed | round->unknown)) >= round->quorum;
 }
 
 bool redlock_round_answered_by_now(const struct redlock_round *round) {

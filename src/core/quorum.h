@@ -24,25 +24,31 @@ static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
 
 enum redlock_outcome { REDLOCK_ROUND_PENDING, REDLOCK_ROUND_WON, REDLOCK_ROUND_LOST };
 
-/* One request to the nodes, and their votes. The sets are disjoint; a node in none of them is pending. */
+/* One request to some nodes, and their votes: disjoint sets of nodes that were asked. A node that was asked and is in none
+ * of them is pending. */
 struct redlock_round {
-    redlock_nodes all;
-    redlock_nodes granted, denied, failed, unknown, abstained;
+    redlock_nodes asked;
+    redlock_nodes granted, denied, failed, unknown;
     uint8_t quorum;
 };
 
 /* n/2 + 1 of the configured nodes, reachable or not. */
 unsigned redlock_quorum(unsigned n);
 
-/* Nodes of the n that are not asked abstain. */
-void redlock_round_start(struct redlock_round *round, unsigned n, redlock_nodes asked);
+/* A new round, of which these nodes are asked first. */
+void redlock_round_start(struct redlock_round *round, unsigned quorum, redlock_nodes asked);
 
-/* The same vote of some nodes. A node's first vote counts; a second one changes nothing, and PENDING is not a vote. Returns
- * the nodes whose vote counted. */
+/* Asks more nodes. One that was asked already keeps its vote. */
+static inline void redlock_round_ask(struct redlock_round *round, redlock_nodes nodes) {
+    round->asked |= nodes;
+}
+
+/* The same vote of some nodes. A node's first vote counts. A second one changes nothing, nor does that of a node that was
+ * not asked; PENDING and ABSTAINED are no votes. Returns the nodes whose vote counted. */
 redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote);
 
 static inline redlock_nodes redlock_round_pending(const struct redlock_round *round) {
-    return round->all & ~(round->granted | round->denied | round->failed | round->unknown | round->abstained);
+    return round->asked & ~(round->granted | round->denied | round->failed | round->unknown);
 }
 
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round);

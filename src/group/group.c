@@ -29,6 +29,7 @@ static bool open_guards(struct redlock_group *group, const struct redlock_group_
                                             .first_boot = config->first_boot,
                                             .ttl_max_ms = config->ttl_max_ms,
                                             .node_count = config->node_count,
+                                            .quorum = group->quorum,
                                             .start_ns = redlock_group_now_ns(group)};
     return !redlock_guard_is_on(&plan) || redlock_guards_open(group, &plan);
 }
@@ -41,6 +42,8 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     }
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
+    group->node_count = config->node_count;
+    group->quorum = redlock_quorum(config->node_count);
     group->key_prefix = strdup(prefix);
     group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
     if (!group->key_prefix || !group->fence_suffix || !open_guards(group, config)) {
@@ -54,7 +57,6 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
                                                     .suffix_size = strlen(group->fence_suffix),
                                                     .expiry_ms = config->fence_expiry_ms};
     group->fence_client = draw_fence_client(env);
-    group->node_count = config->node_count;
     group->node_names = config->node_names;
     group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
     group->log_level = config->log_level;

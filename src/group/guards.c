@@ -91,7 +91,7 @@ void redlock_guards_ready_changed(struct redlock_group *group) {
     for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
         next = owner->next;
         struct redlock_lease *lease = (struct redlock_lease *)owner;
-        if (lease->core.state == REDLOCK_LEASE_IDLE && !lease->forgotten) {
+        if (lease->core.state == REDLOCK_LEASE_PARKED) {
             redlock_lease_begin(lease, &lease->core.plan, redlock_group_now_ns(group));
         }
     }

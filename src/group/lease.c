@@ -34,10 +34,11 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
 
 void redlock_lease_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
-    if (lease->owing && !group->deleting) {
+    const redlock_nodes owing = redlock_lease_owing(&lease->core);
+    if (owing && !group->deleting) {
         /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
-        redlock_owed_add(group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         lease->owing, lease->owing & lease->unsure, lease->ttl_sent_max_ms);
+        redlock_owed_add(group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size, owing,
+                         owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), lease->ttl_sent_max_ms);
     }
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -71,16 +72,6 @@ static void queue_callback(struct redlock_lease *lease, unsigned what) {
         group->callbacks_first = lease;
     }
     group->callbacks_last = lease;
-}
-
-/* Nodes whose vote is in: answers come in order, so whatever they were asked before that cannot come late any more. */
-static redlock_nodes answered(const struct redlock_lease *lease) {
-    return lease->core.votes.granted | lease->core.votes.denied;
-}
-
-/* Nodes that may set the key late (R9), where these have answered; where the last request was a HEAL, their votes do not tell. */
-static redlock_nodes unsure(const struct redlock_lease *lease, redlock_nodes nodes_answered) {
-    return lease->unsure & (~nodes_answered | lease->healing);
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
@@ -126,13 +117,10 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
-/* Sends the core's round; returns the nodes that refused it. `before` are the nodes that had answered the last one. */
-static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions,
-                                redlock_nodes before) {
+/* Sends the core's round; returns the nodes that refused it. */
+static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
-    lease->unsure = actions->send == REDLOCK_OP_ACQUIRE ? 0 : unsure(lease, before);
-    lease->healing = 0;
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
@@ -146,10 +134,8 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE:
-        lease->owing = actions->send_nodes;
-        break;
     case REDLOCK_OP_FENCE:
-        break; /* part of an attempt that was counted */
+        break; /* counted when it is confirmed; a part of an attempt that was counted */
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
@@ -161,9 +147,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         lease->ttl_sent_max_ms = message.ttl_ms;
     }
     const redlock_nodes taken = redlock_group_send(group, &lease->owner, actions->send_nodes, &message);
-    if (actions->send != REDLOCK_OP_RELEASE) {
-        lease->unsure |= taken;
-    }
+    redlock_keys_sent(&lease->core.keys, actions->send, taken);
     if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
         lease->core.start_ns = redlock_group_now_ns(group);
         lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
@@ -175,15 +159,9 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     return refused;
 }
 
-/* R4: a HEAL that FAILED was surely not applied; what the node said before stands. */
-static void note_not_healed(struct redlock_lease *lease, redlock_nodes nodes) {
-    struct redlock_actions none;
-    redlock_lease_step(&lease->core, &(struct redlock_event){.type = REDLOCK_EVENT_NO_HEAL, .nodes = nodes}, &none);
-}
-
 /*
  * Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. A node in quarantine is left
- * alone: a healed key there is a vote that the next extension counts, while one that the node forgot still supports another.
+ * alone: a healed key there is a vote that the next extension counts, while one that the node forgot still backs another lease.
  */
 static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
@@ -192,9 +170,7 @@ static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
     const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
-    lease->unsure = unsure(lease, answered(lease)) | taken;
-    lease->healing |= taken;
-    note_not_healed(lease, asked & ~taken);
+    redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
 }
 
 static void note_fence(struct redlock_lease *lease) {
@@ -260,7 +236,6 @@ static void publish(struct redlock_lease *lease) {
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
-    const redlock_nodes answered_before = answered(lease);
     redlock_lease_step(&lease->core, event, &actions);
     if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE &&
         !actions.deadline_moved) {
@@ -269,7 +244,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     count_extend(lease, before);
     if (actions.cleanup) {
         redlock_owed_add(lease->group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, actions.cleanup & unsure(lease, answered(lease)), lease->ttl_sent_max_ms);
+                         actions.cleanup, actions.uncertain, lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -277,7 +252,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn && !REDLOCK_PLANTED(TOKEN_REUSED)) {
             random_code = redlock_lease_draw_token(lease, event->now_ns);
         }
-        refused = random_code == REDLOCK_OK ? send_round(lease, &actions, answered_before) : 0;
+        refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
     }
     if (actions.heal) {
         heal(lease, actions.heal);
@@ -334,28 +309,15 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     detail->kind = (uint8_t)vote;
     const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
-    if (lease->core.operation == REDLOCK_OP_RELEASE && (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED)) {
-        lease->owing &= ~REDLOCK_NODE(node);
-    }
     redlock_journal_vote(lease, node);
 }
 
-/*
- * A node that was asked and has come under a guard since: what it set is to be released, and not to be counted. Nor does an
- * extension count it: a key that was set after a jump stands where one that ended too early may have stood.
- */
-static bool may_not_count(const struct redlock_lease *lease, unsigned node) {
+/* Does its GRANTED count, by what the guards know now? */
+static bool counts_under_guards(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_group *group = lease->group;
     const int64_t now_ns = redlock_group_now_ns(group);
-    switch (lease->core.operation) {
-    case REDLOCK_OP_ACQUIRE:
-        return (redlock_quarantine_may_not_vote(group, now_ns) & REDLOCK_NODE(node)) != 0;
-    case REDLOCK_OP_EXTEND:
-        return (redlock_quarantine_may_not_vote_by_clock(group, now_ns) & ~lease->core.backing_nodes &
-                REDLOCK_NODE(node)) != 0;
-    default:
-        return false;
-    }
+    return redlock_lease_counts_under_guards(&lease->core, node, redlock_quarantine_may_not_vote(group, now_ns),
+                                             redlock_quarantine_may_not_vote_by_clock(group, now_ns));
 }
 
 /* What there is to say of a vote besides. */
@@ -376,7 +338,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     struct redlock_group *group = lease->group;
     redlock_vote_kind vote = answer->vote;
     struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
-    if (group->guards && vote == REDLOCK_VOTE_GRANTED && may_not_count(lease, node)) {
+    if (group->guards && vote == REDLOCK_VOTE_GRANTED && !counts_under_guards(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
         text = why = redlock_quarantine_text(group, node);
     }
@@ -407,13 +369,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
         return;
     }
     lease->group->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
-    if (answer->vote == REDLOCK_VOTE_FAILED) {
-        note_not_healed(lease, REDLOCK_NODE(node));
-    }
-    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
-        lease->unsure &= ~(REDLOCK_NODE(node) & lease->healing);
-        lease->healing &= ~REDLOCK_NODE(node);
-    }
+    redlock_keys_heal_answered(&lease->core.keys, node, answer->vote);
 }
 
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
@@ -440,7 +396,7 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
 static bool is_void(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_lease_core *core = &lease->core;
     return core->state == REDLOCK_LEASE_FENCING
-               ? redlock_nodes_count(core->backing_nodes & ~REDLOCK_NODE(node)) < core->votes.quorum
+               ? redlock_nodes_count(core->keys.backing & ~REDLOCK_NODE(node)) < core->votes.quorum
                : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
 }
 
@@ -455,8 +411,7 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
         detail->text = redlock_text_keep(why);
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
-    /* One that waits for its first round has no votes, and keeps its timer. */
-    if (!lease->forgotten && lease->core.state != REDLOCK_LEASE_IDLE) {
+    if (!lease->forgotten) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
                                                           .now_ns = redlock_group_now_ns(lease->group),
                                                           .nodes = REDLOCK_NODE(node)});
@@ -464,15 +419,11 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
 }
 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
-    if (lease->core.state == REDLOCK_LEASE_IDLE) {
-        redlock_lease_begin(lease, &lease->core.plan, now_ns);
-    } else {
-        redlock_lease_feed(
-            lease, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
-                                           .now_ns = now_ns,
-                                           .wall_us = wall_us(lease->group, &lease->core.plan),
-                                           .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)});
-    }
+    redlock_lease_feed(lease,
+                       &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
+                                               .now_ns = now_ns,
+                                               .wall_us = wall_us(lease->group, &lease->core.plan),
+                                               .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)});
     redlock_lease_free_if_over(lease);
 }
 

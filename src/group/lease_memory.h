@@ -29,9 +29,6 @@ struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
     struct redlock_group *group;
-    redlock_nodes owing;   /* nodes whose release is not confirmed */
-    redlock_nodes unsure;  /* nodes that may set the key late, as of the start of this round: see unsure() */
-    redlock_nodes healing; /* of these, nodes whose last request is a HEAL */
     uint16_t key_size;
     uint8_t token_size;
     uint8_t callbacks; /* enum redlock_callback_kind: callbacks still to run */

@@ -42,7 +42,7 @@ typedef void (*redlock_group_drained)(void *ctx);
 /* The memory of a group that its owners share. */
 struct redlock_group {
     struct redlock_env env;
-    unsigned node_count;
+    unsigned node_count, quorum; /* nobody else computes the quorum */
     redlock_nodes ready, first_try_done;
     const char *const *node_names;
     char *key_prefix;

@@ -52,7 +52,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
     }
-    redlock_round_start(&query->round, group->node_count, redlock_nodes_all(group->node_count));
+    redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     query->start_ns = redlock_group_now_ns(group);
     redlock_group_own(&group->queries, &query->owner, kind);
     group->statistics.requests_pending++;

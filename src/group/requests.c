@@ -110,15 +110,8 @@ static int lease_create(struct redlock_group *group, const char *resource, const
     (*lease)->lost_data = options->lost_data;
     uint32_t seed = 0; /* delays need no secret, only to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
-    redlock_lease_init(&(*lease)->core, group->node_count, seed);
+    redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
     return REDLOCK_OK;
-}
-
-/* Before the nodes have said who they are, a guard lets none of them vote: at most a node timeout is given to them. */
-static void wait_for_nodes(struct redlock_lease *lease, const struct redlock_plan *plan) {
-    struct redlock_group *group = lease->group;
-    lease->core.plan = *plan;
-    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_group_now_ns(group) + group->node_timeout_ns);
 }
 
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
@@ -145,7 +138,11 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     group->statistics.requests_pending++;
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
-        wait_for_nodes(lease, &plan);
+        /* Before the nodes have said who they are, a guard lets none of them vote: give them a node timeout. */
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_PARK,
+                                                          .now_ns = now_ns,
+                                                          .until_ns = now_ns + group->node_timeout_ns,
+                                                          .plan = &plan});
     } else {
         redlock_lease_begin(lease, &plan, now_ns);
     }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/lease.h"
+#include "core/quorum.h"
 
 enum redlock_result_of {
     REDLOCK_RESULT_ACQUIRE,

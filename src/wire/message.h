@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "core/clock.h"
-#include "core/lease.h"
+#include "core/operation.h"
 #include "core/quorum.h"
 
 #define REDLOCK_FENCE_SUFFIX_SIZE_MAX 64

@@ -7,6 +7,7 @@
 
 #include <sys/socket.h>
 
+#include "core/fence.h"
 #include "wire/reply.h"
 
 #define PASSWORD "admin-geheim"

@@ -1,4 +1,5 @@
 /* What the scripts do on a real server, and what the library makes of it: who holds the lock, who raises the counter. */
+#include "core/fence.h"
 #include "scripts_kit.h"
 
 #define HOUR_US  INT64_C(3600000000)

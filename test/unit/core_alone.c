@@ -37,8 +37,10 @@ static void fence_and_guard(void) {
     expect(redlock_fence_is_won(&fence, 7, 1) && !redlock_fence_is_won(&fence, 7, 2), "one node took it");
     struct redlock_guard guard;
     bool jumped;
-    redlock_guard_init(&guard, &(struct redlock_guard_plan){
-                                   .restart = REDLOCK_RESTART_GUARD_STRICT, .ttl_max_ms = 1000, .node_count = 3});
+    redlock_guard_init(&guard, &(struct redlock_guard_plan){.restart = REDLOCK_RESTART_GUARD_STRICT,
+                                                            .ttl_max_ms = 1000,
+                                                            .node_count = 3,
+                                                            .quorum = redlock_quorum(3)});
     redlock_guard_greet(&guard, 1, &(struct redlock_greeting){.run_id = "a"}, 500 * MS, &jumped);
     expect(redlock_guard_may_not_vote(&guard, 1511 * MS) == 2, "a node met for the first time is kept from voting");
     expect(redlock_guard_may_not_vote(&guard, 1512 * MS) == 0, "for ttl_max and its drift");
@@ -51,7 +53,7 @@ int main(void) {
                                       .retry_delay_max_ms = 50,
                                       .auto_extend = true};
     struct redlock_debt debt;
-    redlock_lease_init(&lease, 3, 1);
+    redlock_lease_init(&lease, 3, 2, 1);
     feed(&(struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .now_ns = 0, .plan = &plan});
     expect(actions.send == REDLOCK_OP_ACQUIRE && actions.send_nodes == 7, "the first attempt goes to all nodes");
     vote(1, REDLOCK_VOTE_DENIED, 1 * MS);

@@ -11,10 +11,12 @@ struct redlock_guard guard;
 bool jumped;
 
 void start(redlock_restart_guard restart, bool clock, unsigned node_count) {
-    redlock_guard_init(
-        &guard,
-        &(struct redlock_guard_plan){
-            .restart = restart, .clock = clock, .ttl_max_ms = TTL_MAX_MS, .node_count = node_count, .start_ns = T0});
+    redlock_guard_init(&guard, &(struct redlock_guard_plan){.restart = restart,
+                                                            .clock = clock,
+                                                            .ttl_max_ms = TTL_MAX_MS,
+                                                            .node_count = node_count,
+                                                            .quorum = redlock_quorum(node_count),
+                                                            .start_ns = T0});
 }
 
 struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {

@@ -7,7 +7,7 @@
 void life_init(struct life *life, unsigned n) {
     memset(life, 0, sizeof *life);
     life->plan = (struct redlock_plan){.ttl_ms = TTL_MS, .retry_delay_min_ms = 50, .retry_delay_max_ms = 200};
-    redlock_lease_init(&life->core, n, 12345);
+    redlock_lease_init(&life->core, n, redlock_quorum(n), 12345);
 }
 
 static void step(struct life *life, struct redlock_event event) {
@@ -16,6 +16,10 @@ static void step(struct life *life, struct redlock_event event) {
     event.may_not_vote = life->may_not_vote;
     memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in all of it */
     redlock_lease_step(&life->core, &event, &life->did);
+}
+
+void life_park(struct life *life, int64_t until_ms) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_PARK, .until_ns = T0 + until_ms * MS, .plan = &life->plan});
 }
 
 void life_begin(struct life *life) {

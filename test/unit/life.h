@@ -33,6 +33,7 @@ struct life {
 void life_init(struct life *life, unsigned n);
 
 /* One event each, at life->at_ms. */
+void life_park(struct life *life, int64_t until_ms);
 void life_begin(struct life *life);
 void life_adopt(struct life *life);
 void life_vote(struct life *life, unsigned node, int vote);

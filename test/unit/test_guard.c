@@ -409,7 +409,8 @@ static void many_nodes_and_far_times(void **state) {
     redlock_guard_init(&guard, &(struct redlock_guard_plan){.restart = STRICT,
                                                             .clock = true,
                                                             .ttl_max_ms = REDLOCK_TTL_MS_MAX,
-                                                            .node_count = REDLOCK_NODES_MAX});
+                                                            .node_count = REDLOCK_NODES_MAX,
+                                                            .quorum = redlock_quorum(REDLOCK_NODES_MAX)});
     const int64_t far_ns = INT64_MAX - S;
     for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
         const struct redlock_greeting greeting = {

@@ -181,7 +181,8 @@ static void begin(struct world *world, uint32_t seed) {
                                                                    .first_boot = draw(world, 4) == 0,
                                                                    .start_ns = world->now_ns,
                                                                    .ttl_max_ms = TTL_MAX_MS,
-                                                                   .node_count = world->nodes});
+                                                                   .node_count = world->nodes,
+                                                                   .quorum = redlock_quorum(world->nodes)});
     for (unsigned i = 0; i < world->nodes; i++) {
         struct server *server = &world->servers[i];
         server->offset_ns = i < world->wrong ? 0 : draw(world, 200 * MS);

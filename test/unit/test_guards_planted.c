@@ -51,7 +51,8 @@ static bool is_free(int64_t up_s, int64_t ahead_ns, int64_t again_s, int64_t now
     bool jumped;
     redlock_guard_init(&guard, &(struct redlock_guard_plan){.restart = REDLOCK_RESTART_GUARD_OBSERVED,
                                                             .ttl_max_ms = TTL_MAX_MS,
-                                                            .node_count = 1});
+                                                            .node_count = 1,
+                                                            .quorum = redlock_quorum(1)});
     struct redlock_greeting greeting = {.run_id = "a", .uptime_s = 1000};
     redlock_guard_greet(&guard, 0, &greeting, S, &jumped);
     greeting = (struct redlock_greeting){.run_id = "b", .uptime_s = up_s};

@@ -119,19 +119,6 @@ static void nodes_that_refuse_have_failed(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_node_that_may_not_vote_abstains(void **state) {
-    (void)state;
-    struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
-    life_vote(&life, 0, REDLOCK_VOTE_ABSTAINED);
-    life_expect(&life, ACQUIRING, NOTHING);
-    life_vote(&life, 1, D);
-    life_expect(&life, ACQUIRING, NOTHING);
-    life_vote(&life, 2, D);
-    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
-}
-
 static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
     (void)state;
     struct life life;
@@ -380,7 +367,6 @@ int main(void) {
         cmocka_unit_test(the_reason_waits_for_the_nodes_that_it_hangs_on),
         cmocka_unit_test(too_few_answers_are_no_quorum),
         cmocka_unit_test(nodes_that_refuse_have_failed),
-        cmocka_unit_test(a_node_that_may_not_vote_abstains),
         cmocka_unit_test(a_quorum_that_comes_too_late_is_too_slow),
         cmocka_unit_test(a_ttl_within_the_drift_is_not_even_tried),
         cmocka_unit_test(the_rounds_deadline_ends_it),

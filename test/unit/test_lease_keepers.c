@@ -69,8 +69,7 @@ static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
         life_timer(&life);
         life_expect(&life, HELD, .heal = 4);
         if (failed) {
-            struct redlock_actions did;
-            redlock_lease_step(&life.core, &(struct redlock_event){.type = REDLOCK_EVENT_NO_HEAL, .nodes = 4}, &did);
+            redlock_keys_heal_answered(&life.core.keys, 2, REDLOCK_VOTE_FAILED);
         }
         life_extend(&life, TTL_MS);
         life_vote(&life, 0, D);

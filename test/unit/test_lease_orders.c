@@ -52,7 +52,7 @@ static void check_acquire(const struct life *life, const struct tally *tally) {
         life_expect(life, ACQUIRING, NOTHING);
     }
     if (is_won(tally)) {
-        assert_int_equal(life->core.touched, not_failed);
+        assert_int_equal(life->core.keys.touched, not_failed);
     }
     assert_int_equal(life_held_until_ms(life), is_won(tally) ? END_MS : -1);
 }

@@ -37,20 +37,19 @@ static void quorum_is_the_smallest_majority(void **state) {
 static void a_round_starts_with_those_asked_pending(void **state) {
     (void)state;
     struct redlock_round round;
-    redlock_round_start(&round, 5, REDLOCK_NODE(0) | REDLOCK_NODE(3));
-    assert_int_equal(round.all, 31);
+    redlock_round_start(&round, 3, REDLOCK_NODE(0) | REDLOCK_NODE(3));
+    assert_int_equal(round.asked, 9);
     assert_int_equal(round.quorum, 3);
-    assert_int_equal(round.abstained, 31 & ~9);
     assert_int_equal(redlock_round_pending(&round), 9);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST); /* two can never be three */
 }
 
 static void the_first_vote_counts(void **state) {
     (void)state;
-    for (int first = REDLOCK_VOTE_GRANTED; first < KINDS; first++) {
+    for (int first = REDLOCK_VOTE_GRANTED; first < REDLOCK_VOTE_ABSTAINED; first++) {
         for (int second = REDLOCK_VOTE_PENDING; second < KINDS; second++) {
             struct redlock_round round;
-            redlock_round_start(&round, 3, 7);
+            redlock_round_start(&round, 2, 7);
             assert_true(redlock_round_vote(&round, REDLOCK_NODE(1), (redlock_vote_kind)first));
             const struct redlock_round before = round;
             assert_false(redlock_round_vote(&round, REDLOCK_NODE(1), (redlock_vote_kind)second));
@@ -62,17 +61,31 @@ static void the_first_vote_counts(void **state) {
 static void who_was_not_asked_has_no_vote(void **state) {
     (void)state;
     struct redlock_round round;
-    redlock_round_start(&round, 3, 3);
+    redlock_round_start(&round, 2, 3);
     assert_false(redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED));
     assert_int_equal(round.granted, 0);
-    assert_int_equal(round.abstained, 4);
+    assert_int_equal(redlock_round_pending(&round), 3);
+}
+
+static void who_is_asked_later_has_a_vote_and_may_turn_the_round(void **state) {
+    (void)state;
+    struct redlock_round round;
+    redlock_round_start(&round, 2, REDLOCK_NODE(0));
+    assert_int_equal(redlock_round_vote(&round, 1, REDLOCK_VOTE_GRANTED), 1);
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    redlock_round_ask(&round, REDLOCK_NODE(0) | REDLOCK_NODE(1));
+    assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1)); /* who has voted is not asked anew */
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
+    assert_int_equal(redlock_round_vote(&round, 3, REDLOCK_VOTE_GRANTED), REDLOCK_NODE(1));
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_WON);
 }
 
 static void pending_is_no_vote(void **state) {
     (void)state;
     struct redlock_round round;
-    redlock_round_start(&round, 3, 7);
+    redlock_round_start(&round, 2, 7);
     assert_false(redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_PENDING));
+    assert_false(redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_ABSTAINED));
     assert_int_equal(redlock_round_pending(&round), 7);
 }
 
@@ -82,7 +95,7 @@ static void every_mask_of_grants(void **state) {
     for (unsigned n = 1; n <= 4; n++) {
         for (unsigned mask = 0; mask < 1u << n; mask++) {
             struct redlock_round round;
-            redlock_round_start(&round, n, redlock_nodes_all(n));
+            redlock_round_start(&round, redlock_quorum(n), redlock_nodes_all(n));
             unsigned granted = 0;
             for (unsigned i = 0; i < n; i++) {
                 const bool grants = (mask >> i & 1) != 0;
@@ -103,7 +116,7 @@ static void a_tie_is_lost_at_once(void **state) {
     redlock_round_start(&round, 2, 3);
     redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_DENIED);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
-    redlock_round_start(&round, 4, 15);
+    redlock_round_start(&round, 3, 15);
     redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_GRANTED);
     redlock_round_vote(&round, REDLOCK_NODE(1), REDLOCK_VOTE_DENIED);
     redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED);
@@ -146,14 +159,14 @@ static void check_against_oracle(const struct redlock_round *round, const int *v
     assert_int_equal(redlock_nodes_count(redlock_round_pending(round)), pending);
     assert_int_equal(redlock_round_answered(round), 2 * (granted + denied + pending) > n);
     assert_int_equal(redlock_round_answered_by_now(round), 2 * (granted + denied) > n);
-    const redlock_nodes all[] = {round->granted, round->denied,    round->failed,
-                                 round->unknown, round->abstained, redlock_round_pending(round)};
+    const redlock_nodes all[] = {round->granted, round->denied, round->failed, round->unknown,
+                                 redlock_round_pending(round)};
     redlock_nodes seen = 0;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         assert_int_equal(seen & all[i], 0);
         seen |= all[i];
     }
-    assert_int_equal(seen, round->all);
+    assert_int_equal(seen, round->asked);
 }
 
 static void every_set_of_votes(void **state) {
@@ -166,10 +179,11 @@ static void every_set_of_votes(void **state) {
         for (unsigned c = 0; c < cases; c++) {
             int votes[5];
             struct redlock_round round;
-            redlock_round_start(&round, n, redlock_nodes_all(n));
+            redlock_round_start(&round, redlock_quorum(n), 0);
             unsigned rest = c;
             for (unsigned i = 0; i < n; i++, rest /= KINDS) {
                 votes[i] = (int)(rest % KINDS);
+                redlock_round_ask(&round, votes[i] == REDLOCK_VOTE_ABSTAINED ? 0 : REDLOCK_NODE(i));
                 redlock_round_vote(&round, REDLOCK_NODE(i), (redlock_vote_kind)votes[i]);
             }
             check_against_oracle(&round, votes, n);
@@ -206,7 +220,7 @@ static void every_order_of_votes(void **state) {
     for (unsigned n = 1; n <= 4; n++) {
         struct redlock_round round;
         int votes[4] = {0};
-        redlock_round_start(&round, n, redlock_nodes_all(n));
+        redlock_round_start(&round, redlock_quorum(n), redlock_nodes_all(n));
         orders_seen = 0;
         next_vote(round, votes, n, REDLOCK_ROUND_PENDING);
         assert_int_equal(orders_seen, expected[n]);
@@ -220,6 +234,7 @@ int main(void) {
         cmocka_unit_test(a_round_starts_with_those_asked_pending),
         cmocka_unit_test(the_first_vote_counts),
         cmocka_unit_test(who_was_not_asked_has_no_vote),
+        cmocka_unit_test(who_is_asked_later_has_a_vote_and_may_turn_the_round),
         cmocka_unit_test(pending_is_no_vote),
         cmocka_unit_test(every_mask_of_grants),
         cmocka_unit_test(a_tie_is_lost_at_once),

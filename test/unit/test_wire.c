@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "core/fence.h"
 #include "wire/reply.h"
 #include "wire/script.h"
 #include "wire/wire.h"

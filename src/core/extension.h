@@ -1,27 +1,8 @@
-/* What the files of the lease's state machine share: lease.c, attempt.c, extension.c. */
-#ifndef REDLOCK_CORE_LEASE_PARTS_H
-#define REDLOCK_CORE_LEASE_PARTS_H
+/* A lease that is held: extended, renewed, healed, lost. */
+#ifndef REDLOCK_CORE_EXTENSION_H
+#define REDLOCK_CORE_EXTENSION_H
 
-#include "core/lease.h"
-
-/* lease.c */
-
-/* R1: the round starts now, before its first byte is sent. */
-void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
-                               int64_t now_ns, struct redlock_actions *actions);
-/* R8. Not twice: the nodes are somebody else's duty from here on. */
-void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
-
-/* attempt.c: from begin to HELD */
-void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,
-                           struct redlock_actions *actions);
-void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlock_event *event,
-                            struct redlock_actions *actions);
-void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
-                          struct redlock_actions *actions);
-void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions);
-
-/* extension.c: from HELD on */
+#include "core/lease_state.h"
 
 /* A tenth of the ttl after the start: time to heal. An attempt's timer is for this already, so that to win it moves no timer. */
 int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease);
@@ -44,7 +25,10 @@ enum redlock_lease_loss { REDLOCK_LOST_AT_DEADLINE, REDLOCK_LOST_BY_VOTES, REDLO
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
                             struct redlock_actions *actions);
 
-/* The nodes that may have the current token's key, by what is known now. */
-redlock_nodes redlock_extension_keepers(const struct redlock_lease_core *lease);
+/* Whether an EXTEND event may be fed now: REDLOCK_OK, or with what to refuse it, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
+int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
+
+/* The nodes that back a lease that is held; asked about by tests and the journal. */
+redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease);
 
 #endif

@@ -1,0 +1,20 @@
+/* What attempts and extensions do alike: begin a round, clean up. */
+#include "core/lease_state.h"
+
+void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
+                               int64_t now_ns, struct redlock_actions *actions) {
+    redlock_keys_next_round(&lease->keys, lease->operation, &lease->votes, lease->fence.told);
+    redlock_round_start(&lease->votes, lease->votes.quorum, nodes);
+    lease->operation = operation;
+    lease->round++;
+    lease->start_ns = now_ns;
+    actions->send = operation;
+    actions->send_nodes = nodes;
+    actions->round = lease->round;
+}
+
+void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions) {
+    actions->cleanup = lease->keys.touched;
+    actions->uncertain = lease->keys.touched & redlock_keys_late(&lease->keys, &lease->votes);
+    lease->keys.touched = 0;
+}

@@ -1,0 +1,169 @@
+/* Which nodes may have the key, where it may still be set late, and whose GRANTED counts under guards. */
+#include "life.h"
+
+/* Asked for all five; these have granted, denied and failed. */
+static struct redlock_round votes_of(redlock_nodes granted, redlock_nodes denied, redlock_nodes failed) {
+    return (struct redlock_round){.asked = 31, .granted = granted, .denied = denied, .failed = failed, .quorum = 3};
+}
+
+static void only_an_answer_ends_that_a_request_may_land_late(void **state) {
+    (void)state;
+    struct redlock_keys keys;
+    struct redlock_round votes = votes_of(1, 2, 4);
+    redlock_keys_begin(&keys, 31);
+    redlock_keys_sent(&keys, REDLOCK_OP_ACQUIRE, 15); /* the fifth refused */
+    assert_int_equal(redlock_keys_late(&keys, &votes), 12);
+    /* The next round: what was late stays late until it is answered there. */
+    redlock_keys_next_round(&keys, REDLOCK_OP_ACQUIRE, &votes, 0);
+    votes = votes_of(0, 0, 0);
+    redlock_keys_sent(&keys, REDLOCK_OP_EXTEND, 3);
+    assert_int_equal(redlock_keys_late(&keys, &votes), 15);
+    votes = votes_of(4, 1, 2);
+    assert_int_equal(redlock_keys_late(&keys, &votes), 10);
+    redlock_keys_next_round(&keys, REDLOCK_OP_EXTEND, &votes, 0);
+    votes = votes_of(0, 0, 0);
+    redlock_keys_sent(&keys, REDLOCK_OP_RELEASE, 31); /* it sets no key */
+    assert_int_equal(redlock_keys_late(&keys, &votes), 10);
+    redlock_keys_begin(&keys, 31);
+    assert_int_equal(redlock_keys_late(&keys, &votes), 0);
+}
+
+static void a_vote_does_not_tell_of_a_heal(void **state) {
+    (void)state;
+    static const struct {
+        redlock_vote_kind vote;
+        redlock_nodes late;
+    } answers[] = {
+        {REDLOCK_VOTE_GRANTED, 0}, {REDLOCK_VOTE_DENIED, 0}, {REDLOCK_VOTE_FAILED, 8}, {REDLOCK_VOTE_UNKNOWN, 8}};
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct redlock_keys keys;
+        const struct redlock_round votes = votes_of(7, 8, 0);
+        redlock_keys_begin(&keys, 31);
+        redlock_keys_sent(&keys, REDLOCK_OP_ACQUIRE, 15);
+        redlock_keys_heal(&keys, 24);
+        redlock_keys_heal_sent(&keys, &votes, 24, 8);
+        assert_int_equal(redlock_keys_late(&keys, &votes), 8);
+        redlock_keys_heal_answered(&keys, 3, answers[i].vote);
+        assert_int_equal(redlock_keys_late(&keys, &votes), answers[i].late);
+    }
+}
+
+static void an_answer_to_a_heal_of_an_earlier_round_ends_nothing(void **state) {
+    (void)state;
+    struct redlock_keys keys;
+    struct redlock_round votes = votes_of(7, 8, 0);
+    redlock_keys_begin(&keys, 31);
+    redlock_keys_heal(&keys, 8);
+    redlock_keys_heal_sent(&keys, &votes, 8, 8);
+    redlock_keys_next_round(&keys, REDLOCK_OP_ACQUIRE, &votes, 0);
+    votes = votes_of(0, 0, 0);
+    redlock_keys_sent(&keys, REDLOCK_OP_EXTEND, 8);
+    redlock_keys_heal_answered(&keys, 3, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(redlock_keys_late(&keys, &votes), 8);
+}
+
+/* R4: what surely did nothing leaves what was known before. */
+static void a_heal_that_was_not_sent_changes_nothing(void **state) {
+    (void)state;
+    struct redlock_keys keys;
+    const struct redlock_round votes = votes_of(7, 24, 0);
+    redlock_keys_begin(&keys, 31);
+    redlock_keys_heal(&keys, 24);
+    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 31);
+    redlock_keys_heal_sent(&keys, &votes, 24, 8);
+    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 15);
+    redlock_keys_heal_answered(&keys, 3, REDLOCK_VOTE_FAILED);
+    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 7);
+}
+
+static void a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed(void **state) {
+    (void)state;
+    struct redlock_keys keys;
+    redlock_keys_begin(&keys, 31);
+    redlock_keys_heal(&keys, 2);
+    redlock_keys_not_set(&keys, 3);
+    assert_int_equal(keys.touched, 30);
+}
+
+static void a_release_is_owed_until_the_node_has_answered_it(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    assert_int_equal(redlock_lease_owing(&life.core), 0);
+    life_release(&life);
+    assert_int_equal(redlock_lease_owing(&life.core), 31);
+    life_votes(&life, "GDFU");
+    assert_int_equal(redlock_lease_owing(&life.core), 28);
+}
+
+static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_begin(&life);
+    assert_true(redlock_lease_counts_under_guards(&life.core, 1, 29, 29));
+    assert_false(redlock_lease_counts_under_guards(&life.core, 1, 2, 0));
+    life_votes(&life, "GGG");
+    life_extend(&life, TTL_MS);
+    assert_true(redlock_lease_counts_under_guards(&life.core, 0, 31, 31)); /* it backs the lease */
+    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 15)); /* not because of its clock */
+    assert_false(redlock_lease_counts_under_guards(&life.core, 4, 16, 16));
+    life_release(&life);
+    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));
+}
+
+static void what_is_late_is_uncertain_in_a_cleanup(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_begin(&life);
+    redlock_keys_sent(&life.core.keys, REDLOCK_OP_ACQUIRE, 7);
+    life_vote(&life, 0, D);
+    life_vote(&life, 1, U);
+    life_vote(&life, 2, D);
+    life_expect(&life, ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
+}
+
+static void a_parked_acquire_begins_when_it_is_told_to_or_in_time(void **state) {
+    (void)state;
+    for (int by_timer = 0; by_timer <= 1; by_timer++) {
+        struct life life;
+        life_init(&life, 3);
+        life.plan.wait_timeout_ms = 1000;
+        life_park(&life, 50);
+        life_expect(&life, PARKED, NOTHING);
+        assert_int_equal(life_next_ms(&life), 50);
+        life.at_ms = 49;
+        life_timer(&life);
+        life_expect(&life, PARKED, NOTHING);
+        life_void(&life, 7); /* it has no votes */
+        life_expect(&life, PARKED, NOTHING);
+        life_park(&life, 500);
+        assert_int_equal(life_next_ms(&life), 50);
+        if (by_timer) {
+            life.at_ms = 50;
+            life_timer(&life);
+        } else {
+            life_begin(&life);
+        }
+        life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
+        life.at_ms += 999; /* the wait counts from here */
+        life_votes(&life, "DD");
+        life_expect(&life, WAITING, .cleanup = 7);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_an_answer_ends_that_a_request_may_land_late),
+        cmocka_unit_test(a_vote_does_not_tell_of_a_heal),
+        cmocka_unit_test(an_answer_to_a_heal_of_an_earlier_round_ends_nothing),
+        cmocka_unit_test(a_heal_that_was_not_sent_changes_nothing),
+        cmocka_unit_test(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed),
+        cmocka_unit_test(a_release_is_owed_until_the_node_has_answered_it),
+        cmocka_unit_test(under_a_guard_a_node_that_was_asked_does_not_count),
+        cmocka_unit_test(what_is_late_is_uncertain_in_a_cleanup),
+        cmocka_unit_test(a_parked_acquire_begins_when_it_is_told_to_or_in_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
