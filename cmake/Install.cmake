@@ -1,7 +1,7 @@
-# What `cmake --install` puts where: libraries, headers, redlock.pc, the CMake package, man pages.
+# What `cmake --install` puts where: libraries, headers, programs, documentation, redlock.pc, the CMake package, man pages.
 include(CMakePackageConfigHelpers)
 
-foreach(kind static shared)
+foreach(kind IN LISTS REDLOCK_KINDS)
   string(SUBSTRING ${kind} 0 1 initial)
   string(TOUPPER ${initial} initial)
   string(SUBSTRING ${kind} 1 -1 rest)
@@ -10,10 +10,19 @@ foreach(kind static shared)
   install(EXPORT redlock_${kind} NAMESPACE redlock:: FILE redlock${initial}${rest}Targets.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
 endforeach()
+install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+foreach(program redlock_tool redlock_chaos)
+  if(TARGET ${program})
+    install(TARGETS ${program})
+  endif()
+endforeach()
+if(TARGET redlock_chaos_clock)
+  install(TARGETS redlock_chaos_clock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/redlock)
+endif()
+
 # What the man pages point to.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE)
-install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 
 # pkg-config can move what is named relative to its prefix; absolute directories stay as they are.
 foreach(dir LIBDIR INCLUDEDIR)

@@ -72,7 +72,7 @@ build() {
     local name=$1 began=$SECONDS
     shift
     printf '%s: building in %s …\n' "$name" "$builds/$name"
-    (redlock_build "$builds/$name" "$@") || {
+    (redlock_build "$builds/$name" -DREDLOCK_TESTS=ON "$@") || {
         fail "$name does not build"
         return 1
     }
