@@ -20,9 +20,25 @@ if(TARGET redlock_chaos_clock)
   install(TARGETS redlock_chaos_clock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/redlock)
 endif()
 
-# What the man pages point to.
-install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN man EXCLUDE)
+# The documentation keeps the layout of the source tree, so its links hold; only the headers are elsewhere.
+set(doc ${CMAKE_INSTALL_DOCDIR})
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/redlock)
+endif()
+get_filename_component(from ${doc} ABSOLUTE BASE_DIR ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH headers ${from} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+file(READ README.md readme)
+string(REPLACE "](include/" "](${headers}/" readme "${readme}")
+file(WRITE ${PROJECT_BINARY_DIR}/install/README.md "${readme}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS README.md)
+install(FILES ${PROJECT_BINARY_DIR}/install/README.md CHANGELOG.md LICENSE DESTINATION ${doc})
+install(DIRECTORY docs/ DESTINATION ${doc}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png"
+  PATTERN man EXCLUDE PATTERN examples EXCLUDE)
+install(DIRECTORY docs/examples DESTINATION ${doc}/docs USE_SOURCE_PERMISSIONS)
+foreach(file bench/instructions.txt test/model/README.md test/mutants/explained.txt test/sim/README.md)
+  get_filename_component(folder ${file} DIRECTORY)
+  install(FILES ${file} DESTINATION ${doc}/${folder})
+endforeach()
 
 # pkg-config can move what is named relative to its prefix; absolute directories stay as they are.
 foreach(dir LIBDIR INCLUDEDIR)
