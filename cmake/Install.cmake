@@ -1,4 +1,5 @@
-# What `cmake --install` puts where: libraries, headers, programs, documentation, redlock.pc, the CMake package, man pages.
+# What `cmake --install` puts where: libraries, headers, programs, documentation, redlock.pc, the
+# CMake package, man pages.
 include(CMakePackageConfigHelpers)
 
 foreach(kind IN LISTS REDLOCK_KINDS)
@@ -20,7 +21,8 @@ if(TARGET redlock_chaos_clock)
   install(TARGETS redlock_chaos_clock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/redlock)
 endif()
 
-# The documentation keeps the layout of the source tree, so its links hold; only the headers are elsewhere.
+# The documents lie as in the source tree, so their links still work. Only links to the headers must
+# change.
 set(doc ${CMAKE_INSTALL_DOCDIR})
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/redlock)
@@ -48,6 +50,12 @@ foreach(dir LIBDIR INCLUDEDIR)
     set(REDLOCK_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
   endif()
 endforeach()
+# Without a shared library every program needs what the static one needs.
+if("shared" IN_LIST REDLOCK_KINDS)
+  set(REDLOCK_PC_PRIVATE .private)
+else()
+  set(REDLOCK_PC_LIBS " -lev -pthread")
+endif()
 configure_file(cmake/redlock.pc.in ${PROJECT_BINARY_DIR}/redlock.pc @ONLY)
 # `cmake --install --prefix` chooses the prefix after the file was made.
 install(CODE "

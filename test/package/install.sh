@@ -68,10 +68,11 @@ cmake_package() {
     mv "$prefix" "$work/moved"
     libdir=${libdir/"$prefix"/"$work/moved"}
     run "$REDLOCK_CMAKE" -G "$REDLOCK_GENERATOR" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$CC" \
-        -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWANTED_VERSION="$REDLOCK_VERSION" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+        -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWAY=package -DWANTED_VERSION="$REDLOCK_VERSION" "-DKINDS=shared;static" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$REDLOCK_CMAKE" --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$work/build/program_shared" "$REDLOCK_VERSION"
     run "$work/build/program_static" "$REDLOCK_VERSION"
+    run "$work/build/program_redlock" "$REDLOCK_VERSION"
 }
 
 destdir() {
