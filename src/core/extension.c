@@ -223,7 +223,7 @@ void redlock_extension_ask(struct redlock_lease_core *lease, const struct redloc
     bool too_short = redlock_deadline_ns(0, event->ttl_ms) <= 0;
     if (check == REDLOCK_OK && !too_short) {
         lease->extend_by_caller = true;
-        lease->plan.ttl_ms = event->ttl_ms;
+        lease->plan.ttl_ms = (int32_t)event->ttl_ms;
         start(lease, event->now_ns, actions);
         return;
     }

@@ -57,7 +57,7 @@ bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, u
 
 /* How long a key lives that the current round sets: the lock delay longer than the lease. */
 static inline int64_t redlock_lease_key_ttl_ms(const struct redlock_lease_core *lease) {
-    return lease->round_ttl_ms + lease->plan.lock_delay_ms;
+    return (int64_t)lease->round_ttl_ms + lease->plan.lock_delay_ms;
 }
 
 /* The deadline as the owner may rely on it; 0 where nothing is held. */

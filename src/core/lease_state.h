@@ -97,10 +97,10 @@ enum redlock_lease_state {
 
 /* What the caller asked for; constant over the lease's life but for ttl_ms. */
 struct redlock_plan {
-    int64_t ttl_ms;
     int64_t wait_timeout_ms;
-    int64_t retry_delay_min_ms, retry_delay_max_ms;
-    int64_t lock_delay_ms;      /* the keys live longer than the lease by this */
+    int32_t ttl_ms;
+    int32_t lock_delay_ms; /* the keys live longer than the lease by this */
+    int32_t retry_delay_min_ms, retry_delay_max_ms;
     int64_t auto_extend_max_ms; /* no renewal is sent from then on; the last one before may reach beyond; 0 for never */
     bool auto_extend;
     bool heal;
@@ -174,8 +174,8 @@ struct redlock_lease_core {
     bool backing_grows;     /* the current round made the lease: nodes that grant it late back it, too */
     bool fence_written;     /* the fencing token took a second round trip */
     int last_code;          /* why the last attempt was lost */
+    int32_t round_ttl_ms;   /* that the current round sent */
     int64_t begun_ns;       /* HELD since (the cap counts from here) */
-    int64_t round_ttl_ms;   /* that the current round sent */
     int64_t next_try_ns;    /* next attempt or renewal */
     int64_t heal_ns;        /* time to heal, */
     int64_t heal_before_ns; /* but not at or after this */

@@ -69,14 +69,14 @@ static int check_ttl_max(const struct redlock_group *group, int64_t ttl_ms, int6
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
-    return (struct redlock_plan){.ttl_ms = options->ttl_ms,
-                                 .lock_delay_ms = options->lock_delay_ms,
+    return (struct redlock_plan){.ttl_ms = (int32_t)options->ttl_ms,
+                                 .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
                                  .fence_client = group->fence_client,
                                  .wait_timeout_ms = options->wait_timeout_ms,
-                                 .retry_delay_min_ms = options->retry_delay_min_ms,
-                                 .retry_delay_max_ms = options->retry_delay_max_ms,
+                                 .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
+                                 .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
                                  .auto_extend_max_ms = options->auto_extend_max_ms,
                                  .auto_extend = options->auto_extend};
 }

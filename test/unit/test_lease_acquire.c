@@ -137,7 +137,7 @@ static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
 
 static void a_ttl_within_the_drift_is_not_even_tried(void **state) {
     (void)state;
-    for (int64_t ttl_ms = 1; ttl_ms <= 4; ttl_ms++) {
+    for (int32_t ttl_ms = 1; ttl_ms <= 4; ttl_ms++) {
         struct life life;
         life_init(&life, 3);
         life.plan.ttl_ms = ttl_ms;

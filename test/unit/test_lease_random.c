@@ -239,11 +239,11 @@ static void live(uint32_t seed) {
     o.n = 1 + draw(&o, NODES_MAX);
     life_init(&o.life, o.n);
     struct redlock_plan *plan = &o.life.plan;
-    plan->ttl_ms = 1 + draw(&o, 400);
+    plan->ttl_ms = 1 + (int32_t)draw(&o, 400);
     static const int64_t waits_ms[] = {0, REDLOCK_WAIT_FOREVER, 300, 1000};
     plan->wait_timeout_ms = waits_ms[draw(&o, 4)];
-    plan->retry_delay_min_ms = draw(&o, 20);
-    plan->retry_delay_max_ms = plan->retry_delay_min_ms + draw(&o, 50);
+    plan->retry_delay_min_ms = (int32_t)draw(&o, 20);
+    plan->retry_delay_max_ms = plan->retry_delay_min_ms + (int32_t)draw(&o, 50);
     plan->auto_extend = draw(&o, 2) != 0;
     plan->auto_extend_max_ms = draw(&o, 2) != 0 ? draw(&o, 600) : 0;
     const struct redlock_lease_core before = o.life.core;
