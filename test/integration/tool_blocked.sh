@@ -180,7 +180,7 @@ gated -t 2s slow -- touch "$seen"
 trap 'exit 130' TERM
 hang_all
 ended 76
-says "$err" "^redlock: the lease on 'slow' is lost: .*; its command had not begun yet, and was sent SIGKILL"
+says "$err" "^redlock: the lease on 'slow' is lost: .*; its command had not begun yet and was sent SIGKILL"
 touch "$gate"
 is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
 wake_all

@@ -40,7 +40,7 @@ says_nothing "$err"
 json '.error == "NO_QUORUM" and .resource == "resource" and (.votes | length) == 5'
 json '[.votes[] | select(.error | test("refused"))] | length == 2'
 expect 69 tool acquire -w 500ms resource
-says "$err" ' Given up after [0-9]+ attempts? in [0-9.]+m?s\.$'
+says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\.$'
 # Who waits is told once, while it waits, why nothing comes.
 expect 69 tool acquire -w 3s resource
 says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \(.*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*\); 3 are needed; still trying$"
@@ -153,7 +153,7 @@ redis 0 set parted somebody px 600000 >/dev/null
 kill_node 2
 expect 0 tool status parted
 says "$out" '^2 of 3 nodes ready'
-says "$out" '^parted: unknown: held on 1, free on 1, no word from 1 of 3$'
+says "$out" '^parted: unknown: held on 1, free on 1; 1 of 3 nodes could not tell$'
 expect 0 tool --json status parted
 json '(has("error") | not) and (.resources[0] | .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
 # A node that may not look has answered, but cannot tell.

@@ -25,7 +25,7 @@ expect 69 tool run "${strict[@]}" new -- touch "$work/ran"
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 tool "${strict[@]}" acquire -w 2s new
 says "$err" "^redlock: warning: no quorum for 'new' yet: 0 of 3 nodes may vote \(127.0.0.1:${ports[0]}: no vote for (59m [0-9]+s|1h 0m): .*; 2 are needed; still trying$"
-says "$err" ' Given up after [0-9]+ attempts? in [0-9.]+m?s\. A quorum may vote in (59m [0-9]+s|1h 0m): give a longer -w to wait; or --first-boot'
+says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\. A quorum may vote in (59m [0-9]+s|1h 0m): give a longer -w to wait; or --first-boot'
 
 # status tells it, if it is given the guard.
 expect 69 tool "${strict[@]}" status

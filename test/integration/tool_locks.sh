@@ -100,7 +100,7 @@ expect 0 tool acquire -t 1s waited
 expect 0 tool acquire -w 30s waited
 expect 0 tool acquire -t 1h contended
 expect 75 tool acquire -w 300ms contended
-says "$err" "held by others.* Given up after [0-9]+ attempts? in [0-9.]+m?s; 'redlock status RESOURCE' shows who holds it"
+says "$err" "held by others.* Gave up after [0-9]+ attempts? in [0-9.]+m?s; 'redlock status RESOURCE' shows who holds it"
 never_says "$err" 'Give -w'
 expect 3 tool acquire -E 3 contended
 says_nothing "$out"

@@ -58,11 +58,11 @@ bad "node 1 of the list has a ';' inside: separate nodes with commas" -n 'a:1;b:
 expect 64 "$t" -n 'redis://:hunter2@a:1;redis://:hunter2@b:2' acquire r
 never_says "$err" hunter2
 bad 'more than 31' -n "$(printf '127.0.0.1:%d,' {1..31})127.0.0.1:99" acquire r
-bad 'behind the command' -n $some -t 1s acquire r
+bad 'after the command' -n $some -t 1s acquire r
 bad 'release has no option --ttl' -n $some release -t 1s r token
 bad 'acquire has no option --grace' -n $some acquire --grace 1s r
-bad 'one RESOURCE and was given 0' -n $some acquire
-bad 'one RESOURCE and was given 2' -n $some acquire a b
+bad 'one RESOURCE, but got 0' -n $some acquire
+bad 'one RESOURCE, but got 2' -n $some acquire a b
 bad 'RESOURCE is empty' -n $some acquire ''
 bad 'RESOURCE is empty' -n $some status ''
 bad 'longer than 1024' -n $some acquire "$(printf 'x%.0s' {1..1025})"
@@ -74,8 +74,8 @@ bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
 bad "one RESOURCE, then '--'" -n $some run r true
 bad "one RESOURCE, then '--'" -n $some run a b -- true
-bad "command behind '--'" -n $some run r --
-bad "command behind '--'" -n $some run -- r --
+bad "command after '--'" -n $some run r --
+bad "command after '--'" -n $some run -- r --
 bad "one RESOURCE, then '--'" -n $some run -- r true
 
 # Times.
@@ -100,11 +100,11 @@ bad 'between 1ms and 1m 0s' -n $some --connect-timeout 2m status
 for number in -1 256 1000 x '' 1x; do
     bad 'number from 0 to 255' -n $some run -E "$number" r -- true
 done
-bad 'acquire that ends with 0 holds the lock' -n $some acquire -E 0 r
+bad 'an acquire that exits with 0 holds the lock' -n $some acquire -E 0 r
 
 # Guards, the longest ttl, lock delay, fencing counters: from the command line or the environment, and fitting together.
 some_guard=(-n "$some" --ttl-max 30s)
-bad "--restart-guard 'sometimes': it is off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
+bad "--restart-guard 'sometimes': it must be off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
 bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restart-guard strict acquire r
 bad '--restart-guard needs --ttl-max' -n $some acquire --restart-guard=observed r
 bad '--clock-guard needs --ttl-max' -n $some --clock-guard status
@@ -123,7 +123,7 @@ bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
 bad 'acquire has no option --no-heal' -n $some acquire --no-heal r
-bad '--fence belongs behind the command' -n $some --fence acquire r
+bad '--fence must stand after the command' -n $some --fence acquire r
 bad '--fence takes no value' -n $some acquire --fence=1 r
 # bad_environment PATTERN VARIABLE=VALUE… : the same of an acquire that has these in its environment.
 bad_environment() {
@@ -134,9 +134,9 @@ bad_environment() {
     says "$err" "^redlock: .*$pattern"
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
-bad_environment "REDLOCK_RESTART_GUARD 'on': it is off, observed or strict" REDLOCK_RESTART_GUARD=on
+bad_environment "REDLOCK_RESTART_GUARD 'on': it must be off, observed or strict" REDLOCK_RESTART_GUARD=on
 bad_environment 'REDLOCK_RESTART_GUARD needs --ttl-max' REDLOCK_RESTART_GUARD=strict
-bad_environment "REDLOCK_CLOCK_GUARD '1': it is on or off" REDLOCK_CLOCK_GUARD=1
+bad_environment "REDLOCK_CLOCK_GUARD '1': it must be on or off" REDLOCK_CLOCK_GUARD=1
 bad_environment 'REDLOCK_CLOCK_GUARD needs --ttl-max' REDLOCK_CLOCK_GUARD=on REDLOCK_TTL_MAX=
 bad_environment 'REDLOCK_TTL_MAX 30: a time needs a unit' REDLOCK_TTL_MAX=30
 bad_environment 'REDLOCK_TTL_MAX .*between 1ms and 24d' REDLOCK_TTL_MAX=30d

@@ -38,7 +38,7 @@ static void lose(struct run *run, const char *reason) {
                  (long)run->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
         break;
     case TOOL_CHILD_KILLED:
-        snprintf(what, sizeof what, "its command had not begun yet, and was sent SIGKILL");
+        snprintf(what, sizeof what, "its command had not begun yet and was sent SIGKILL");
         break;
     case TOOL_CHILD_STARTING:
     case TOOL_CHILD_RUNNING:
@@ -110,7 +110,7 @@ static void warn_of_renewal(struct run *run) {
     char summary[TOOL_NODES_SUMMARY_SIZE];
     size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
     bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
-    tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; valid for %s more: %s%s",
+    tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s%s",
                      session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
                      ready ? ", but too few of them answered in time" : "");
 }
@@ -128,7 +128,7 @@ static void look_after_exec(struct run *run) {
     if (!run->begun && run->child.state == TOOL_CHILD_RUNNING) {
         run->begun = true;
         if (!may_run(run) && !run->lost) {
-            lose(run, "it ended before its command had begun");
+            lose(run, "it ended before the command began");
         }
     }
 }
@@ -167,7 +167,7 @@ static int release(struct run *run, int status) {
     if (code != REDLOCK_OK) {
         tool_report_failure(session);
         tool_report_say(session->options,
-                        "the command's exit status stands; what is left of the lock ends with its ttl");
+                        "the exit status is the command's; the keys that are left end with their ttl");
     }
     return status;
 }

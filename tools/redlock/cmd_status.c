@@ -139,16 +139,17 @@ static void print_verdict(const struct tool_holders *holders) {
         printf("free on %zu of %zu nodes", holders->free, holders->nodes);
         break;
     case TOOL_SPLIT:
-        printf("split: no token is on a quorum (%zu), only %zu of %zu nodes are free; it passes ", holders->quorum,
+        printf("split: no token is on a quorum (%zu), and only %zu of %zu nodes are free; ", holders->quorum,
                holders->free, holders->nodes);
-        fputs("when a ttl ends or its owner retries", stdout);
+        fputs("this ends when a ttl ends or its owner tries again", stdout);
         break;
     case TOOL_UNKNOWN:
         if (holders->answered < holders->quorum) {
             printf("unknown: %zu of %zu nodes could tell", holders->answered, holders->nodes);
         } else {
-            printf("unknown: held on %zu, free on %zu, no word from %zu of %zu", holders->answered - holders->free,
-                   holders->free, holders->nodes - holders->answered, holders->nodes);
+            printf("unknown: held on %zu, free on %zu; %zu of %zu nodes could not tell",
+                   holders->answered - holders->free, holders->free, holders->nodes - holders->answered,
+                   holders->nodes);
         }
         break;
     }

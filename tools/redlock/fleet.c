@@ -38,7 +38,7 @@ static int settle_restart_guard(struct tool_options *options) {
             return 0;
         }
     }
-    return tool_usage(options, "%s '%s': it is off, observed or strict", label, text);
+    return tool_usage(options, "%s '%s': it must be off, observed or strict", label, text);
 }
 
 static int settle_clock_guard(struct tool_options *options) {
@@ -46,7 +46,7 @@ static int settle_clock_guard(struct tool_options *options) {
         options->clock_guard_name != NULL ? options->clock_guard_name : environment("REDLOCK_CLOCK_GUARD");
     options->clock_guard = text != NULL && strcmp(text, "on") == 0;
     if (text != NULL && !options->clock_guard && strcmp(text, "off") != 0) {
-        return tool_usage(options, "REDLOCK_CLOCK_GUARD '%s': it is on or off", text);
+        return tool_usage(options, "REDLOCK_CLOCK_GUARD '%s': it must be on or off", text);
     }
     return 0;
 }
@@ -114,13 +114,13 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
         return tool_usage(options, "-t %s and --lock-delay %s are together more than %s", ttl, delay,
                           tool_duration_format(ms_max, longest, sizeof longest));
     }
-    return tool_usage(options, "%s%s%s%s %s above %s%s: %s", is_default ? "the default ttl of " : "-t ", ttl,
-                      delayed ? " with --lock-delay " : "", delayed ? delay : "", "is",
+    return tool_usage(options, "%s%s%s%s is above %s%s: %s", is_default ? "the default ttl of " : "-t ", ttl,
+                      delayed ? " with --lock-delay " : "", delayed ? delay : "",
                       options->ttl_max_from_environment ? "REDLOCK_TTL_MAX=" : "--ttl-max ",
                       tool_duration_exact(options->ttl_max_ms, longest, sizeof longest),
                       is_default ? "give a shorter one with -t"
-                                 : "no client of these nodes may lock for longer, for a node that forgot its locks "
-                                   "votes again after that time");
+                                 : "no client of these nodes may lock for longer, because a node that forgot its "
+                                   "locks votes again after that time");
 }
 
 static int settle_ttl(struct tool_options *options) {
@@ -155,7 +155,7 @@ int tool_fleet_settle(struct tool_options *options) {
         status = settle_fence(options);
     }
     if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
-        status = tool_usage(options, "--first-boot says something to a restart guard only: give --restart-guard, too");
+        status = tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");
     }
     return status != 0 ? status : settle_ttl(options);
 }

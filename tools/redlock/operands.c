@@ -25,7 +25,7 @@ static char *trim(char *text) {
 static int check_node(const struct tool_options *options, const char *uri) {
     size_t number = options->node_count + 1;
     if (*uri == '\0') {
-        return tool_usage(options, "node %zu of the list is empty: look for a comma too many", number);
+        return tool_usage(options, "node %zu of the list is empty: remove the extra comma", number);
     }
     if (strpbrk(uri, white_space) != NULL) {
         return tool_usage(options, "node %zu of the list has white space inside: separate nodes with commas", number);
@@ -36,7 +36,7 @@ static int check_node(const struct tool_options *options, const char *uri) {
             number);
     }
     if (options->node_count == REDLOCK_NODES_MAX) {
-        return tool_usage(options, "more than %d nodes", REDLOCK_NODES_MAX);
+        return tool_usage(options, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
     }
     return 0;
 }
@@ -91,7 +91,7 @@ static int split_run(struct tool_options *options, int dashes) {
                           "run needs one RESOURCE, then '--', then the command: redlock run RESOURCE -- CMD …");
     }
     if (count == command) {
-        return tool_usage(options, "run needs a command behind '--': redlock run RESOURCE -- CMD …");
+        return tool_usage(options, "run needs a command after '--': redlock run RESOURCE -- CMD …");
     }
     options->resource = words[0];
     options->operands = words + command;
@@ -109,7 +109,7 @@ int tool_operands_take(struct tool_options *options, int dashes) {
         break;
     case TOOL_ACQUIRE:
         if (count != 1) {
-            return tool_usage(options, "acquire needs one RESOURCE and was given %zu", count);
+            return tool_usage(options, "acquire needs one RESOURCE, but got %zu", count);
         }
         options->resource = words[0];
         break;

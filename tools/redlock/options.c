@@ -129,7 +129,7 @@ static int check_place(const struct tool_options *options, const struct option_s
         return 0;
     }
     if (options->command == TOOL_NO_COMMAND) {
-        return tool_usage(options, "--%s belongs behind the command's name", spec->name);
+        return tool_usage(options, "--%s must stand after the command's name", spec->name);
     }
     return tool_usage(options, "%s has no option --%s", tool_command_name(options->command), spec->name);
 }
@@ -253,7 +253,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     }
     if (options->command == TOOL_ACQUIRE && options->contended_status == 0) {
         return tool_usage(options,
-                          "--contended-status 0: acquire that ends with 0 holds the lock; take another number");
+                          "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
     }
     status = tool_fleet_settle(options);
     return status != 0 ? status : tool_operands_nodes(options);

@@ -40,7 +40,7 @@ void tool_report_say(const struct tool_options *options, const char *format, ...
     va_end(arguments);
     FILE *out = tool_words_line(options->words);
     fputs("redlock: ", out);
-    tool_print_safe(out, length < 0 ? "out of memory for a message" : sentence);
+    tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
     fputc('\n', out);
     tool_words_send(options->words, TOOL_WORDS_REPORT);
     if (length >= 0) {
@@ -175,7 +175,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
     }
     advise_on_quarantine(session, quarantine, sizeof quarantine);
     if (options->wait_ms != 0 && attempts > 0) {
-        snprintf(advice, sizeof advice, " Given up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
+        snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
                  contended ? "; " : "", contended ? holder_hint : "", quarantine);
     } else if (contended) {

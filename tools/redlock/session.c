@@ -166,7 +166,7 @@ int tool_session_stopped(struct tool_session *session) {
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     }
     char message[128];
-    snprintf(message, sizeof message, "stopped by signal %d (%s) before it was done", session->stop_signal,
+    snprintf(message, sizeof message, "stopped by signal %d (%s) before it finished", session->stop_signal,
              strsignal(session->stop_signal));
     tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED), message, NULL);
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
@@ -217,7 +217,7 @@ static int free_from_readers(const struct tool_options *options) {
         return 0;
     }
     char message[128];
-    snprintf(message, sizeof message, "cannot start a thread: %s", strerror(error));
+    snprintf(message, sizeof message, "cannot start the thread that writes to standard error: %s", strerror(error));
     tool_report_error(options, "SYSTEM", message, NULL);
     return TOOL_EXIT_SYSTEM;
 }
