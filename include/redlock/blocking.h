@@ -1,19 +1,21 @@
 /**
  * @file blocking.h
- * The lock for threads that block: a client with its own loop thread, safe to call from any number of threads.
+ * The lock for threads that block: a client with its own loop thread. Any number of threads may
+ * call it.
  *
- * Every function may be called from any thread but the client's own loop thread (on which on_lost and on_log run):
- * there a blocking call returns #REDLOCK_ERR_INVALID, for it could never end. No mutex is held while a callback runs;
- * but no call of the client completes meanwhile, so keep callbacks short, and never let one wait for a thread that may
- * be inside a call. The loop thread blocks the application's signals.
+ * You may call every function from any thread except the client's own loop thread, on which on_lost
+ * and on_log run. There a blocking call could never end, so it returns #REDLOCK_ERR_INVALID. No
+ * mutex is held while a callback runs, but no call of the client completes meanwhile. So keep
+ * callbacks short, and never let one wait for a thread that may be inside a call. The loop thread
+ * blocks the application's signals.
  *
- * Leases are the handles of redlock.h: redlock_lease_validity_ms(), redlock_lease_fence(), redlock_lease_token() and
- * redlock_lease_resource() work on them from any thread, without a lock; every other function of redlock.h that takes a
- * lease does not.
+ * Leases are the handles of redlock.h. redlock_lease_validity_ms(), redlock_lease_fence(),
+ * redlock_lease_token() and redlock_lease_resource() work on them from any thread, without a mutex.
+ * Do not use any other function of redlock.h that takes a lease.
  *
- * After fork() the child needs a client of its own: calls on its parent's return #REDLOCK_ERR_FORKED.
- * A thread is never cancelled inside a call: pthread_cancel() takes effect at its next cancellation point after it.
- * Bound a call that must end with wait_timeout_ms.
+ * After fork() the child needs its own client: calls on its parent's client return
+ * #REDLOCK_ERR_FORKED. A thread is never cancelled inside a call: pthread_cancel() takes effect at
+ * the next cancellation point after the call. If a call must end, limit it with wait_timeout_ms.
  */
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
@@ -24,11 +26,11 @@
 extern "C" {
 #endif
 
-typedef struct redlock_client redlock_client; /**< A manager on a thread of its own. */
+typedef struct redlock_client redlock_client; /**< A manager on its own thread. */
 
 /**
- * Starts a client. Blocks until every node is ready or has failed its first try, at most options->connect_timeout_ms;
- * nodes that are down are no error (they are tried for ever).
+ * Starts a client. Blocks until every node is ready or has failed its first try, but at most
+ * options->connect_timeout_ms. Nodes that are down are no error: the client keeps trying.
  * @param options     as for redlock_manager_create(); on_log runs on the loop thread.
  * @param client      set on success; end it with redlock_client_close().
  * @param error       where a sentence about a failure goes; may be NULL.
@@ -39,66 +41,73 @@ REDLOCK_API int redlock_client_open(const redlock_manager_options *options, redl
                                     size_t error_size);
 
 /**
- * Ends the client: calls that other threads are blocked in return #REDLOCK_ERR_CLOSED, leases still held are released,
- * the thread is joined. All handles of leases end here, so no other call may begin after this one, and no thread may
- * still use a lease, be it in the work of redlock_client_with(). In a child process after fork() it frees this process's
- * copy and sends nothing; what the loop thread was changing at the moment of the fork is left to the process's end.
+ * Ends the client. Calls that block in other threads return #REDLOCK_ERR_CLOSED. The client
+ * releases the leases that are still held, and joins its thread. All handles of leases end here. So no other
+ * call may begin after this one, and no thread may still use a lease, also not in the work of
+ * redlock_client_with(). In a child process after fork() it frees this process's copy and sends
+ * nothing. Memory that the loop thread was changing at the moment of the fork stays until the
+ * process ends.
  * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID on the loop thread
  */
 REDLOCK_API int redlock_client_close(redlock_client *client);
 
 /** Options of a blocking acquire. */
 typedef struct redlock_client_acquire_options {
-    size_t size;                  /**< sizeof this struct; set by redlock_client_acquire_options_default(). */
-    uint64_t owner;               /**< With reentrant: who asks; 0, the default, is the calling thread. */
-    bool reentrant;               /**< The owner may acquire again what it holds; a count is kept. Default false. */
-    redlock_acquire_options lock; /**< As for redlock_acquire(); on_lost runs on the loop thread. Last: it may grow. */
+    size_t size;    /**< sizeof this struct; set by the _default function. */
+    uint64_t owner; /**< With reentrant: who asks; 0, the default, is the calling thread. */
+    bool reentrant; /**< The owner may acquire again what it holds, with a count. Default false. */
+    /** As for redlock_acquire(); on_lost runs on the loop thread. Last, because it may grow. */
+    redlock_acquire_options lock;
 } redlock_client_acquire_options;
 
-/** Fills in the defaults. Call it first, then set what differs. */
+/** Fills in the defaults. Call it first, then set what you need. */
 REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_options *options);
 
 /**
- * Blocks until the lock is taken or cannot be. Returns what redlock_acquire() returns, or else its
- * result.
+ * Blocks until the lock is taken or the acquire has failed. Returns the error of redlock_acquire(),
+ * or else the code of its result.
  *
  * A reentrant acquire by the owner that holds the resource through this client returns at once,
- * with the same lease and a count one higher; #REDLOCK_ERR_LOST if that lease is lost meanwhile
- * (release it as often as it was acquired, then begin anew), #REDLOCK_ERR_LIMIT where the count is
- * at its end (2^32 - 1). The count lives in the client, not on the nodes (docs/algorithm.md says
- * why). The ttl and auto_extend of the first acquire stay. Another owner of the same process waits
- * or is refused like a stranger.
+ * with the same lease and a count one higher. It returns #REDLOCK_ERR_LOST if that lease has been
+ * lost (release it as often as it was acquired, then start again), and #REDLOCK_ERR_LIMIT if the
+ * count is at its maximum (2^32 - 1). The count lives in the client, not on the nodes
+ * (docs/algorithm.md says why). The ttl and auto_extend of the first acquire stay. Another owner in
+ * the same process waits or is refused, like any other client.
  *
- * Where several threads name one owner, at most one of them asks the nodes. The others wait for what comes of it, as
- * long as their own wait_timeout_ms allows, and at least for one node timeout (a try may take that long); then they
- * share the lease, or, where it failed, try in their turn. #REDLOCK_ERR_CONTENDED if the time does not suffice. A thread
- * that ends without releasing leaves its lease to nobody: prefer redlock_client_with().
+ * If several threads name one owner, at most one of them asks the nodes. The others wait for its
+ * outcome, as long as their own wait_timeout_ms allows, and at least for one node timeout, because
+ * a try may take that long. Then they share the lease; if the acquire failed, they try in their
+ * turn. They get #REDLOCK_ERR_CONTENDED if the time is too short. If a thread ends without a
+ * release, nobody releases its lease: prefer redlock_client_with().
  *
  * @param options  NULL for the defaults.
  * @param lease    set on success; end it with redlock_client_release().
- * @param result   set to a result to be freed with redlock_result_free(), in case of success and of failure; may be
- * NULL; NULL is stored where no node was asked, as for a lease that is held already, or for #REDLOCK_ERR_INVALID (on_log is
- * told what is wrong with resource or lock), or where there was no memory.
+ * @param result   set to a result after success and after failure; free it with
+ *                 redlock_result_free(). May be NULL. It is set to NULL if no node was asked (as
+ *                 for a lease that is held already), for #REDLOCK_ERR_INVALID (on_log gets the
+ *                 reason), or if there was no memory.
  */
 REDLOCK_API int redlock_client_acquire(redlock_client *client, const char *resource,
                                        const redlock_client_acquire_options *options, redlock_lease **lease,
                                        redlock_result **result);
 
-/** Blocks until the extension is decided. Returns what redlock_extend() returns, or else its result.
- * @param result as for redlock_client_acquire()
+/**
+ * Blocks until the extension is decided. Returns the error of redlock_extend(), or else the code of
+ * its result.
+ * @param result  as for redlock_client_acquire().
  */
 REDLOCK_API int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms,
                                       redlock_result **result);
 
 /**
- * Blocks until the release is decided. Returns what redlock_release() returns, or else its result.
- * The handle ends, unless it is a reentrant lease with a count left: then #REDLOCK_OK at once. A
- * reentrant lease is released by its owner only: from another thread, where the owner is the
- * thread, the answer is #REDLOCK_ERR_NOT_OWNER.
+ * Blocks until the release is decided. Returns the error of redlock_release(), or else the code of
+ * its result. The handle ends, unless it is a reentrant lease with a count left: then the call
+ * returns #REDLOCK_OK at once. Only its owner can release a reentrant lease. If the owner is a
+ * thread, a call from another thread returns #REDLOCK_ERR_NOT_OWNER.
  */
 REDLOCK_API int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock_result **result);
 
-/** As redlock_client_release(), for a lease that was acquired under an owner id; 0 is the calling thread. */
+/** As redlock_client_release(), for a lease with an owner id; 0 is the calling thread. */
 REDLOCK_API int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner,
                                           redlock_result **result);
 
@@ -107,33 +116,39 @@ REDLOCK_API int redlock_client_adopt(redlock_client *client, const char *resourc
                                      const redlock_acquire_options *options, redlock_lease **lease);
 
 /**
- * As redlock_lease_forget(): #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED,
- * #REDLOCK_ERR_FORKED. A reentrant lease needs its last count for that, else #REDLOCK_ERR_BUSY;
- * and, where the owner is a thread, that thread, else #REDLOCK_ERR_NOT_OWNER.
+ * As redlock_lease_forget(). A reentrant lease must be at its last count, else the call returns
+ * #REDLOCK_ERR_BUSY. If its owner is a thread, any other thread gets #REDLOCK_ERR_NOT_OWNER.
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED,
+ *         #REDLOCK_ERR_BUSY, #REDLOCK_ERR_NOT_OWNER
  */
 REDLOCK_API int redlock_client_forget(redlock_client *client, redlock_lease *lease);
 
-/** Blocks until the nodes have answered. Returns what redlock_inspect() returns, or else its result. */
+/**
+ * Blocks until the nodes have answered. Returns the error of redlock_inspect(), or else the code of
+ * its result.
+ */
 REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result);
 
-/** As redlock_manager_statistics(), as of now; #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED besides. */
+/** As redlock_manager_statistics(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
 REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);
 
 /**
- * Work to do under a lock. It learns of a loss by redlock_lease_validity_ms(lease) == 0 (cheap: ask before each step
- * that counts) or by on_lost.
- * @return anything; redlock_client_with() hands it on.
+ * Work to do under a lock. It learns of a loss by redlock_lease_validity_ms(lease) == 0 or by
+ * on_lost. The call is cheap: make it before each step that the lock must protect.
+ * @return any value; redlock_client_with() returns it in work_result.
  */
 typedef int (*redlock_work)(redlock_lease *lease, void *data);
 
 /**
- * Acquires, runs work on the calling thread, and releases however it ends: by return, pthread_exit() or cancellation of
- * the thread (not by longjmp() or a C++ exception, which must not leave work).
- * @param work_result  what work returned; untouched if it did not run; may be NULL.
- * @param result       of the acquire if that failed, else of the release; as for redlock_client_acquire().
- * @return as redlock_client_acquire() if the lock was not taken, in which case work did not run; else as
- * redlock_client_release(): #REDLOCK_OK says that the lock was ours until work had ended, anything else that the work
- * may have overlapped with another's.
+ * Acquires the lock, runs work on the calling thread, and releases the lock however work ends: by
+ * return, pthread_exit() or cancellation of the thread. work must not end by longjmp() or a C++
+ * exception.
+ * @param work_result  what work returned; unchanged if it did not run; may be NULL.
+ * @param result       of the acquire if that failed, else of the release; as for
+ *                     redlock_client_acquire().
+ * @return as redlock_client_acquire() if the lock was not taken; work did not run then. Else as
+ *         redlock_client_release(): #REDLOCK_OK means that the lock was ours until work had ended;
+ *         after any other code, work may have overlapped with another holder's.
  */
 REDLOCK_API int redlock_client_with(redlock_client *client, const char *resource,
                                     const redlock_client_acquire_options *options, redlock_work work, void *data,

@@ -1,14 +1,15 @@
 /**
  * @file redlock.h
- * The asynchronous lock: Redlock over N independent Redis nodes, on a caller's libev loop.
+ * The asynchronous lock: Redlock over N independent Redis nodes, on the caller's libev loop.
  *
- * One thread: every function here belongs to the thread that runs the manager's loop, except those
- * marked "any thread". No callback ever runs inside the call that made its request, and every request
- * that was accepted (its call returned #REDLOCK_OK) completes exactly once, through cancel and close too.
- * A call that returns an error makes no callback and changes nothing.
+ * One thread: call every function only on the thread that runs the manager's loop, except those
+ * marked "any thread". No callback ever runs inside the call that made its request. Every accepted
+ * request (its call returned #REDLOCK_OK) completes exactly once, also after cancel and close. A
+ * call that returns an error makes no callback and changes nothing.
  *
- * The algorithm is the one of https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/,
- * with the rules R1 to R20 of docs/algorithm.md.
+ * The algorithm is that of
+ * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/, with the rules R1 to
+ * R20 of docs/algorithm.md.
  */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H
@@ -22,7 +23,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-/** Marks what the library exports. */
+/** Marks a function that the library exports. */
 #define REDLOCK_API __attribute__((visibility("default")))
 #else
 #define REDLOCK_API
@@ -31,22 +32,22 @@ extern "C" {
 struct ev_loop;
 
 typedef struct redlock_manager redlock_manager; /**< N nodes, bound to one loop. */
-typedef struct redlock_request redlock_request; /**< An acquire under way; ends when its callback ran. */
-typedef struct redlock_lease redlock_lease;     /**< A lock that we hold, until its deadline. */
-typedef struct redlock_result redlock_result;   /**< What came of a request, with the vote of each node. */
+typedef struct redlock_request redlock_request; /**< A pending acquire; ends after its callback. */
+typedef struct redlock_lease redlock_lease;     /**< A lock that we hold until its deadline. */
+typedef struct redlock_result redlock_result;   /**< What came of a request: votes and code. */
 
 /** The largest number of nodes. */
 #define REDLOCK_NODES_MAX 31
 /** The longest resource name, in bytes, key prefix included. */
 #define REDLOCK_RESOURCE_SIZE_MAX 1024
-/** The longest token that can be adopted, in bytes; our own tokens have 32 hexadecimal digits. */
+/** The longest token that can be adopted, in bytes. The library makes 32 hexadecimal digits. */
 #define REDLOCK_TOKEN_SIZE_MAX 64
 /** The longest ttl, in ms (about 24 days). */
 #define REDLOCK_TTL_MS_MAX INT64_C(2147483647)
 /** wait_timeout_ms: wait until the lock is taken or the request is cancelled. */
 #define REDLOCK_WAIT_FOREVER INT64_C(-1)
 
-/** Every code that a function or a result can carry: name, value, and what redlock_strerror() says. */
+/** Every code of a function or a result: name, value, and the text of redlock_strerror(). */
 #define REDLOCK_ERROR_MAP(X)                                                                                           \
     X(OK, 0, "done")                                                                                                   \
     X(ERR_CONTENDED, -1, "held by others: enough nodes answered, too few granted")                                     \
@@ -64,69 +65,80 @@ typedef struct redlock_result redlock_result;   /**< What came of a request, wit
     X(ERR_NOT_OWNER, -13, "this owner does not hold the reentrant lease")                                              \
     X(ERR_LIMIT, -14, "a bound of the library is reached")
 
-/** Codes: 0 is success, negative is an error. */
+/** The codes: 0 is success, a negative code is an error. */
 typedef enum redlock_error {
 #define REDLOCK_X(name, value, text) REDLOCK_##name = (value),
     REDLOCK_ERROR_MAP(REDLOCK_X)
 #undef REDLOCK_X
 } redlock_error;
 
-/** What one node answered to one round (R4). Only GRANTED counts. */
+/** One node's answer in one round (R4). Only GRANTED counts. */
 typedef enum redlock_vote_kind {
     REDLOCK_VOTE_PENDING = 0, /**< No answer yet; the round was decided without it. */
     REDLOCK_VOTE_GRANTED,     /**< The node did what was asked. */
-    REDLOCK_VOTE_DENIED,      /**< Acquire: held under another token. Extend, release: missing, or another token. */
-    REDLOCK_VOTE_FAILED,      /**< Surely not applied: never sent, or an error reply. */
-    REDLOCK_VOTE_UNKNOWN,     /**< Perhaps applied: timed out, or the connection was lost after the write. */
-    REDLOCK_VOTE_ABSTAINED    /**< The node was not asked; the vote's error says why if a guard keeps it from voting. */
+    /** Acquire: the key has another token. Extend, release: that, or the key is missing. */
+    REDLOCK_VOTE_DENIED,
+    REDLOCK_VOTE_FAILED,  /**< Not applied: the request was not sent, or the reply was an error. */
+    REDLOCK_VOTE_UNKNOWN, /**< Perhaps applied: a timeout, or a connection lost after the write. */
+    /** The node was not asked. If a guard keeps it from voting, the vote's error says why. */
+    REDLOCK_VOTE_ABSTAINED
 } redlock_vote_kind;
 
 /** The state of the connection to a node. */
 typedef enum redlock_node_state {
     REDLOCK_NODE_CONNECTING = 0, /**< Resolving the name, connecting, or in the handshake. */
-    REDLOCK_NODE_READY,          /**< Votes. */
+    REDLOCK_NODE_READY,          /**< May vote. */
     REDLOCK_NODE_STALLED,        /**< Timed out repeatedly; probed with PING (R17). */
     REDLOCK_NODE_WAITING,        /**< Not connected; the next try follows a random backoff (R16). */
-    REDLOCK_NODE_UNUSABLE        /**< Answers but may not vote: a replica, the same server twice, no access (R18). */
+    /** Answers but may not vote (R18): a replica, the same server twice, or no access. */
+    REDLOCK_NODE_UNUSABLE
 } redlock_node_state;
 
-/** What a node must show before it may vote on an acquire, after a restart in which it may have forgotten locks. */
+/** Which nodes may not vote on an acquire, because a restart may have made them forget locks. */
 typedef enum redlock_restart_guard {
-    REDLOCK_RESTART_GUARD_OFF = 0,  /**< Nothing: nodes are trusted to remember (the default). */
-    REDLOCK_RESTART_GUARD_OBSERVED, /**< A restart that this manager notices: no vote for ttl_max_ms. */
-    REDLOCK_RESTART_GUARD_STRICT    /**< Likewise each node that this manager meets for the first time. */
+    REDLOCK_RESTART_GUARD_OFF = 0, /**< None: the manager trusts nodes to remember (the default). */
+    /** A node whose restart this manager notices does not vote for ttl_max_ms. */
+    REDLOCK_RESTART_GUARD_OBSERVED,
+    /** The same, and also for each node that this manager meets for the first time. */
+    REDLOCK_RESTART_GUARD_STRICT
 } redlock_restart_guard;
 
-/** How much on_log gets to see. */
+/** How much on_log gets. */
 typedef enum redlock_log_level {
-    REDLOCK_LOG_ERROR = 0, /**< Needs somebody: a node is unusable, a lease was lost. */
-    REDLOCK_LOG_WARNING,   /**< A node went away, evicts, answers out of protocol, restarted or jumped under a guard. */
-    REDLOCK_LOG_INFO,      /**< A node came, with its version; a strict guard met it, and lets it vote after all. */
-    REDLOCK_LOG_DEBUG      /**< Attempts, votes, retries. */
+    REDLOCK_LOG_ERROR = 0, /**< Needs a person: a node is unusable, or a lease was lost. */
+    /** A node went away, evicts keys or breaks the protocol; with a guard: restarted or jumped. */
+    REDLOCK_LOG_WARNING,
+    /** A node connected, with its version; a strict guard met it, or lets it vote. */
+    REDLOCK_LOG_INFO,
+    REDLOCK_LOG_DEBUG /**< Attempts, votes, retries. */
 } redlock_log_level;
 
 /**
- * Runs when a request completes, on the loop's thread, with no lock held. May call any function of this header but
- * redlock_manager_abandon(). Must not run the loop: nothing else completes until it has returned.
+ * Runs when a request completes, on the loop's thread, with no mutex held. It may call any function
+ * of this header except redlock_manager_abandon(). It must not run the loop. Nothing else completes
+ * until it has returned.
  * @param result  valid only during the call; redlock_result_copy() keeps it.
  * @param data    the pointer given with the request.
  */
 typedef void (*redlock_callback)(const redlock_result *result, void *data);
 
 /**
- * Runs once when a lease is lost (R3): at its deadline, or earlier when a majority of nodes says that the key is not
- * ours, or when the clocks of nodes have jumped and with them too few votes are left. Stop the work that the lock guards. May call what a request's callback may. The lease stays a valid handle: end it with redlock_release().
+ * Runs once when a lease is lost (R3): at its deadline; or earlier, when a majority of nodes says
+ * that the key is not ours, or when nodes' clocks have jumped and too few votes are left. Stop the
+ * work that the lock guards. The callback may call the same functions as a request's callback. The
+ * lease stays a valid handle: end it with redlock_release().
  * @param lease   the lost lease; its validity is 0.
  * @param reason  one sentence, valid only during the call.
  */
 typedef void (*redlock_lost_callback)(redlock_lease *lease, const char *reason, void *data);
 
-/** Runs when redlock_manager_close() is done; the manager is gone. */
+/** Runs when redlock_manager_close() has finished. The manager no longer exists. */
 typedef void (*redlock_closed_callback)(void *data);
 
 /**
- * One line without a newline, valid only during the call. Passwords and tokens are never in it. Must not call any function
- * of this header that takes a manager, a request or a lease.
+ * Gets one line without a newline, valid only during the call. The line never holds a password or a
+ * token. The callback must not call any function of this header that takes a manager, a request or
+ * a lease.
  */
 typedef void (*redlock_log_callback)(redlock_log_level level, const char *line, void *data);
 
@@ -135,55 +147,60 @@ typedef void (*redlock_log_callback)(redlock_log_level level, const char *line, 
 
 /** Options of a manager. */
 typedef struct redlock_manager_options {
-    size_t size;                 /**< sizeof this struct; set by redlock_manager_options_default(). */
+    size_t size;                 /**< sizeof this struct; set by the _default function. */
     const char *const *nodes;    /**< Node URIs; copied. See redlock_manager_create(). */
-    size_t node_count;           /**< 1 to #REDLOCK_NODES_MAX; odd numbers make sense. */
-    int64_t node_timeout_ms;     /**< How long one node may take to answer one request; 1 to 60000, default 50 (R7). */
+    size_t node_count;           /**< 1 to #REDLOCK_NODES_MAX; use an odd number. */
+    int64_t node_timeout_ms;     /**< For one answer of one node; 1 to 60000, default 50 (R7). */
     int64_t connect_timeout_ms;  /**< Connect and handshake together; 1 to 60000, default 1000. */
-    const char *key_prefix;      /**< Put before each resource to make its key; copied; default none. */
+    const char *key_prefix;      /**< Stands before the resource in a key; copied; default none. */
     const char *client_name;     /**< For CLIENT SETNAME; copied; default "redlock". */
     redlock_log_callback on_log; /**< Default none. */
     redlock_log_level log_level; /**< The most detailed level that on_log gets; default WARNING. */
     void *log_data;              /**< Given to on_log. */
     /**
-     * Keeps the votes of restarted nodes out (docs/safety.md). Such a node casts no vote on an
-     * acquire (#REDLOCK_VOTE_ABSTAINED) for ttl_max_ms; extensions and releases go on. It may vote
-     * at once where it has been up for longer than ttl_max_ms, judged by a clock that agrees with
+     * Keeps nodes that restarted from voting (docs/safety.md). For ttl_max_ms the vote of such a
+     * node on an acquire is #REDLOCK_VOTE_ABSTAINED; extensions and releases go on. The node may
+     * vote at once if it has been up for longer than ttl_max_ms, judged by a clock that agrees with
      * the other nodes' median.
      */
     redlock_restart_guard restart_guard;
     /**
-     * Watches the nodes' clocks: a node whose clock jumps forward loses the votes that it gave to
-     * leases held (one that has fewer than a quorum left is lost, at once), and casts no vote on an
-     * acquire for ttl_max_ms. Nor does a node that was just met, until a quorum of nodes confirms
-     * its clock. Default false.
+     * Watches the nodes' clocks. A node whose clock jumps forward loses the votes that it gave to
+     * leases that are held; a lease with fewer votes than a quorum is lost at once. The node does
+     * not vote on an acquire for ttl_max_ms. A node that the manager has just met does not vote
+     * until a quorum of nodes confirms its clock. Default false.
      */
     bool clock_guard;
-    /** With a restart guard: no node has ever granted a lock, so each is trusted at its first connection, within
-     * ttl_max_ms of redlock_manager_create(). For the very first start of the nodes, not for a
-     * program's settings: later
-     * it switches off what STRICT adds. Default false. */
+    /**
+     * With a restart guard: says that no node has ever granted a lock. The manager then trusts each
+     * node at its first connection, within ttl_max_ms of redlock_manager_create(). Use it only for
+     * the very first start of the nodes, not as a lasting setting: later it switches off what
+     * STRICT adds. Default false.
+     */
     bool first_boot;
-    /** The longest ttl, lock delay included, that any client of these nodes uses; needed with either guard, and no longer one is
-     * accepted then. 1 to #REDLOCK_TTL_MS_MAX; default 0, none. */
+    /**
+     * The longest ttl, lock delay included, that any client of these nodes uses. Either guard needs
+     * it. A longer ttl is then refused. 1 to #REDLOCK_TTL_MS_MAX; default 0, none.
+     */
     int64_t ttl_max_ms;
-    const char *
-        fence_suffix; /**< A resource's counter is the key with this behind it; 1 to 64 bytes; copied; default ":fence". */
-    int64_t
-        fence_expiry_ms; /**< A counter that is not used for so long is dropped; from 10800000 (3 h); default 0, never. */
+    /** Ends the key of a counter, after the lock's key; 1 to 64 bytes; copied; default ":fence". */
+    const char *fence_suffix;
+    /** Nodes drop a counter unused for so long; 10800000 (3 h) or more; default 0, never. */
+    int64_t fence_expiry_ms;
 } redlock_manager_options;
 
-/** Fills in the defaults. Call it first, then set what differs. Any thread. */
+/** Fills in the defaults. Call it first, then set what you need. Any thread. */
 REDLOCK_API void redlock_manager_options_default(redlock_manager_options *options);
 
 /**
- * Creates a manager on a loop and begins to connect to every node. Never blocks; unreachable nodes are not an error
- * here: they are tried for ever and their votes are FAILED until they answer.
+ * Creates a manager on a loop and begins to connect to every node. Never blocks. A node that cannot
+ * be reached is no error here: the manager keeps trying, and the node's votes are FAILED until it
+ * answers.
  *
- * Node URIs: `redis://[user[:password]@]host[:port][/db]`, `unix:///path[?db=n]`, `host:port`, `[v6]:port`.
- * `rediss://` needs TLS, which this version does not have, and is refused.
+ * Node URIs: `redis://[user[:password]@]host[:port][/db]`, `unix:///path[?db=n]`, `host:port`,
+ * `[v6]:port`. `rediss://` is refused: this version has no TLS.
  *
- * @param loop        the caller's; outlives the manager. Not NULL.
+ * @param loop        the caller's; must outlive the manager. Not NULL.
  * @param options     copied, with all its strings.
  * @param manager     set on success; end it with redlock_manager_close().
  * @param error       where a sentence about a failure goes; may be NULL.
@@ -194,47 +211,52 @@ REDLOCK_API int redlock_manager_create(struct ev_loop *loop, const redlock_manag
                                        redlock_manager **manager, char *error, size_t error_size);
 
 /**
- * Completes with #REDLOCK_OK once every node is ready or has failed its first try, or with what is
- * there after timeout_ms: #REDLOCK_OK if a quorum of nodes is ready, else #REDLOCK_ERR_NO_QUORUM;
- * #REDLOCK_ERR_CLOSED if the manager is closed before. The votes of the result are the nodes:
- * GRANTED where ready, else FAILED with the reason. Not needed before redlock_acquire(), which
- * waits for first connections up to the node timeout; useful for programs that try once, right
- * after their start.
+ * Waits for the first connections: until every node is ready or has failed its first try, but at
+ * most timeout_ms. The result is #REDLOCK_OK if a quorum of nodes is ready, #REDLOCK_ERR_NO_QUORUM
+ * if not, or #REDLOCK_ERR_CLOSED if the manager was closed before. Each vote of the result is
+ * GRANTED if the node is ready, else FAILED with the reason. redlock_acquire() does not need this
+ * call: it waits for first connections up to the node timeout. Use it in programs that try once,
+ * right after their start.
  * @param timeout_ms  0 to 60000.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_FORKED
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_NO_MEMORY,
+ *         #REDLOCK_ERR_FORKED
  */
 REDLOCK_API int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redlock_callback cb, void *data);
 
 /**
- * Ends the manager: pending requests complete with #REDLOCK_ERR_CLOSED, leases still held are released (their handles
- * end here, without on_lost), releases are given up to two node timeouts to be answered, then cb runs once, last.
- * New requests are refused with #REDLOCK_ERR_CLOSED meanwhile. The loop must run on until cb.
+ * Ends the manager. Pending requests complete with #REDLOCK_ERR_CLOSED. The manager releases the
+ * leases that are still held; their handles end here, without on_lost. It waits up to two node
+ * timeouts for the answers to releases. Then cb runs once, as the last callback. Meanwhile the
+ * manager refuses new requests with #REDLOCK_ERR_CLOSED. The loop must keep running until cb.
  * @param cb  may be NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_CLOSED when it was called before, or #REDLOCK_ERR_FORKED in a child process, for which
- *         redlock_manager_abandon() is there
+ * @return #REDLOCK_OK, #REDLOCK_ERR_CLOSED if it was called before, or #REDLOCK_ERR_FORKED in a
+ *         child process: use redlock_manager_abandon() there
  */
 REDLOCK_API int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data);
 
 /**
- * For a child process after fork(): frees this process's copy without a byte on the parent's connections and without
- * any callback. Call ev_loop_fork() first if the loop goes on in the child. Not inside a callback. Elsewhere use redlock_manager_close().
+ * For a child process after fork(): frees this process's copy. It sends no byte on the parent's
+ * connections and makes no callback. Call ev_loop_fork() first if the child goes on using the loop.
+ * Do not call it inside a callback. In any other process use redlock_manager_close().
  */
 REDLOCK_API void redlock_manager_abandon(redlock_manager *manager);
 
-/** What is known of a node. Strings are owned by the manager and valid until control returns to the loop. */
+/** The state of a node. The manager owns the strings, valid until control returns to the loop. */
 typedef struct redlock_node_info {
     size_t size;              /**< sizeof this struct; set it before the call. */
-    redlock_node_state state; /**< Now. */
+    redlock_node_state state; /**< The state now. */
     const char *name;         /**< host:port or the socket's path, never a password. */
-    const char *version;    /**< As INFO says, with the server's kind ("redis 7.0.15"); "" until the first handshake. */
-    const char *role;       /**< "master" or "slave" as INFO says; "" until the first handshake. */
-    const char *warning;    /**< Such as an evicting maxmemory policy; "" for none. */
-    const char *error;      /**< Why it is not ready; "" when it is. */
-    int64_t uptime_s;       /**< At the handshake; at most 285 years. -1 until then, or if the node told none. */
-    int64_t round_trip_us;  /**< Of the last answer; -1 until then. */
-    uint64_t connects;      /**< Handshakes completed. */
-    int64_t quarantine_ms;  /**< For how long it casts no vote on an acquire, though it may be READY; 0 where it may. */
-    const char *quarantine; /**< Why; "" where it may vote. */
+    const char *version;      /**< "redis 7.0.15", from INFO; "" until the first handshake. */
+    const char *role;         /**< "master" or "slave", from INFO; "" until the first handshake. */
+    const char *warning;      /**< Such as an evicting maxmemory policy; "" for none. */
+    const char *error;        /**< Why the node is not ready; "" if it is. */
+    /** At the handshake; at most 285 years. -1 until then, or if the node told none. */
+    int64_t uptime_s;
+    int64_t round_trip_us; /**< Of the last answer; -1 until then. */
+    uint64_t connects;     /**< Handshakes completed. */
+    /** How long a guard keeps it from voting on an acquire, even if READY; 0: it may vote. */
+    int64_t quarantine_ms;
+    const char *quarantine; /**< Why it may not vote; "" if it may. */
 } redlock_node_info;
 
 /** The number of configured nodes. */
@@ -248,24 +270,24 @@ typedef struct redlock_statistics {
     size_t size;               /**< sizeof this struct; set it before the call. */
     uint64_t acquires;         /**< Accepted acquire requests. */
     uint64_t attempts;         /**< Rounds of SET that were sent for them. */
-    uint64_t acquired;         /**< That became a lease. */
-    uint64_t contended;        /**< That ended CONTENDED. */
-    uint64_t no_quorum;        /**< That ended NO_QUORUM. */
-    uint64_t too_slow;         /**< That ended TOO_SLOW. */
-    uint64_t cancelled;        /**< That ended CANCELLED or CLOSED. */
+    uint64_t acquired;         /**< Acquires that became a lease. */
+    uint64_t contended;        /**< Acquires that ended CONTENDED. */
+    uint64_t no_quorum;        /**< Acquires that ended NO_QUORUM. */
+    uint64_t too_slow;         /**< Acquires that ended TOO_SLOW. */
+    uint64_t cancelled;        /**< Acquires that ended CANCELLED or CLOSED. */
     uint64_t extends;          /**< Rounds of extension, automatic ones included. */
-    uint64_t extends_failed;   /**< Of these, without a quorum. */
+    uint64_t extends_failed;   /**< Rounds of extension without a quorum. */
     uint64_t lost;             /**< Leases lost. */
     uint64_t released;         /**< Releases that ended OK. */
     uint64_t votes_late;       /**< Votes that came after their round was decided or given up. */
     uint64_t releases_owed;    /**< * Releases that wait for a node to come back. */
-    uint64_t releases_dropped; /**< Given up: the key's ttl ended it, or the bound was reached. */
+    uint64_t releases_dropped; /**< Releases given up: the key's ttl passed, or too many waited. */
     uint64_t requests_pending; /**< * Accepted requests that have not completed. */
-    uint64_t leases_held;      /**< * */
+    uint64_t leases_held;      /**< * Leases that are held now. */
     uint64_t fenced_fast;      /**< Fencing tokens that took one round trip. */
     uint64_t fenced_slow;      /**< Fencing tokens that had to be written back. */
-    uint64_t healed;           /**< Keys that were set again on nodes that had lost or never had them. */
-    uint64_t quarantines;      /**< Nodes kept from voting by a guard; with STRICT also for a moment at the start. */
+    uint64_t healed;           /**< Keys set again on nodes that had lost them or never had them. */
+    uint64_t quarantines;      /**< Nodes that a guard kept from voting; STRICT: at start, too. */
     uint64_t clock_jumps;      /**< Forward steps of nodes' clocks that were noticed. */
 } redlock_statistics;
 
@@ -278,93 +300,101 @@ REDLOCK_API int redlock_manager_statistics(const redlock_manager *manager, redlo
 
 /** Options of an acquire. */
 typedef struct redlock_acquire_options {
-    size_t size;    /**< sizeof this struct; set by redlock_acquire_options_default(). */
+    size_t size;    /**< sizeof this struct; set by the _default function. */
     int64_t ttl_ms; /**< 1 to #REDLOCK_TTL_MS_MAX; default 10000. */
-    int64_t
-        wait_timeout_ms; /**< 0 tries once (the default); else attempts go on until then; or #REDLOCK_WAIT_FOREVER. */
-    int64_t retry_delay_min_ms; /**< A random delay between attempts, from this (0 or more); default 50. */
-    int64_t retry_delay_max_ms; /**< To this (1 or more, not below the former); default 200. */
-    bool auto_extend; /**< Renew at a third of the ttl, at the latest, until released, lost, capped. Default no. */
-    int64_t auto_extend_max_ms;    /**< No renewal after this long since the lease began; 0 for no cap (the default). */
+    /** How long to keep trying, or #REDLOCK_WAIT_FOREVER; 0, the default, tries once. */
+    int64_t wait_timeout_ms;
+    int64_t retry_delay_min_ms; /**< The shortest random delay between attempts; default 50. */
+    int64_t retry_delay_max_ms; /**< The longest, 1 or more, at least the shortest; default 200. */
+    /** Renew at a third of the ttl or earlier, until released, lost or capped. Default false. */
+    bool auto_extend;
+    /** The cap: no renewal after this long since the lease began; default 0, no cap. */
+    int64_t auto_extend_max_ms;
     redlock_lost_callback on_lost; /**< Default none; see redlock_lost_callback. */
     void *lost_data;               /**< Given to on_lost. */
     /**
-     * Asks for a fencing token, redlock_lease_fence(): a number that rises with each lease of the resource and is never given
-     * twice, for a resource that refuses late writers (docs/fencing.md). Needs Redis 5 or newer. Default false.
+     * Asks for a fencing token, redlock_lease_fence(): a number that rises with each lease of the
+     * resource and is never given twice. The resource uses it to refuse late writers
+     * (docs/fencing.md). Needs Redis 5 or newer. Default false.
      */
     bool fencing;
     /**
-     * Sets the key again where a node has lost it or never had it: after each extension that a quorum confirmed, and once after
-     * the acquire. Never counted as a vote. A key that is deleted by hand on a minority of nodes comes back. Default true.
+     * Sets the key again on nodes that lost it or never had it: after each extension that a quorum
+     * confirmed, and once after the acquire. This never counts as a vote. A key that is deleted by
+     * hand on a minority of nodes comes back. Default true.
      */
     bool heal;
     /**
-     * Keeps the resource unavailable for so long after a lease that was lost, forgotten, or whose holder died: the keys outlive
-     * the lease by this (Chubby's and Consul's lock-delay). For resources that cannot check a fencing token. A lease that is released in
-     * time frees the resource at once; releasing a lost one does not. 0 to #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
+     * Keeps others out for this long after a lease that was lost or forgotten, or whose holder
+     * died: the keys outlive the lease by this time (as lock-delay in Chubby and Consul). Use it
+     * for resources that cannot check a fencing token. Releasing a lease in time frees the resource
+     * at once; releasing a lost lease does not. 0 to #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
      */
     int64_t lock_delay_ms;
 } redlock_acquire_options;
 
-/** Fills in the defaults. Call it first, then set what differs. Any thread. */
+/** Fills in the defaults. Call it first, then set what you need. Any thread. */
 REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *options);
 
 /**
  * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED,
- * #REDLOCK_ERR_NO_QUORUM, #REDLOCK_ERR_TOO_SLOW (a quorum came too late; the ttl is too short),
+ * #REDLOCK_ERR_NO_QUORUM, #REDLOCK_ERR_TOO_SLOW (a quorum answered too late; the ttl is too short),
  * #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_RANDOM, or with `fencing`
- * #REDLOCK_ERR_LIMIT (a quorum of nodes has fencing counters that nothing can follow). In every
- * case but success the library releases what it may have taken (R8).
+ * #REDLOCK_ERR_LIMIT (the fencing counters of a quorum of nodes are at the last number). Unless it
+ * succeeds, the library releases every key that it may have set (R8).
  *
  * @param resource  the key's name (after the prefix), 1 byte or more, no NUL inside; copied.
  * @param options   NULL for the defaults; copied.
- * @param request   set to a handle for redlock_request_cancel(), valid until cb has run; may be NULL.
+ * @param request   set to a handle for redlock_request_cancel(), valid until cb has run; may be
+ *                  NULL.
  * @param cb        not NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (what is wrong with resource or options is told to on_log, as an ERROR),
- * #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED, #REDLOCK_ERR_LIMIT, #REDLOCK_ERR_RANDOM
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (on_log gets the reason, as an ERROR),
+ *         #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED, #REDLOCK_ERR_LIMIT,
+ *         #REDLOCK_ERR_RANDOM
  */
 REDLOCK_API int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options,
                                 redlock_request **request, redlock_callback cb, void *data);
 
 /**
- * Gives up a pending acquire: it completes with #REDLOCK_ERR_CANCELLED, and what it may have taken is released.
- * Calling it again before the callback ran changes nothing.
+ * Gives up a pending acquire. It completes with #REDLOCK_ERR_CANCELLED, and the library releases
+ * every key that it may have set. A second call before the callback has no effect.
  */
 REDLOCK_API void redlock_request_cancel(redlock_request *request);
 
 /**
- * Asks every node to let the key live for ttl_ms from now. It never shortens: where the key lives
- * longer already, that stands (an extension that a node applies late could else cut short a lease
- * that is held). The result is #REDLOCK_OK (the validity is recomputed), #REDLOCK_ERR_NO_QUORUM
- * (the old deadline stands; try again), #REDLOCK_ERR_LOST, #REDLOCK_ERR_TOO_SLOW (the ttl is too
- * short), #REDLOCK_ERR_CANCELLED when redlock_release() or redlock_lease_forget() overtook it, or
- * #REDLOCK_ERR_CLOSED.
- * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, with a guard to ttl_max_ms, either less the lease's lock delay; also the ttl of
- *                later automatic renewals.
+ * Asks every node to let the key live for ttl_ms from now. It never shortens: a key that lives
+ * longer already keeps its time. Otherwise, an extension that a node applies late could cut short a
+ * lease that is held. The result is #REDLOCK_OK (the validity is recomputed),
+ * #REDLOCK_ERR_NO_QUORUM (the old deadline stays; try again), #REDLOCK_ERR_LOST,
+ * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), #REDLOCK_ERR_CANCELLED (redlock_release() or
+ * redlock_lease_forget() was called meanwhile), or #REDLOCK_ERR_CLOSED.
+ * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, or with a guard to ttl_max_ms, both minus the lease's
+ *                lock delay; also the ttl of later automatic renewals.
  * @param cb      may be NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_LOST, #REDLOCK_ERR_BUSY, #REDLOCK_ERR_CLOSED,
- * #REDLOCK_ERR_FORKED
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_LOST, #REDLOCK_ERR_BUSY,
+ *         #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
  */
 REDLOCK_API int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data);
 
 /**
- * Releases the lock on every node and ends the handle: the lease may not be used after this call. The result is
- * #REDLOCK_OK (it was ours at a quorum until now), #REDLOCK_ERR_LOST (it had expired or was taken),
- * #REDLOCK_ERR_NO_QUORUM (too few nodes answered; the library goes on releasing until the keys' ttl has passed), or
- * #REDLOCK_ERR_CLOSED.
+ * Releases the lock on every node and ends the handle: do not use the lease after this call. The
+ * result is #REDLOCK_OK (it was ours at a quorum until now), #REDLOCK_ERR_LOST (it had expired or
+ * was taken), #REDLOCK_ERR_NO_QUORUM (too few nodes answered; the library goes on releasing until
+ * the keys' ttl has passed), or #REDLOCK_ERR_CLOSED.
  * @param cb  may be NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_FORKED (the handle is not ended by an error)
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_FORKED; an error leaves the handle valid
  */
 REDLOCK_API int redlock_release(redlock_lease *lease, redlock_callback cb, void *data);
 
-/** Ends the handle without releasing: the keys stay until their ttl, for whoever knows resource and token. */
+/** Ends the handle without a release: the keys stay until their ttl, and can be adopted. */
 REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
 
 /**
- * Makes a handle for a lock that was taken elsewhere, from its resource and token. Its validity is unknown, so it is 0
- * until a redlock_extend() succeeds. No node is asked.
+ * Makes a handle for a lock that was taken elsewhere, from its resource and token. Its validity is
+ * unknown, so it is 0 until a redlock_extend() succeeds. The call asks no node.
  * @param token    1 to #REDLOCK_TOKEN_SIZE_MAX bytes; copied.
- * @param options  ttl_ms, auto_extend, heal, lock_delay_ms and on_lost are used; NULL for the defaults.
+ * @param options  ttl_ms, auto_extend, heal, lock_delay_ms and on_lost are used; NULL for the
+ *                 defaults.
  * @param lease    set on success; end it with redlock_release() or redlock_lease_forget().
  * @return as redlock_acquire(), but never #REDLOCK_ERR_RANDOM
  */
@@ -372,27 +402,30 @@ REDLOCK_API int redlock_adopt(redlock_manager *manager, const char *resource, co
                               const redlock_acquire_options *options, redlock_lease **lease);
 
 /**
- * Asks every node who holds the resource. Votes: GRANTED where the key is held (with holder and
- * holder_ttl_ms), DENIED where it is free. The result is #REDLOCK_OK, #REDLOCK_ERR_NO_QUORUM when
- * too few nodes answered, or #REDLOCK_ERR_CLOSED. An observation, not a lock.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
+ * Asks every node who holds the resource. A vote is GRANTED if the node has the key (with holder
+ * and holder_ttl_ms), DENIED if the resource is free there. The result is #REDLOCK_OK,
+ * #REDLOCK_ERR_NO_QUORUM if too few nodes answered, or #REDLOCK_ERR_CLOSED. This observes; it takes
+ * no lock.
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED,
+ *         #REDLOCK_ERR_FORKED
  */
 REDLOCK_API int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data);
 
 /**
- * What is left of the lease, in ms rounded down (so it is 0 in the last millisecond, before on_lost); reads the clock; 0
- * means stop work. Any thread, while the handle is valid.
+ * The time that is left of the lease, in ms rounded down; 0 means stop work. It is 0 in the last
+ * millisecond already, before on_lost. Reads the clock. Any thread, while the handle is valid.
  */
 REDLOCK_API int64_t redlock_lease_validity_ms(const redlock_lease *lease);
 
-/** The token at the key, for redlock_adopt(). Owned by the lease. Any thread, while the handle is valid. */
+/** The key's value, for redlock_adopt(); the lease's. Any thread, while the handle is valid. */
 REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
 
 /**
- * The fencing token: larger than that of every lease of this resource that was acquired before, for the resource that the
- * lock guards to compare (accept if and only if it is at least the highest seen). 19 decimal digits today; fits
- * a signed 64-bit integer, not a double. 0 for a lease without: adopted, or acquired without `fencing`. It stays the same through
- * extensions. Any thread, while the handle is valid.
+ * The fencing token: larger than that of every lease of this resource that was acquired before. The
+ * resource that the lock guards compares it, and accepts a write if and only if its token is at
+ * least the highest seen. It has 19 decimal digits today; it fits a signed 64-bit integer, but not
+ * a double. It is 0 for a lease without a token: adopted, or acquired without `fencing`. Extensions
+ * do not change it. Any thread, while the handle is valid.
  */
 REDLOCK_API uint64_t redlock_lease_fence(const redlock_lease *lease);
 
@@ -408,45 +441,51 @@ typedef struct redlock_vote {
     size_t size;            /**< sizeof this struct; set it before the call. */
     const char *node;       /**< The node's name. */
     redlock_vote_kind kind; /**< The vote. */
-    const char *error;      /**< What the node said or what went wrong; "" when there is nothing to say. */
-    int64_t
-        latency_us; /**< From the start of the round to the vote; -1 while PENDING or where the node took no request. */
-    const char *holder;    /**< redlock_inspect(): the token at the key; "" elsewhere. */
-    int64_t holder_ttl_ms; /**< redlock_inspect(): what is left of the key, 2^53 - 1 at most; -1 where it has no ttl. */
+    const char *error;      /**< What the node said or what went wrong; "" for nothing. */
+    /** From the start of the round to the vote; -1 while PENDING or if no request was sent. */
+    int64_t latency_us;
+    const char *holder; /**< redlock_inspect(): the value of the key; else "". */
+    /** redlock_inspect(): how long the key will live, 2^53 - 1 at most; -1 if it has no ttl. */
+    int64_t holder_ttl_ms;
 } redlock_vote;
 
-/** #REDLOCK_OK or why not. Any thread, as are all functions on results. */
+/** #REDLOCK_OK or the error. Any thread, as all functions on results. */
 REDLOCK_API int redlock_result_code(const redlock_result *result);
 
-/** The lease of a successful acquire, NULL elsewhere. */
+/** The lease of a successful acquire, else NULL. */
 REDLOCK_API redlock_lease *redlock_result_lease(const redlock_result *result);
 
 /** The resource as it was given; "" for redlock_manager_connect(). */
 REDLOCK_API const char *redlock_result_resource(const redlock_result *result);
 
-/** How many attempts were made; 1 for anything but an acquire. */
+/** How many attempts an acquire made; 1 for any other request. */
 REDLOCK_API uint64_t redlock_result_attempts(const redlock_result *result);
 
 /** The number of nodes. */
 REDLOCK_API size_t redlock_result_vote_count(const redlock_result *result);
 
-/** The vote of node index in the last round. @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index out of range or
- * a size of 0 */
+/**
+ * The vote of node index in the last round.
+ * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index out of range or a size of 0
+ */
 REDLOCK_API int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote *vote);
 
 /**
- * A sentence for people: what was tried, what came of it, what each node that did not grant said, what to do.
- * 2048 bytes are enough for any but the most talkative nodes.
+ * A sentence for people: what was tried, what came of it, what each node said that did not grant,
+ * what to do. 2048 bytes are enough, unless nodes reply with very long errors.
  * @param result  NULL gives an empty sentence.
- * @return the length it has or would have had, as snprintf does; buffer is always terminated if size is not 0.
+ * @return the length of the whole sentence, as snprintf does; if size is not 0, buffer is always
+ *         terminated
  */
 REDLOCK_API size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size);
 
-/** A copy that outlives the callback (its lease is the same handle), or NULL without memory. Free it with
- * redlock_result_free(). */
+/**
+ * A copy that outlives the callback, or NULL if there is no memory. Its lease is the same handle.
+ * Free it with redlock_result_free().
+ */
 REDLOCK_API redlock_result *redlock_result_copy(const redlock_result *result);
 
-/** Frees what redlock_result_copy() or the blocking API gave; NULL is allowed. */
+/** Frees a result of redlock_result_copy() or of the blocking API; NULL is allowed. */
 REDLOCK_API void redlock_result_free(redlock_result *result);
 
 /** @} */
@@ -455,7 +494,7 @@ REDLOCK_API void redlock_result_free(redlock_result *result);
 
 /** A short text for a code; never NULL. Any thread. */
 REDLOCK_API const char *redlock_strerror(int code);
-/** "OK", "CONTENDED", "NO_QUORUM", …: the code's name without its prefix; never NULL. Any thread. */
+/** "OK", "CONTENDED", …: the code's name without its prefix; never NULL. Any thread. */
 REDLOCK_API const char *redlock_error_name(int code);
 /** "GRANTED", "DENIED", …; never NULL. Any thread. */
 REDLOCK_API const char *redlock_vote_name(redlock_vote_kind kind);
