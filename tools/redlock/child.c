@@ -1,4 +1,5 @@
-/* The command that `run` runs: started in a process group of its own, given our signals, stopped when the lease is lost. */
+/* The command of `run`: starts it in its own process group, sends our signals on to it, and stops
+ * it when the lease is lost. */
 #include "child.h"
 
 #include <assert.h>
@@ -12,15 +13,15 @@
 
 #include "options.h"
 
-/* After its leader's end the group is looked at this often; it ends by itself or at the end of the grace. */
+/* How often to check the process group after its leader has ended. */
 #define GROUP_POLL_S 0.02
 
 static void send_to_group(const struct tool_child *child, int number) {
-    /* ESRCH: all of it has ended. */
+    /* ESRCH: all processes of the group have ended. */
     (void)kill(-child->pid, number);
 }
 
-/* Is it in no way to its end? */
+/* Starting or running, and not yet being stopped. */
 static bool is_up(const struct tool_child *child) {
     return child->state == TOOL_CHILD_STARTING || child->state == TOOL_CHILD_RUNNING;
 }
@@ -39,8 +40,8 @@ static void give_terminal(struct tool_child *child) {
     child->terminal.handed = true;
 }
 
-/* A command that was stopped while its lease ended must not take one step more: it is told of the loss by on_lost, in
- * this turn of the loop, and continued then. */
+/* A command that was stopped while its lease ended must not run any further. on_lost, in this turn
+ * of the loop, sends it SIGTERM and then continues it. */
 static void continue_child(struct tool_child *child) {
     if (!is_up(child) || !child->may_run(child->data)) {
         return;
@@ -57,18 +58,18 @@ static void resumed(struct ev_loop *loop, ev_signal *watcher, int events) {
     continue_child(watcher->data);
 }
 
-/* Stops ourselves as the terminal would have: group 0 for all of our process group. Returns whether we were stopped:
- * an orphaned process group is not. */
+/* Stops this process, or its whole group, as the terminal would have. Returns whether we were
+ * stopped: the kernel does not stop an orphaned process group. */
 static bool suspend_us(struct tool_child *child, int number, bool whole_group) {
     sigset_t mask;
     sigset_t before;
     sigset_t pending;
     sigemptyset(&mask);
     sigaddset(&mask, SIGCONT);
-    ev_signal_stop(child->loop, &child->suspend); /* back to the default action */
+    ev_signal_stop(child->loop, &child->suspend); /* restores the default action */
     sigprocmask(SIG_BLOCK, &mask, &before);
     (void)kill(whole_group ? 0 : getpid(), number);
-    /* We run again. SIGCONT is blocked, so it is pending if it was what woke us. */
+    /* We run again. SIGCONT is blocked, so if it woke us, it is pending. */
     bool was_stopped = sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!child->signals->ignored[SIGTSTP]) {
@@ -97,10 +98,11 @@ static void child_stopped(struct tool_child *child, int number) {
         return;
     }
     if (!child->terminal.handed && !wants_terminal) {
-        return; /* somebody stopped it by kill, and will continue it */
+        return; /* another process stopped it, and will continue it */
     }
     tool_terminal_take_back(&child->terminal);
-    /* SIGTTOU is ignored here, and SIGSTOP would not spare an orphaned group that nobody continues. */
+    /* Not SIGTTOU: it is ignored here. Not SIGSTOP: it would also stop an orphaned group, which
+     * nobody continues. */
     if (!suspend_us(child, wants_terminal ? SIGTTIN : SIGTSTP, true) && !wants_terminal) {
         continue_child(child);
     }
@@ -124,8 +126,7 @@ static void stop_listening(struct tool_child *child) {
     }
 }
 
-/* What the child says through the pipe: an errno; or nothing and its end, once the exec has
- * succeeded. */
+/* Reads the pipe from the child: it has an errno, or ends once the exec has succeeded. */
 static void listen_to_exec(struct tool_child *child) {
     int error = 0;
     ssize_t size;
@@ -147,7 +148,7 @@ static void listen_to_exec(struct tool_child *child) {
     }
 }
 
-static void exec_told(struct ev_loop *loop, ev_io *watcher, int events) {
+static void exec_reported(struct ev_loop *loop, ev_io *watcher, int events) {
     (void)loop;
     (void)events;
     listen_to_exec(watcher->data);
@@ -174,7 +175,7 @@ static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
     if (!WIFEXITED(watcher->rstatus) && !WIFSIGNALED(watcher->rstatus)) {
         return; /* continued */
     }
-    listen_to_exec(child); /* this may be heard of first */
+    listen_to_exec(child); /* the child's end may be reported before its exec */
     child->reaped = true;
     child->wait_status = watcher->rstatus;
     child->had_terminal = child->terminal.handed;
@@ -225,13 +226,13 @@ void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struc
     child->group_timer.data = child;
 }
 
-/* Between fork and exec: async-signal-safe calls only, every signal blocked. Never returns. */
+/* Runs between fork and exec: only async-signal-safe calls, every signal blocked. Never returns. */
 __attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report) {
     (void)setpgid(0, 0);
     if (child->terminal.handed) {
         tool_terminal_give(getpid());
     }
-    /* If the tool is killed outright, nobody renews the lock and nobody would tell: this is told by the kernel. */
+    /* If the tool is killed, nobody renews the lock: the kernel then ends the command. */
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent) {
         _exit(TOOL_EXIT_SYSTEM);
     }
@@ -260,11 +261,11 @@ int tool_child_start(struct tool_child *child, char **argv) {
     }
     if (pid > 0) {
         child->pid = pid;
-        /* The child does the same: whoever is first, the group is there before it matters. */
+        /* The child does the same. Whoever is first, the group exists before anybody uses it. */
         (void)setpgid(pid, pid);
         child->state = TOOL_CHILD_STARTING;
         child->report = report[0];
-        ev_io_init(&child->report_watcher, exec_told, report[0], EV_READ);
+        ev_io_init(&child->report_watcher, exec_reported, report[0], EV_READ);
         child->report_watcher.data = child;
         ev_io_start(child->loop, &child->report_watcher);
         ev_child_init(&child->watcher, changed, pid, 1);
@@ -283,7 +284,7 @@ int tool_child_start(struct tool_child *child, char **argv) {
 void tool_child_stop(struct tool_child *child, int64_t grace_ms) {
     listen_to_exec(child);
     if (child->state == TOOL_CHILD_STARTING) {
-        /* SIGTERM may be blocked, and then the command would begin now. */
+        /* Not SIGTERM: if it is blocked, the command would begin now. */
         send_to_group(child, SIGKILL);
         stop_listening(child);
         child->state = TOOL_CHILD_KILLED;
@@ -293,7 +294,7 @@ void tool_child_stop(struct tool_child *child, int64_t grace_ms) {
     }
     child->state = TOOL_CHILD_STOPPING;
     send_to_group(child, SIGTERM);
-    /* A stopped process acts on SIGTERM when it is continued; the signal is then the first thing that it sees. */
+    /* A stopped process acts on SIGTERM when it is continued, before it runs anything else. */
     send_to_group(child, SIGCONT);
     ev_timer_set(&child->kill_timer, (double)grace_ms / 1000., 0.);
     ev_timer_start(child->loop, &child->kill_timer);

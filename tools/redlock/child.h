@@ -1,4 +1,5 @@
-/* The command that `run` runs: started in a process group of its own, given our signals, stopped when the lease is lost. */
+/* The command of `run`: starts it in its own process group, sends our signals on to it, and stops
+ * it when the lease is lost. */
 #ifndef TOOL_CHILD_H
 #define TOOL_CHILD_H
 
@@ -14,23 +15,24 @@
 enum { TOOL_FORWARDED_SIGNALS = 8 };
 
 /*
- * Nothing here waits: not for the exec, either, which takes its time on a slow disk.
+ * Nothing here blocks, not even on the exec, which may take long on a slow disk. Signals go to the
+ * whole process group of the command.
  *
- * | state    | event                            | what happens                                    | next     |
- * | -------- | -------------------------------- | ----------------------------------------------- | -------- |
- * | ABSENT   | a signal                         | dropped                                         | ABSENT   |
- * | ABSENT   | started                          |                                                 | STARTING |
- * | STARTING | the exec has succeeded           |                                                 | RUNNING  |
- * | STARTING | the exec has failed              | the terminal comes back                         | OVER     |
- * | STARTING | the lease is lost                | SIGKILL to its group: it has done nothing yet   | KILLED   |
- * | STARTING, RUNNING | a signal                | sent to its group                               | the same |
- * | STARTING, RUNNING | it ends                 | the terminal comes back                         | OVER     |
- * | RUNNING  | the lease is lost                | SIGTERM and SIGCONT to its group, grace begins  | STOPPING |
- * | STOPPING | a signal                         | sent to its group                               | STOPPING |
- * | STOPPING | it ends, and so did its group    |                                                 | OVER     |
- * | STOPPING | it ends, others of its group live | look again soon                                | STOPPING |
- * | STOPPING | the grace ends                   | SIGKILL to its group                            | KILLED   |
- * | KILLED   | it ends                          |                                                 | OVER     |
+ * | state             | event                    | what happens                       | next     |
+ * | ----------------- | ------------------------ | ---------------------------------- | -------- |
+ * | ABSENT            | a signal                 | dropped                            | ABSENT   |
+ * | ABSENT            | started                  |                                    | STARTING |
+ * | STARTING          | the exec succeeded       |                                    | RUNNING  |
+ * | STARTING          | the exec failed          | the terminal comes back            | OVER     |
+ * | STARTING          | the lease is lost        | SIGKILL                            | KILLED   |
+ * | STARTING, RUNNING | a signal                 | sent on                            | the same |
+ * | STARTING, RUNNING | it ends                  | the terminal comes back            | OVER     |
+ * | RUNNING           | the lease is lost        | SIGTERM, SIGCONT; the grace begins | STOPPING |
+ * | STOPPING          | a signal                 | sent on                            | STOPPING |
+ * | STOPPING          | it ends, and its group   |                                    | OVER     |
+ * | STOPPING          | it ends, its group lives | check again soon                   | STOPPING |
+ * | STOPPING          | the grace ends           | SIGKILL                            | KILLED   |
+ * | KILLED            | it ends                  |                                    | OVER     |
  */
 enum tool_child_state {
     TOOL_CHILD_ABSENT = 0,
@@ -45,14 +47,14 @@ struct tool_child {
     enum tool_child_state state;
     struct ev_loop *loop;
     const struct tool_signals *signals;
-    bool (*may_run)(void *data); /* asked before a stopped command is continued: is the lease still ours? */
+    bool (*may_run)(void *data); /* before a stopped command continues: is the lease still ours? */
     void *data;
-    pid_t pid;         /* and its process group */
-    int report;        /* from where it tells how its exec went; -1: it has */
+    pid_t pid;         /* also the id of its process group */
+    int report;        /* the pipe on which the child reports its exec; -1: it has reported */
     int exec_error;    /* the errno of an exec that failed */
-    bool reaped;       /* wait_status is there */
-    int wait_status;   /* as of waitpid() */
-    bool had_terminal; /* when it ended */
+    bool reaped;       /* wait_status is set */
+    int wait_status;   /* from waitpid() */
+    bool had_terminal; /* it had the terminal when it ended */
     struct tool_terminal terminal;
     ev_io report_watcher;
     ev_child watcher;
@@ -63,20 +65,20 @@ struct tool_child {
     ev_signal resume;
 };
 
-/* Prepares an absent child and takes over its signals. */
+/* Prepares an absent child, and from now on sends it our signals. */
 void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struct tool_signals *signals,
                      bool (*may_run)(void *data), void *data);
 
-/* Returns 0, or the errno of what failed. What becomes of the exec shows later. */
+/* Returns 0, or an errno. The result of the exec comes later. */
 int tool_child_start(struct tool_child *child, char **argv);
 
-/* The lease is lost: stops what is there. */
+/* For a lost lease: stops the command, if there is one. */
 void tool_child_stop(struct tool_child *child, int64_t grace_ms);
 
-/* 0 to 255: its own status, or 128 + n. Not where the exec failed. */
+/* 0 to 255: its own status, or 128 + n after signal n. Not after an exec that failed. */
 int tool_child_exit_status(const struct tool_child *child);
 
-/* Gives the signals up. */
+/* Stops watching signals and the child. */
 void tool_child_end(struct tool_child *child);
 
 #endif

@@ -1,4 +1,4 @@
-/* redlock acquire: take the lock, print its tokens, leave it to its ttl. */
+/* redlock acquire: takes the lock, prints its tokens, leaves it to its ttl. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -38,7 +38,7 @@ int tool_acquire(struct tool_session *session) {
     }
     status = tool_report_flush(session->options);
     if (status != 0) {
-        /* Nobody knows the token: the lock would be held by no one. */
+        /* Nobody got the token, so nobody could release the lock. */
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
         return status;
     }

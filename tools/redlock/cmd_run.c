@@ -1,4 +1,4 @@
-/* redlock run: acquire, run a command, renew, release; stop the command if the lease is lost. */
+/* redlock run: acquires, runs a command, renews, releases; after a loss, stops the command. */
 #include "commands.h"
 
 #include <errno.h>
@@ -18,11 +18,11 @@ struct run {
     struct tool_child child;
     redlock_lease *lease;
     bool lost;
-    bool begun;  /* the command, and the lease was looked at since */
-    bool warned; /* of a renewal that failed */
+    bool begun;  /* the command has begun, and the lease was checked after that */
+    bool warned; /* already warned of a failed renewal */
 };
 
-/* Stops the command, if there is one, and says so. */
+/* Stops the command, if there is one, and reports it. */
 static void lose(struct run *run, const char *reason) {
     const struct tool_options *options = run->session->options;
     char grace[32];
@@ -32,7 +32,7 @@ static void lose(struct run *run, const char *reason) {
     tool_child_stop(&run->child, options->grace_ms);
     switch (run->child.state) {
     case TOOL_CHILD_ABSENT:
-        return; /* tool_run() tells */
+        return; /* tool_run() reports it */
     case TOOL_CHILD_STOPPING:
         snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
                  (long)run->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
@@ -62,7 +62,7 @@ static bool may_run(void *data) {
     return !run->lost && redlock_lease_validity_ms(run->lease) > 0;
 }
 
-/* Of a lease without a fencing token, what a redlock around this one has set must not be taken for one. */
+/* Without a fencing token, removes the variable of a redlock that runs this one. */
 static int set_fence(const struct run *run) {
     char fence[32];
     if (!run->session->options->fence) {
@@ -84,8 +84,8 @@ static int set_environment(const struct run *run) {
     return 0;
 }
 
-/* Tells why there is no command; returns the exit status. */
-static int tell_no_command(const struct run *run, bool in_exec, int error) {
+/* Reports why there is no command; returns the exit status. */
+static int report_no_command(const struct run *run, bool in_exec, int error) {
     const struct tool_options *options = run->session->options;
     char message[2048];
     snprintf(message, sizeof message, "cannot run '%.1024s': %s; the lock is released", options->operands[0],
@@ -115,7 +115,7 @@ static void warn_of_renewal(struct run *run) {
                      ready ? ", but too few of them answered in time" : "");
 }
 
-/* What goes wrong while all is still well. */
+/* Warns of trouble while the lease is still valid. */
 static void warn(struct run *run) {
     if (!run->lost) {
         tool_nodes_warn(run->session);
@@ -123,7 +123,7 @@ static void warn(struct run *run) {
     }
 }
 
-/* The exec may have taken longer than the lease lasts, as may a stop of our own meanwhile. */
+/* The exec, or a stop of this process meanwhile, may have taken longer than the lease lasts. */
 static void look_after_exec(struct run *run) {
     if (!run->begun && run->child.state == TOOL_CHILD_RUNNING) {
         run->begun = true;
@@ -141,7 +141,7 @@ static int run_command(struct run *run) {
         error = tool_child_start(&run->child, session->options->operands);
     }
     if (error != 0) {
-        return tell_no_command(run, false, error);
+        return report_no_command(run, false, error);
     }
     while (run->child.state != TOOL_CHILD_OVER) {
         warn(run);
@@ -149,17 +149,17 @@ static int run_command(struct run *run) {
         look_after_exec(run);
     }
     if (run->child.exec_error != 0) {
-        return tell_no_command(run, true, run->child.exec_error);
+        return report_no_command(run, true, run->child.exec_error);
     }
     return tool_child_exit_status(&run->child);
 }
 
-/* Releases the lock; returns the exit status that tells of it all. */
+/* Releases the lock; returns the tool's exit status. */
 static int release(struct run *run, int status) {
     struct tool_session *session = run->session;
     int code = tool_session_finish(session, redlock_release(run->lease, tool_session_completed, session));
     if (run->lost) {
-        return TOOL_EXIT_LOST; /* told when it happened */
+        return TOOL_EXIT_LOST; /* reported when it happened */
     }
     if (code == REDLOCK_ERR_LOST) {
         return tool_report_failure(session);
@@ -172,7 +172,8 @@ static int release(struct run *run, int status) {
     return status;
 }
 
-/* What the terminal sent to the command alone would have ended our process group, too: a script that runs us, say. */
+/* The terminal sent the signal to the command's group only. Passes it on to ours, to end, for
+ * example, a script that runs us. */
 static void pass_on_interrupt(struct run *run) {
     const struct tool_child *child = &run->child;
     if (child->reaped && child->had_terminal && WIFSIGNALED(child->wait_status)) {

@@ -1,4 +1,4 @@
-/* redlock status: the nodes, and who holds which resource where and for how long. */
+/* redlock status: shows the nodes, and who holds each resource, where, and for how long. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -12,14 +12,14 @@
 #include "table.h"
 #include "text.h"
 
-/* What was found. */
+/* What the nodes said. */
 struct findings {
     size_t nodes;
     size_t ready;
-    size_t voters; /* of the ready ones: those that no guard keeps from voting on an acquire */
+    size_t voters; /* ready nodes that no guard keeps from voting on an acquire */
     size_t quorum;
-    redlock_result **results; /* one a resource; NULL where memory was short */
-    bool unanswered;          /* of some resource, fewer than a quorum of nodes could tell */
+    redlock_result **results; /* one for each resource; NULL if there was no memory */
+    bool unanswered;          /* for some resource, fewer than a quorum of nodes could tell */
 };
 
 static redlock_node_info node_info(const struct tool_session *session, size_t index) {
@@ -44,7 +44,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
-    /* Counted last: what the inspections learned of the nodes is in it. */
+    /* Count last, to include what the inspections learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
         redlock_node_info info = node_info(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
@@ -53,7 +53,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
     return 0;
 }
 
-/* Appends a part of what is to be said of a node; more than one is not the common case. */
+/* Appends a remark about a node. */
 static void add_remark(char *buffer, size_t size, const char *part) {
     size_t used = strlen(buffer);
     if (part[0] != '\0') {
@@ -156,7 +156,7 @@ static void print_verdict(const struct tool_holders *holders) {
     putchar('\n');
 }
 
-/* "NOPERM this user has no permissions …": what Redis replies begins with a word in capitals. */
+/* An error reply of Redis begins with a word in capitals: "NOPERM this user has no …". */
 static bool is_error_reply(const char *error) {
     size_t capitals = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     return capitals > 1 && error[capitals] == ' ';

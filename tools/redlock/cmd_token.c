@@ -1,4 +1,4 @@
-/* redlock extend and redlock release: what is done to a lock of which only the token is known. */
+/* redlock extend and redlock release: for a lock of which only the token is known. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "report.h"
 #include "text.h"
 
-/* Returns 0 with *lease set, or an exit status after saying why. */
+/* Returns 0 with *lease set, or an exit status after printing why. */
 static int adopt(struct tool_session *session, redlock_lease **lease) {
     tool_session_connect(session, false);
     if (session->stop_signal != 0) {
@@ -63,7 +63,7 @@ int tool_extend(struct tool_session *session) {
     status = tool_report_failure(session);
     tool_nodes_warn_after_failure(session);
     if (code == REDLOCK_ERR_LOST) {
-        /* Keys on a minority would stand in others' way for the new ttl. */
+        /* Keys on a minority would keep others out for the new ttl. */
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     } else {
         redlock_lease_forget(lease);

@@ -1,4 +1,4 @@
-/* What all clients of the nodes must agree on, from the command line or else the environment. */
+/* Settings that all clients of the nodes must share: command line first, then environment. */
 #include "fleet.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "duration.h"
 #include "usage.h"
 
-/* The longest suffix, as redlock.h says. */
+/* The longest suffix that redlock.h allows. */
 enum { FENCE_SUFFIX_SIZE_MAX = 64 };
 
-/* NULL where it is not set, or empty. */
+/* NULL if it is not set or empty. */
 static const char *environment(const char *name) {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
@@ -51,7 +51,7 @@ static int settle_clock_guard(struct tool_options *options) {
     return 0;
 }
 
-/* A time that is the environment's if the command line has none, and 0 if that has none, either. */
+/* Takes a time from the environment if the command line has none; 0 if neither has one. */
 static int settle_time(struct tool_options *options, const char *name, int64_t ms_min, int64_t ms_max, int64_t *ms) {
     const char *text = environment(name);
     if (*ms != TOOL_NOT_GIVEN) {
@@ -98,7 +98,8 @@ static int settle_fence(struct tool_options *options) {
                        &options->fence_expiry_ms);
 }
 
-/* The keys live for the ttl and the lock delay together: no longer than a restarted node is kept from voting. */
+/* The keys live for the ttl plus the lock delay. This must not exceed the time for which a guard
+ * keeps a restarted node from voting. */
 static int check_ttl(const struct tool_options *options, bool is_default) {
     char ttl[32];
     char delay[32];
@@ -133,7 +134,7 @@ static int settle_ttl(struct tool_options *options) {
     case TOOL_EXTEND:
         options->ttl_ms = is_default ? 10000 : options->ttl_ms;
         return check_ttl(options, is_default);
-    case TOOL_RELEASE: /* asks for none; the library wants one that could be */
+    case TOOL_RELEASE: /* needs no ttl, but the library asks for a valid one */
         options->ttl_ms = options->ttl_max_ms != 0 && options->ttl_max_ms < 10000 ? options->ttl_max_ms : 10000;
         return 0;
     case TOOL_STATUS:

@@ -12,7 +12,8 @@ static int longest_first(const void *left, const void *right) {
     return (a < b) - (a > b);
 }
 
-/* How many nodes hold this token; their times to live, the longest first, go into ttls_ms. */
+/* Returns how many nodes hold this token; writes their times to live into ttls_ms, the longest
+ * first. */
 static size_t count_token(const redlock_result *result, size_t nodes, const char *token, int64_t *ttls_ms) {
     size_t held = 0;
     for (size_t i = 0; i < nodes; i++) {

@@ -8,9 +8,9 @@
 #include <redlock/redlock.h>
 
 enum tool_verdict {
-    TOOL_FREE = 0, /* a quorum of nodes is free: whoever asks can have it */
-    TOOL_HELD,     /* one token is at a quorum of nodes */
-    TOOL_SPLIT,    /* neither, and the nodes that did not answer cannot change that */
+    TOOL_FREE = 0, /* it is free on a quorum of nodes: anybody can take it */
+    TOOL_HELD,     /* one token is on a quorum of nodes */
+    TOOL_SPLIT,    /* neither; the nodes that did not answer cannot change that */
     TOOL_UNKNOWN   /* the nodes that did not answer would decide */
 };
 
@@ -18,15 +18,15 @@ struct tool_holders {
     enum tool_verdict verdict;
     size_t nodes;
     size_t quorum;
-    size_t free;       /* nodes where nobody holds it */
+    size_t free;       /* nodes on which nobody holds it */
     size_t answered;   /* nodes that said whether they hold it */
-    const char *token; /* the one on the most nodes; NULL if all that answered are free; belongs to the result */
-    size_t held;       /* nodes where that token is */
-    /* Until fewer than a quorum hold that token, or, below a quorum, until the last node drops it; -1: for ever. */
+    const char *token; /* the token on the most nodes; NULL if none; the result owns it */
+    size_t held;       /* nodes that have that token */
+    /* Until fewer than a quorum hold that token; below a quorum, until no node does; -1: no end. */
     int64_t remaining_ms;
 };
 
-/* result may be NULL: nothing is known. */
+/* result may be NULL if nothing is known. */
 struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes);
 
 /* "free", "held", "split", "unknown". */

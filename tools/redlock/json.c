@@ -1,11 +1,11 @@
-/* A writer of JSON: commas, escapes and UTF-8 are its business. */
+/* A writer of JSON: sets commas, escapes characters, checks UTF-8. */
 #include "json.h"
 
 #include <inttypes.h>
 
 #include "text.h"
 
-/* In UTF-16, as JSON wants it. */
+/* In UTF-16, as JSON requires. */
 static void escaped(FILE *out, uint32_t code) {
     if (code > 0xFFFF) {
         code -= 0x10000;

@@ -1,4 +1,4 @@
-/* A writer of JSON: commas, escapes and UTF-8 are its business. */
+/* A writer of JSON: sets commas, escapes characters, checks UTF-8. */
 #ifndef TOOL_JSON_H
 #define TOOL_JSON_H
 
@@ -8,15 +8,15 @@
 
 struct tool_json {
     FILE *out;
-    bool comma; /* a value stands before the next one */
+    bool comma; /* the next value needs a comma before it */
 };
 
 /* name is NULL inside an array and for the outermost value; bracket is '{' or '['. */
 void tool_json_open(struct tool_json *json, const char *name, char bracket);
 /* bracket is '}' or ']'. */
 void tool_json_close(struct tool_json *json, char bracket);
-/* Bytes that are no UTF-8 become U+FFFD; what is unsafe for a terminal is escaped and reads the
- * same. */
+/* Bytes that are not UTF-8 become U+FFFD. Characters that are unsafe for a terminal are escaped; a
+ * parser reads them unchanged. */
 void tool_json_string(struct tool_json *json, const char *name, const char *value);
 void tool_json_number(struct tool_json *json, const char *name, int64_t value);
 void tool_json_null(struct tool_json *json, const char *name);

@@ -28,8 +28,9 @@ static int run_command(struct tool_session *session) {
 }
 
 /*
- * A closed standard descriptor would be given to the next file that is opened, a node's socket, and what is printed would
- * go there. Opened the wrong way round, so that using it fails as it would have.
+ * The next file that is opened, such as a node's socket, would get the number of a closed standard
+ * descriptor, and our output would go there. So open /dev/null in the wrong direction: using it
+ * fails, as with a closed descriptor.
  */
 static void fill_standard_descriptors(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -40,9 +41,9 @@ static void fill_standard_descriptors(void) {
     }
 }
 
-/* Ends our process group as the terminal would have; comes back where that is held up. */
+/* Ends our process group as the terminal would have. Returns if the signal does not end us. */
 static void raise_for_group(int number) {
-    prctl(PR_SET_DUMPABLE, 0); /* SIGQUIT: no core of ours */
+    prctl(PR_SET_DUMPABLE, 0); /* no core dump for SIGQUIT */
     signal(number, SIG_DFL);
     (void)kill(0, number);
 }

@@ -1,4 +1,4 @@
-/* What is told of the nodes without being asked: what is wrong with their configuration, and why nothing goes on. */
+/* Warnings about nodes: what is wrong with their configuration, and why there is no quorum. */
 #include "nodes.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static redlock_node_info node_info(const struct tool_session *session, size_t in
     return info;
 }
 
-/* Appends what fits. */
+/* Appends as much as fits. */
 __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t size, const char *format, ...) {
     size_t used = strlen(buffer);
     va_list arguments;
@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t si
     va_end(arguments);
 }
 
-/* One in quarantine is asked for nothing that would take the lock. */
+/* A node in quarantine may not vote on an acquire. */
 static bool may_vote(const redlock_node_info *info, enum tool_nodes_purpose purpose) {
     return info->state == REDLOCK_NODE_READY && (purpose == TOOL_NODES_TO_EXTEND || info->quarantine_ms == 0);
 }
@@ -93,25 +93,25 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     return quarantines_ms[quorum - 1];
 }
 
-/* -v has told it through the log; the table of status shows it. */
-static bool is_told_otherwise(const struct tool_options *options) {
+/* With -v the log has it; the table of status shows it. */
+static bool is_reported_elsewhere(const struct tool_options *options) {
     return options->verbose || options->command == TOOL_STATUS;
 }
 
 static void warn(struct tool_session *session, bool of_unusable) {
     const struct tool_options *options = session->options;
-    size_t count = is_told_otherwise(options) ? 0 : redlock_manager_node_count(session->manager);
+    size_t count = is_reported_elsewhere(options) ? 0 : redlock_manager_node_count(session->manager);
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
         uint32_t bit = UINT32_C(1) << i;
-        if (info.state == REDLOCK_NODE_UNUSABLE && (session->told_unusable & bit) == 0) {
-            session->told_unusable |= bit;
+        if (info.state == REDLOCK_NODE_UNUSABLE && (session->warned_unusable & bit) == 0) {
+            session->warned_unusable |= bit;
             if (of_unusable) {
                 tool_report_warn(options, "NODE_UNUSABLE", "node %s does not vote: %s", info.name, info.error);
             }
         }
-        if (info.warning[0] != '\0' && (session->told_settings & bit) == 0) {
-            session->told_settings |= bit;
+        if (info.warning[0] != '\0' && (session->warned_settings & bit) == 0) {
+            session->warned_settings |= bit;
             tool_report_warn(options, "NODE_SETTINGS", "node %s: %s", info.name, info.warning);
         }
     }

@@ -1,4 +1,4 @@
-/* What is told of the nodes without being asked: what is wrong with their configuration, and why nothing goes on. */
+/* Warnings about nodes: what is wrong with their configuration, and why there is no quorum. */
 #ifndef TOOL_NODES_H
 #define TOOL_NODES_H
 
@@ -9,21 +9,26 @@
 
 enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
 
-/* What the nodes are wanted for: one in quarantine votes on extensions, but not on an acquire. */
+/* What the nodes shall vote on. A node in quarantine votes on extensions, but not on an acquire. */
 enum tool_nodes_purpose { TOOL_NODES_TO_ACQUIRE, TOOL_NODES_TO_EXTEND };
 
-/* "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may vote. */
+/* Writes "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may
+ * vote. */
 size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,
                           size_t size);
 
-/* How long it takes until enough of the ready nodes may vote on an acquire; 0 if they may, or are too few even then. */
+/* How long it takes until a quorum of the ready nodes may vote on an acquire. 0 if they may now, or
+ * if fewer than a quorum are ready. */
 int64_t tool_nodes_quorum_in_ms(const struct tool_session *session);
 
-/* Warns once of every node that is unusable (a wrong password, a replica, the same server twice) and once of every one
- * that needs other settings: the minority that nobody hears of is missed when the next node fails. */
+/*
+ * Warns once of each node that is unusable (a wrong password, a replica, the same server twice),
+ * and once of each node with risky settings. Without a warning, nobody notices a lost minority
+ * until the next node fails.
+ */
 void tool_nodes_warn(struct tool_session *session);
 
-/* The same after a failure whose sentence has just said what each node answered: unusable nodes are in it. */
+/* The same after a failure whose sentence has just named the unusable nodes. */
 void tool_nodes_warn_after_failure(struct tool_session *session);
 
 #endif

@@ -1,4 +1,4 @@
-/* What stands on the command line beside options: the nodes, the resource, the token, the command to run. */
+/* The operands of the command line: the nodes, the resource, the token, the command to run. */
 #include "operands.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 static const char white_space[] = " \t\n\v\f\r";
 
-/* Cuts white space off both ends. */
+/* Removes white space at both ends. */
 static char *trim(char *text) {
     text += strspn(text, white_space);
     size_t length = strlen(text);
@@ -20,8 +20,8 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Two clients whose lists are cut differently would both hold the lock: what might be two nodes is never taken for one.
- * The URI is not repeated, for it may hold a password. */
+/* If two clients split the same list differently, both could hold the lock. So text that might be
+ * two nodes is an error. The message does not repeat the URI, which may hold a password. */
 static int check_node(const struct tool_options *options, const char *uri) {
     size_t number = options->node_count + 1;
     if (*uri == '\0') {

@@ -1,15 +1,16 @@
-/* What stands on the command line beside options: the nodes, the resource, the token, the command to run. */
+/* The operands of the command line: the nodes, the resource, the token, the command to run. */
 #ifndef TOOL_OPERANDS_H
 #define TOOL_OPERANDS_H
 
 #include "options.h"
 
-/* Each returns 0, or an exit status after saying what is wrong. */
+/* Each returns 0, or an exit status after printing what is wrong. */
 
-/* Cuts the list of nodes into its URIs; without -n it is the environment's. */
+/* Splits the list of nodes into its URIs; without -n, the list is REDLOCK_NODES. */
 int tool_operands_nodes(struct tool_options *options);
 
-/* Gives options->operands their meaning. dashes: how many of them stood before '--', or -1. */
+/* Checks options->operands and sets resource and token. dashes: how many operands stood before
+ * '--', or -1. */
 int tool_operands_take(struct tool_options *options, int dashes);
 
 #endif

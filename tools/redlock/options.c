@@ -14,17 +14,18 @@ enum {
     FOR_RUN = 1 << TOOL_RUN,
     FOR_ACQUIRE = 1 << TOOL_ACQUIRE,
     FOR_EXTEND = 1 << TOOL_EXTEND,
-    FOR_ALL = 1 << TOOL_NO_COMMAND /* before the command's name, too */
+    FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
 };
 
 struct option_spec {
     const char *name;
-    char letter;          /* its short form; 0: it has none */
-    const char *argument; /* NULL: it takes none */
+    char letter;          /* the short form; 0: none */
+    const char *argument; /* NULL: none */
     unsigned commands;
-    /* Returns 0, or TOOL_EXIT_USAGE after saying what is wrong; text is NULL where it takes no argument. */
+    /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. text is NULL if there is no
+     * argument. */
     int (*apply)(struct tool_options *options, const struct option_spec *spec, const char *text);
-    size_t offset; /* of what set_…() sets */
+    size_t offset; /* of the member that set_…() sets */
     int64_t ms_min, ms_max;
 };
 
@@ -55,7 +56,7 @@ static int set_time(struct tool_options *options, const struct option_spec *spec
     return tool_usage_time(options, label, text, spec->ms_min, spec->ms_max, (int64_t *)field(options, spec));
 }
 
-/* A plain number is in ms here, as the option's usage says; a time with a unit is as good. */
+/* A plain number means ms here; a time with a unit is allowed, too. */
 static int set_node_timeout(struct tool_options *options, const struct option_spec *spec, const char *text) {
     char with_unit[16];
     size_t length = strlen(text);
@@ -123,7 +124,7 @@ static const struct option_spec specs[] = {
     {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, TOOL_WAIT_MS_MAX)},
 };
 
-/* Whether the option may stand here; says so if not. */
+/* Returns 0 if the option may stand here, else TOOL_EXIT_USAGE after printing why not. */
 static int check_place(const struct tool_options *options, const struct option_spec *spec) {
     if ((spec->commands & FOR_ALL) != 0 || (spec->commands & (1U << options->command)) != 0) {
         return 0;
@@ -200,8 +201,8 @@ static int take_command(struct tool_options *options, const char *name) {
     return tool_usage(options, "unknown command '%s'; the commands are run, acquire, extend, release and status", name);
 }
 
-/* Options are applied as they come; operands move to the front of argv. dashes: how many operands stood before '--',
- * or -1. */
+/* Applies options in their order; moves operands to the front of argv. dashes: how many operands
+ * stood before '--', or -1. */
 static int parse_words(int argc, char **argv, struct tool_options *options, int *dashes) {
     int kept = 0;
     int status = 0;
@@ -221,7 +222,7 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
             status = parse_short(options, argv, &i);
         }
     }
-    argv[kept] = NULL; /* kept < argc: the program's name is not kept */
+    argv[kept] = NULL; /* kept < argc, because the program's name is not kept */
     options->operands = argv;
     options->operand_count = (size_t)kept;
     return status;

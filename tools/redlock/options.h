@@ -14,7 +14,7 @@
 enum tool_exit {
     TOOL_EXIT_OK = 0,
     TOOL_EXIT_USAGE = 64,
-    TOOL_EXIT_NO_QUORUM = 69, /* TOO_SLOW as well: too few nodes answered in time */
+    TOOL_EXIT_NO_QUORUM = 69, /* also TOO_SLOW: too few nodes answered in time */
     TOOL_EXIT_SYSTEM = 71,    /* memory, random bytes, a system call */
     TOOL_EXIT_OUTPUT = 74,    /* standard output cannot be written */
     TOOL_EXIT_CONTENDED = 75,
@@ -27,53 +27,56 @@ enum tool_exit {
 enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ACQUIRE, TOOL_EXTEND, TOOL_RELEASE, TOOL_STATUS };
 
 #define TOOL_NOT_GIVEN INT64_C(-2)
-/* The longest node and connect timeout, as redlock.h says. */
+/* The longest node and connect timeout that redlock.h allows. */
 #define TOOL_TIMEOUT_MS_MAX INT64_C(60000)
-/* Timers count in seconds as doubles and the library in ns as 64 bits: a year is enough, and far from either's end. */
+/* A year. Timers count seconds in doubles, the library counts ns in 64 bits: both have room for
+ * it. */
 #define TOOL_WAIT_MS_MAX INT64_C(31536000000)
-/* Of a fencing counter that is not used: the least as redlock.h says, and ten years, which a node can add to its clock. */
+/* The expiry of a fencing counter: the minimum of redlock.h, and ten years, which a node can still
+ * add to its clock. */
 #define TOOL_FENCE_EXPIRY_MS_MIN INT64_C(10800000)
 #define TOOL_FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
 
 struct tool_options {
-    struct tool_words *words; /* where what goes wrong is told */
+    struct tool_words *words; /* where messages go */
     enum tool_command command;
     bool help;
     bool version;
     bool json;
     bool quiet;
     bool verbose;
-    const char *node_list; /* as given; may hold passwords: never printed */
-    char *node_copy;       /* node_list, cut at its commas */
+    const char *node_list; /* as given; never printed, because it may hold passwords */
+    char *node_copy;       /* node_list, split at its commas */
     const char *nodes[REDLOCK_NODES_MAX];
     size_t node_count;
     int64_t node_timeout_ms;    /* TOOL_NOT_GIVEN: the library's default */
-    int64_t connect_timeout_ms; /* never TOOL_NOT_GIVEN after the parsing */
-    int64_t ttl_ms;             /* likewise, where the command has one */
+    int64_t connect_timeout_ms; /* never TOOL_NOT_GIVEN after parsing */
+    int64_t ttl_ms;             /* likewise, if the command has one */
     int64_t wait_ms;            /* or REDLOCK_WAIT_FOREVER */
     int64_t grace_ms;
     int64_t max_time_ms; /* 0: no limit */
-    bool fence;          /* a fencing token is wanted */
+    bool fence;          /* ask for a fencing token */
     bool no_heal;
     int64_t lock_delay_ms;
-    const char *restart_guard_name; /* as given; NULL: the environment's, then off */
+    const char *restart_guard_name; /* as given; NULL: from the environment, else off */
     redlock_restart_guard restart_guard;
-    const char *clock_guard_name; /* "on", "off", or NULL: the environment's, then off */
+    const char *clock_guard_name; /* "on", "off", or NULL: from the environment, else off */
     bool clock_guard;
     bool first_boot;
-    int64_t ttl_max_ms; /* TOOL_NOT_GIVEN: the environment's; 0 after the parsing: none */
+    int64_t ttl_max_ms; /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: none */
     bool ttl_max_from_environment;
-    const char *fence_suffix; /* NULL: the environment's, then the library's */
-    int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: the environment's; 0 after the parsing: never */
+    const char *fence_suffix; /* NULL: from the environment, else the library's default */
+    int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: never */
     int contended_status;
-    bool contended_expected; /* -E was given: then it is no failure to be told */
+    bool contended_expected; /* -E was given: print nothing about this failure */
     const char *resource;
     const char *token;
     char **operands; /* status: resources; run: the command and its arguments, terminated by NULL */
     size_t operand_count;
 };
 
-/* Says on stderr what is wrong and returns TOOL_EXIT_USAGE, or returns 0. argv is rearranged and must outlive options. */
+/* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. Rearranges argv, which must outlive
+ * options. */
 int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options);
 
 void tool_options_free(struct tool_options *options);

@@ -1,4 +1,4 @@
-/* How failures and votes are told, to people and as JSON. */
+/* Reports failures and votes, to people and as JSON. */
 #include "report.h"
 
 #include <errno.h>
@@ -125,8 +125,8 @@ void tool_report_error(const struct tool_options *options, const char *name, con
     }
 }
 
-/* Tells session->code and session->result, with advice behind the library's sentence. */
-static int tell_failure(const struct tool_session *session, const char *advice) {
+/* Reports session->code and session->result, with advice after the library's sentence. */
+static int report_failure(const struct tool_session *session, const char *advice) {
     const struct tool_options *options = session->options;
     int code = session->code;
     char *message = NULL;
@@ -145,10 +145,11 @@ static int tell_failure(const struct tool_session *session, const char *advice) 
 }
 
 int tool_report_failure(const struct tool_session *session) {
-    return tell_failure(session, "");
+    return report_failure(session, "");
 }
 
-/* What helps where enough nodes answer, but guards keep too many of them from voting; "" where that is not so. */
+/* Writes what to do if enough nodes answer but guards keep too many of them from voting, else
+ * "". */
 static void advise_on_quarantine(const struct tool_session *session, char *advice, size_t size) {
     const struct tool_options *options = session->options;
     char time[32];
@@ -183,7 +184,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
     } else {
         snprintf(advice, sizeof advice, "%s", quarantine);
     }
-    return tell_failure(session, options->json ? "" : advice);
+    return report_failure(session, options->json ? "" : advice);
 }
 
 int tool_report_flush(const struct tool_options *options) {

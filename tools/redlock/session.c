@@ -1,4 +1,5 @@
-/* One manager on one loop, and requests made one after the other: the loop runs until each has completed. */
+/* One manager on one loop; makes requests one after another, and runs the loop until each
+ * completes. */
 #include "session.h"
 
 #include <assert.h>
@@ -10,11 +11,12 @@
 #include "report.h"
 #include "text.h"
 
-/* Stragglers get this long beyond the moment when a quorum is ready. */
+/* How long to wait for the other nodes after a quorum is ready. */
 #define CONNECT_SLICE_MS INT64_C(50)
-/* A slice that ended this much early did so because every node was settled, not because its timer was a bit fast. */
+/* A slice that ends this much early ends because every node is ready or has failed, not because its
+ * timer was a bit fast. */
 #define TIMER_SLACK_MS INT64_C(5)
-/* Who waits this long without a quorum of nodes wants to know why. */
+/* Explain the wait after this long without a quorum. */
 #define IMPATIENCE_S 1.
 
 static int64_t now_ms(void) {
@@ -53,7 +55,7 @@ static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
     if (session->request != NULL) {
         redlock_request_cancel(session->request);
     }
-    /* What is under way ends within the node timeout; who cannot wait for it sends the signal again. */
+    /* Pending requests end within the node timeout. A second signal ends the tool at once. */
     ev_signal_stop(loop, watcher);
 }
 
@@ -63,7 +65,7 @@ static void watch_stop_signals(struct tool_session *session) {
         ev_signal *watcher = &session->stop_watchers[i];
         ev_signal_init(watcher, stop_asked, numbers[i]);
         watcher->data = session;
-        /* What our starter told us to ignore (nohup) stays ignored. */
+        /* A signal that was ignored at our start (nohup) stays ignored. */
         if (!session->signals->ignored[numbers[i]]) {
             ev_signal_start(session->loop, watcher);
         }
@@ -102,7 +104,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
     if (code == REDLOCK_ERR_INVALID) {
-        /* Bad input, told as all of it is told. */
+        /* Report it like all other bad input. */
         FILE *out = tool_words_line(options->words);
         fputs("redlock: ", out);
         tool_print_safe(out, error);
@@ -127,7 +129,7 @@ void tool_session_completed(const redlock_result *result, void *data) {
     session->result = redlock_result_copy(result);
 }
 
-/* Makes room for the next request's answer. */
+/* Frees the last result and resets the state for the next request. */
 static void prepare(struct tool_session *session) {
     redlock_result_free(session->result);
     session->result = NULL;
@@ -185,7 +187,8 @@ static void still_waiting(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
-/* Asks for the lock until it is there, the wait is over or a signal came. Returns the request's code. */
+/* Asks for the lock until it is held, the wait is over or a signal comes. Returns the request's
+ * code. */
 static int ask(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
@@ -210,7 +213,7 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     return tool_session_finish(session, started);
 }
 
-/* A lease does not wait for whoever reads standard error. */
+/* Starts the thread that writes to standard error, so that no reader can block a renewal. */
 static int free_from_readers(const struct tool_options *options) {
     int error = tool_words_start(options->words, options->json);
     if (error == 0) {

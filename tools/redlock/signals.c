@@ -1,4 +1,4 @@
-/* The signal dispositions and mask that the tool was started with, which the child of `run` gets back. */
+/* The signal dispositions and mask at the tool's start, which the child of `run` gets back. */
 #include "signals.h"
 
 #include <stddef.h>
@@ -6,7 +6,7 @@
 void tool_signals_begin(struct tool_signals *signals) {
     for (int number = 1; number < NSIG; number++) {
         struct sigaction action;
-        /* Fails for the numbers that the C library keeps to itself. */
+        /* Fails for the signals that the C library reserves. */
         signals->ignored[number] = sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     }
     signal(SIGPIPE, SIG_IGN);

@@ -1,4 +1,4 @@
-/* The signal dispositions and mask that the tool was started with, which the child of `run` gets back. */
+/* The signal dispositions and mask at the tool's start, which the child of `run` gets back. */
 #ifndef TOOL_SIGNALS_H
 #define TOOL_SIGNALS_H
 
@@ -11,12 +11,14 @@ struct tool_signals {
 };
 
 /*
- * Records them, then unblocks everything and ignores SIGPIPE and SIGTTOU: a closed standard output shall release the
- * lock and not kill the tool, and the terminal may have been handed to the child.
+ * Records them, then unblocks all signals and ignores SIGPIPE and SIGTTOU. With SIGPIPE, a closed
+ * standard output would kill the tool before it releases the lock. With SIGTTOU, the tool could not
+ * take the terminal back from the child.
  */
 void tool_signals_begin(struct tool_signals *signals);
 
-/* In the child, between fork and exec, with every signal blocked: puts everything back. Async-signal-safe. */
+/* Restores them in the child, between fork and exec, with every signal blocked.
+ * Async-signal-safe. */
 void tool_signals_restore(const struct tool_signals *signals);
 
 #endif

@@ -1,4 +1,4 @@
-/* A table for people: columns as wide as their widest cell, the last one as it is. */
+/* A table for people: each column is as wide as its widest cell; the last one is not padded. */
 #include "table.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ void tool_table_print(const struct tool_row *rows, size_t count) {
         }
     }
     for (size_t i = 0; i < count; i++) {
-        size_t owed = 0; /* spaces, printed only before something: no line ends in them */
+        size_t owed = 0; /* spaces to print before the next cell, so that no line ends in spaces */
         for (size_t column = 0; column < TOOL_TABLE_COLUMNS; column++) {
             const char *cell = shown(&rows[i], column);
             if (*cell != '\0') {

@@ -1,4 +1,4 @@
-/* A table for people: columns as wide as their widest cell, the last one as it is. */
+/* A table for people: each column is as wide as its widest cell; the last one is not padded. */
 #ifndef TOOL_TABLE_H
 #define TOOL_TABLE_H
 
@@ -10,7 +10,8 @@ struct tool_row {
     const char *cells[TOOL_TABLE_COLUMNS];
 };
 
-/* To standard output. The first row is the heading; "" is shown as "-", but not in the last column. */
+/* Prints to standard output. The first row is the heading. "" appears as "-", except in the last
+ * column. */
 void tool_table_print(const struct tool_row *rows, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who is in the foreground of the terminal: the tool's process group or that of the command that it runs. */
+/* Which process group is in the foreground of the terminal: the tool's or its command's. */
 #include "terminal.h"
 
 #include <unistd.h>
@@ -12,7 +12,7 @@ bool tool_terminal_wanted(void) {
 }
 
 void tool_terminal_give(pid_t group) {
-    /* It fails where the terminal has hung up meanwhile; there is nothing to be done about it. */
+    /* Fails if the terminal has hung up; then there is nothing to do. */
     (void)tcsetpgrp(STDIN_FILENO, group);
 }
 

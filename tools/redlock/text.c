@@ -1,8 +1,7 @@
-/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is
- * escaped. */
+/* Makes text from outside safe to print: checks UTF-8, escapes characters that cannot be seen. */
 #include "text.h"
 
-/* The second byte's range shuts out overlong forms, surrogates and what is past U+10FFFF (RFC
+/* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF (RFC
  * 3629). */
 static size_t sequence_length(const unsigned char *byte, unsigned *low, unsigned *high) {
     *low = 0x80;
@@ -50,7 +49,7 @@ bool tool_is_unsafe(uint32_t code) {
         uint32_t first, last;
     } ranges[] = {
         {0x0000, 0x001F},   /* C0 controls */
-        {0x007F, 0x009F},   /* DEL and C1 controls: these steer some terminals, too */
+        {0x007F, 0x009F},   /* DEL and C1 controls, which control some terminals */
         {0x00AD, 0x00AD},   /* soft hyphen */
         {0x034F, 0x034F},   /* combining grapheme joiner */
         {0x061C, 0x061C},   /* Arabic letter mark: direction */
@@ -77,8 +76,8 @@ bool tool_is_unsafe(uint32_t code) {
     return false;
 }
 
-/* How many bytes at text are to be escaped; 0 if the character may be printed. Its length is
- * *length. */
+/* How many bytes at text must be escaped; 0 if the character may be printed. Sets *length to its
+ * length. */
 static size_t unsafe_bytes(const char *text, size_t *length) {
     uint32_t code;
     *length = tool_utf8_read(text, &code);

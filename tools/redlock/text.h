@@ -1,5 +1,4 @@
-/* Text that came from elsewhere, made safe to print: UTF-8 is checked, what cannot be seen is
- * escaped. */
+/* Makes text from outside safe to print: checks UTF-8, escapes characters that cannot be seen. */
 #ifndef TOOL_TEXT_H
 #define TOOL_TEXT_H
 
@@ -8,23 +7,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The bytes of the well-formed UTF-8 character at text (terminated), with its number in *code, or 0
- * if what stands there is none. */
+/* Returns the length of the UTF-8 character at text (terminated) and sets *code; 0 if it is not
+ * well-formed. */
 size_t tool_utf8_read(const char *text, uint32_t *code);
 
 /*
- * Whether the character must be escaped: it steers a terminal, begins a line, turns the direction
- * of what stands around it, or has no shape, so that two names look like one. These are the control
- * characters, the separators of lines and paragraphs, and what Unicode calls
- * Default_Ignorable_Code_Point, with the annotations U+FFF9 to U+FFFB. Hence an emoji that is put
- * together of several shows its joints. Different letters that look alike stay as they are.
+ * Whether the character must be escaped: it controls a terminal, begins a line, changes the
+ * direction of the text around it, or is invisible, so that two names look the same. These are the
+ * control characters, the separators of lines and paragraphs, Unicode's
+ * Default_Ignorable_Code_Point, and the annotations U+FFF9 to U+FFFB. So an emoji made of several
+ * characters shows its joiners. Letters that look alike are not escaped.
  */
 bool tool_is_unsafe(uint32_t code);
 
-/* For a terminal: each byte of what is unsafe or no UTF-8 appears as \xNN. */
+/* Prints for a terminal: each byte that is unsafe or not UTF-8 appears as \xNN. */
 void tool_print_safe(FILE *out, const char *text);
 
-/* The columns that tool_print_safe() fills, if every character fills one. */
+/* The number of columns that tool_print_safe() fills, if every character fills one. */
 size_t tool_safe_width(const char *text);
 
 #endif

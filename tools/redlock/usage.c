@@ -1,4 +1,4 @@
-/* How bad input is told: one sentence, and where the help is. */
+/* Reports bad input: one sentence, and how to get help. */
 #include "usage.h"
 
 #include <stdarg.h>

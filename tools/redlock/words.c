@@ -1,4 +1,4 @@
-/* All that the tool writes to standard error: whole lines, through one door. */
+/* The only writer to standard error: writes whole lines. */
 #include "words.h"
 
 #include <errno.h>
@@ -10,24 +10,24 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The largest report, of 31 nodes, needs less than the half that the log leaves. */
+/* The largest report, of 31 nodes, fits into the half that the log leaves free. */
 #define QUEUE_SIZE ((size_t)131072)
 #define LOG_SIZE   ((size_t)65536)
 #define NOTE_SIZE  ((size_t)128)
 #define PATIENCE_S 5
 
 struct tool_words {
-    FILE *line_file; /* puts what is printed into line */
+    FILE *line_file; /* what is printed here goes into line */
     size_t line_size;
     bool json;
     bool threaded;
     pthread_t thread;
-    pthread_mutex_t mutex;  /* of the rest but line */
-    pthread_cond_t changed; /* one side waits for the other */
-    bool ending;            /* no line comes any more */
-    bool over;              /* and all are written */
-    unsigned long writes;   /* has there been one lately? */
-    unsigned long left_out; /* lines, not told of yet */
+    pthread_mutex_t mutex;  /* protects the members below, except line */
+    pthread_cond_t changed; /* signalled when the queue or a count changes */
+    bool ending;            /* no more lines will come */
+    bool over;              /* all lines are written */
+    unsigned long writes;   /* counts writes, to see whether the thread makes progress */
+    unsigned long left_out; /* lines left out and not reported yet */
     size_t queue_size;
     char *queue; /* lines that wait */
     char *taken; /* lines that the thread is writing */
@@ -35,7 +35,7 @@ struct tool_words {
     char buffers[2][QUEUE_SIZE + NOTE_SIZE];
 };
 
-/* A line that is longer than any can be is cut. */
+/* Cuts a line that is longer than the buffer. */
 static ssize_t keep(void *cookie, const char *bytes, size_t size) {
     struct tool_words *words = cookie;
     size_t room = QUEUE_SIZE - 1 - words->line_size;
@@ -64,7 +64,7 @@ FILE *tool_words_line(struct tool_words *words) {
     return words->line_file;
 }
 
-/* Of one line, as much as is written at once; what cannot be written counts as written. */
+/* Writes part of a line and returns its size; a part that cannot be written counts as written. */
 static size_t write_some(const char *text, size_t size) {
     for (;;) {
         ssize_t written = write(STDERR_FILENO, text, size);
@@ -72,7 +72,7 @@ static size_t write_some(const char *text, size_t size) {
             return (size_t)written;
         }
         if (written < 0 && errno == EAGAIN) {
-            /* Somebody else has set O_NONBLOCK. */
+            /* Another process has set O_NONBLOCK. */
             struct pollfd room = {.fd = STDERR_FILENO, .events = POLLOUT};
             (void)poll(&room, 1, -1);
         } else if (written == 0 || errno != EINTR) {
@@ -81,13 +81,13 @@ static size_t write_some(const char *text, size_t size) {
     }
 }
 
-/* One write a line: the command writes there, too. */
+/* One write for each line, because the command writes to the same file. */
 static size_t write_line(const char *text, size_t size) {
     const char *end = memchr(text, '\n', size);
     return write_some(text, end == NULL ? size : (size_t)(end - text) + 1);
 }
 
-/* With the mutex held, which is given up meanwhile. */
+/* Call with the mutex held; it is unlocked during the writes. */
 static void write_taken(struct tool_words *words, size_t size) {
     const char *text = words->taken;
     while (size > 0) {
@@ -101,7 +101,7 @@ static void write_taken(struct tool_words *words, size_t size) {
     }
 }
 
-/* Takes all lines that wait; returns their size. */
+/* Takes all waiting lines; returns their size. */
 static size_t take(struct tool_words *words) {
     static const char *const notes[] = {
         "redlock: warning: nobody read standard error; lines left out here: %lu\n",
@@ -137,7 +137,7 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* Signals are the loop's. */
+/* The thread blocks all signals: the loop handles them. */
 static int start_thread(struct tool_words *words) {
     sigset_t all;
     sigset_t before;
@@ -197,7 +197,7 @@ void tool_words_send(struct tool_words *words, enum tool_words_kind kind) {
     words->line_size = 0;
 }
 
-/* Returns whether all is written. */
+/* Returns whether all lines are written. */
 static bool wait_for_thread(struct tool_words *words) {
     unsigned long seen;
     pthread_mutex_lock(&words->mutex);
@@ -223,7 +223,7 @@ void tool_words_end(struct tool_words *words) {
     }
     if (words->threaded) {
         if (!wait_for_thread(words)) {
-            return; /* the thread is using them */
+            return; /* the thread still uses the words */
         }
         (void)pthread_join(words->thread, NULL);
         (void)pthread_cond_destroy(&words->changed);

@@ -1,11 +1,11 @@
 /*
- * All that the tool writes to standard error: whole lines, through one door.
+ * The only writer to standard error: writes whole lines.
  *
- * Who holds a lease must renew it, whoever reads standard error: a pager that waits for a key, a
- * terminal that Ctrl-S has stopped, a disk that hangs, nobody. So a thread writes, and the loop
- * only puts lines into the thread's queue. Nothing less is enough. O_NONBLOCK belongs to the open
- * file, which our starter and our command use, too. What poll() says of room in a pipe is over as
- * soon as the command has taken that room.
+ * The holder of a lease must renew it, even if nobody reads standard error: a pager waits for a
+ * key, Ctrl-S has stopped the terminal, a disk hangs. So a thread writes, and the loop only puts
+ * lines into the thread's queue. Simpler ways do not work. O_NONBLOCK belongs to the open file,
+ * which our parent and our command share. poll() may report room in a pipe that the command then
+ * fills.
  */
 #ifndef TOOL_WORDS_H
 #define TOOL_WORDS_H
@@ -15,22 +15,22 @@
 
 struct tool_words;
 
-/* The log may fill a part of the queue only, so that it never takes a report's place. */
+/* The log may fill only a part of the queue, so that there is always room for a report. */
 enum tool_words_kind { TOOL_WORDS_LOG, TOOL_WORDS_REPORT };
 
-/* Without a thread: whoever sends a line writes it. NULL without memory. */
+/* Starts without a thread: the sender of a line writes it. Returns NULL if there is no memory. */
 struct tool_words *tool_words_new(void);
 
-/* From now on no line blocks its sender. What does not fit into the queue is left out and counted;
- * the count is told when there is room again, as JSON or not. Returns 0 or an errno. */
+/* From now on no line blocks its sender. Lines that do not fit into the queue are left out and
+ * counted; the count is printed when there is room again, as JSON or not. Returns 0 or an errno. */
 int tool_words_start(struct tool_words *words, bool json);
 
-/* What is printed here until the next tool_words_send() is a line; it ends with '\n'. */
+/* Print one line here, with its '\n', then call tool_words_send(). */
 FILE *tool_words_line(struct tool_words *words);
 void tool_words_send(struct tool_words *words, enum tool_words_kind kind);
 
-/* Waits until all is written, unless for 5 s nothing of it is; then the rest is lost with the
- * process, which must end. Takes NULL. */
+/* Waits until all lines are written, but gives up when nothing is written for 5 s. The process must
+ * end then, and the rest is lost. NULL is allowed. */
 void tool_words_end(struct tool_words *words);
 
 #endif
