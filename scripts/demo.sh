@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Shows what redlock does on five redis-servers of its own, in under half a minute. Installs what is missing and builds.
+# Shows what redlock does, on five redis-servers of its own, in less than half a minute. Installs
+# missing packages and builds.
 set -uo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -9,22 +10,23 @@ usage() {
     cat <<'END'
 usage: scripts/demo.sh [OPTION]…
 
-Installs what is missing (Debian 12 or 13, as root or with sudo), builds the tool, starts five redis-servers on free loopback
-ports in a temporary folder, and shows a lock taken, refused, surviving dead nodes, and lost. Then it cleans up.
+Installs missing packages (Debian 12 or 13, as root or with sudo), builds the tool, and starts five
+redis-servers on free loopback ports in a temporary folder. Shows a lock that is taken, refused to a
+rival, kept while nodes die, and lost. Then it cleans up.
 
-  --nodes URI,URI,…  use these nodes instead; nothing is killed, and the steps that need it are left out
+  --nodes URI,URI,…  use these nodes instead; skip the steps that kill nodes
   --build-dir DIR    where to build; default: build/demo
-  --tool PATH        use this redlock and build nothing
+  --tool PATH        use this redlock; build nothing
   --no-install       install nothing
   --help             this text
 
-Exit status: 0 if every step showed what it should, 1 otherwise, 64 for bad usage.
+Exit status: 0 if every step gave the expected result, 1 otherwise, 64 for bad usage.
 END
 }
 
-TTL_S=3 # of the lease that is lost
+TTL_S=3 # the ttl of the lease that is lost
 NODE_TIMEOUT=1s
-own_nodes=1 # 0: the user's
+own_nodes=1 # 0: the user's nodes
 build=$REDLOCK_ROOT/build/demo
 tool=
 install=1
@@ -41,7 +43,7 @@ while (($#)); do
 done
 
 folder=
-pids=() ports=() # of our nodes; a pid is empty while its node is dead
+pids=() ports=() # our nodes; a pid is empty while its node is dead
 started= # the last node's pid, until it is in pids
 runner= # the pid of a tool in the background
 resource=nightly-backup
@@ -49,7 +51,7 @@ token=
 
 clean_up() {
     local pid try
-    # What was just started is not in pids yet, and perhaps not even in started.
+    # A node that was just started is not in pids yet, and perhaps not in started.
     mapfile -t -O "${#pids[@]}" pids <<<"$started"$'\n'"$(jobs -p)"
     for pid in "${pids[@]}" $runner; do
         if [[ -n $pid ]]; then
@@ -60,7 +62,7 @@ clean_up() {
     if ((!own_nodes)) && [[ -n $token ]]; then
         "$tool" -q release "$resource" "$token"
     fi
-    # They save nothing, so they end at once; what does not is killed.
+    # The nodes save nothing, so they end at once. Kill those that do not.
     for pid in "${pids[@]}"; do
         [[ -n $pid ]] || continue
         for ((try = 0; try < 100; try++)); do
@@ -79,17 +81,17 @@ say() {
 }
 
 not_as_it_should() {
-    printf '\ndemo.sh: this is not what it should have shown: %s\n' "$*" >&2
+    printf '\ndemo.sh: unexpected result: %s\n' "$*" >&2
     exit 1
 }
 
-# show STATUS PATTERN ARGUMENTS… : runs the tool, shows what it says, and checks that it ends with this status and says
-# something that matches the extended regular expression. What it printed on standard output is left in $output.
+# show STATUS PATTERN ARGUMENTS… : runs the tool, shows its output, and checks its exit status and
+# that its output matches the extended regular expression. Sets $output to its standard output.
 show() {
     local wanted=$1 pattern=$2 status word line=
     shift 2
     for word in "$@"; do
-        [[ $word != *[^[:alnum:]_./:=,-]* ]] || word="'$word'" # no word of ours has a quote in it
+        [[ $word != *[^[:alnum:]_./:=,-]* ]] || word="'$word'" # none of our words has a quote
         line+=" $word"
     done
     printf '  $ redlock%s\n' "$line"
@@ -99,10 +101,10 @@ show() {
     sed 's/^/    /' "$folder/out" "$folder/err"
     printf '    (exit status %d)\n' "$status"
     ((status == wanted)) || not_as_it_should "the exit status should be $wanted"
-    grep -Eq -- "$pattern" "$folder/out" "$folder/err" || not_as_it_should "it should say something like: $pattern"
+    grep -Eq -- "$pattern" "$folder/out" "$folder/err" || not_as_it_should "the output should match: $pattern"
 }
 
-# start_node PORT : fails if it ends, as when the port is taken. Sets started.
+# start_node PORT : fails if the node ends, as when the port is taken. Sets started.
 start_node() {
     local port=$1 deadline=$((SECONDS + 20))
     mkdir -p "$folder/$port"
@@ -110,7 +112,7 @@ start_node() {
         --unixsocket "$folder/$port/socket" >"$folder/$port/log" 2>&1 &
     started=$!
     disown "$started"
-    # Asked over the socket in its own folder: what answers at the port may be somebody else's.
+    # Ask over the socket in its own folder: another server may answer at the port.
     until [[ $(redis-cli -s "$folder/$port/socket" ping 2>/dev/null) == PONG ]]; do
         if ! kill -0 "$started" 2>/dev/null || ((SECONDS > deadline)); then
             kill -KILL "$started" 2>/dev/null
@@ -147,12 +149,12 @@ kill_node() {
 }
 
 take_and_refuse() {
-    say "Somebody takes the lock '$resource' for 30 seconds. The tool prints a token: whoever knows it may extend or release the lock."
+    say "A client takes the lock '$resource' for 30 seconds. The tool prints a token: with it you can extend or release the lock."
     show 0 '^[0-9a-f]{32}$' acquire -t 30s "$resource"
     token=$output
-    say 'A rival asks for the same lock and is refused; exit status 75 says that others hold it.'
+    say 'A rival asks for the same lock and is refused. Exit status 75 means that others hold it.'
     show 75 'held by others' acquire "$resource"
-    say 'The owner asks for more time, and everyone can see who holds the lock where, and for how long.'
+    say 'The owner asks for more time. Everybody can see who holds the lock, on which nodes, and for how long.'
     show 0 'extended; valid for' extend -t 1m "$resource" "$token"
     show 0 "held by $token" status "$resource"
     say 'The owner gives it back.'
@@ -161,7 +163,7 @@ take_and_refuse() {
 }
 
 lose_nodes() {
-    say "Two of the five nodes are killed (ports ${ports[1]} and ${ports[3]}). Three are a quorum: the lock can still be taken and released."
+    say "Two of the five nodes are killed (ports ${ports[1]} and ${ports[3]}). Three are a quorum: clients can still take and release the lock."
     kill_node 1
     kill_node 3
     show 0 '^[0-9a-f]{32}$' acquire -t 30s "$resource"
@@ -169,11 +171,11 @@ lose_nodes() {
     show 0 "held by $token on 3 of 5" status "$resource"
     show 0 'released' release "$resource" "$token"
     token=
-    say "A third node is killed (port ${ports[4]}). Two cannot be a quorum: nothing can be locked, and the tool says why; exit status 69."
+    say "A third node is killed (port ${ports[4]}). Two are no quorum: nobody can take a lock. The tool says why; exit status 69."
     kill_node 4
     show 69 'no quorum.*refused' acquire "$resource"
     show 69 '2 of 5 nodes ready; a quorum is 3: locks cannot be taken' status "$resource"
-    say 'The three dead nodes are started again, and all is well; nobody had to tell the clients.'
+    say 'The three dead nodes are started again. The clients need no restart and no new settings.'
     for i in 1 3 4; do
         start_node "${ports[$i]}" || redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
         pids[i]=$started
@@ -183,7 +185,7 @@ lose_nodes() {
 }
 
 run_and_renew() {
-    say "redlock run holds the lock while a command runs. The ttl is one second here, the command takes two: the lock is renewed meanwhile."
+    say "redlock run holds the lock while a command runs. Here the ttl is one second and the command takes two: redlock renews the lock meanwhile."
     # shellcheck disable=SC2016 # the command's variables
     show 0 'worked for 2 s under a lock of 1 s' run -t 1s "$resource" -- sh -c \
         'sleep 2; echo "worked for 2 s under a lock of 1 s on $REDLOCK_RESOURCE"'
@@ -208,8 +210,8 @@ lose_lease() {
     # shellcheck disable=SC2016 # the command's variables
     local command='trap "echo \$EPOCHREALTIME >\$0; echo \"the command: told to stop, and stops\"; exit 0" TERM
         echo "the command: works under the lock"; while :; do sleep 0.05; done'
-    say "Now the worst case. A command runs under a lock of $TTL_S seconds, and then all five nodes hang (SIGSTOP): no node answers anything,"
-    echo "no connection breaks. The lease ends by the clock of the one who holds it; the command must be told by then."
+    say "Now the worst case. A command runs under a lock of $TTL_S seconds. Then all five nodes hang (SIGSTOP): no node answers, and no"
+    echo "connection breaks. The lease ends by its holder's clock. redlock must stop the command before that."
     printf '  $ redlock run -t %ds %s -- …\n' "$TTL_S" "$resource"
     "$tool" --node-timeout "$NODE_TIMEOUT" run -t "${TTL_S}s" "$resource" -- bash -c "$command" "$folder/told" >"$folder/out" 2>&1 &
     runner=$!
@@ -225,11 +227,11 @@ lose_lease() {
     printf '    (exit status %d)\n' "$status"
     kill -CONT "${pids[@]}"
     ((status == 76)) || not_as_it_should 'the exit status should be 76: the lease was lost'
-    grep -q 'told to stop' "$folder/out" || not_as_it_should 'the command should have been told'
+    grep -q 'told to stop' "$folder/out" || not_as_it_should 'redlock should have stopped the command'
     told_us=$(tr -d '.,' <"$folder/told")
-    printf '    The command was told %d ms after the nodes hung; the lease could not have lasted longer than %d ms.\n' \
+    printf '    redlock stopped the command %d ms after the nodes hung. The lease could last %d ms at most.\n' \
         $(((told_us - hung_us) / 1000)) $((TTL_S * 1000))
-    say 'The nodes go on, and the next one takes the lock at once: the old keys have run out.'
+    say 'The nodes continue. The next client takes the lock at once: the old keys have expired.'
     show 0 'it is mine' run -w 20s "$resource" -- echo 'it is mine'
 }
 
@@ -248,14 +250,14 @@ main() {
     folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-demo.XXXXXX") || redlock_die 'cannot make a temporary folder'
     began=$SECONDS
     "$tool" --version
-    echo "Every command below is run with --node-timeout $NODE_TIMEOUT (the default is 50ms), so that a busy machine shows the same as an idle one."
+    echo "Every command below runs with --node-timeout $NODE_TIMEOUT (the default is 50ms), so that the result is the same on a busy machine."
     if ((own_nodes)); then
-        say 'Five redis-servers are started on free loopback ports. They know nothing of each other.'
+        say 'Five redis-servers start on free loopback ports. They do not know each other.'
         start_five
         echo "  $ export REDLOCK_NODES=$REDLOCK_NODES"
     else
         resource=redlock-demo-$$-$RANDOM
-        say "These are your nodes, as REDLOCK_NODES has them. The lock of this demo is called '$resource'."
+        say "These are your nodes. The lock of this demo is called '$resource'."
     fi
     export REDLOCK_NODES
     show 0 'locks can be taken' status
@@ -265,8 +267,8 @@ main() {
     if ((own_nodes)); then
         lose_lease
     else
-        say 'Left out, as these are your nodes: killing two, killing a third, and hanging all of them.'
+        say 'These are your nodes, so the demo skips the steps that kill nodes or make them hang.'
     fi
-    say "That was all, in $((SECONDS - began)) s; every step showed what it should. Cleaning up."
+    say "That was all, in $((SECONDS - began)) s. Every step gave the expected result. Cleaning up."
 }
 main

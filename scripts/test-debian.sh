@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs scripts/test.sh in a fresh Debian in a temporary folder: other versions of compilers, hiredis and Redis than the machine's own.
+# Runs scripts/test.sh in a fresh Debian in a temporary folder, to test with other versions of
+# compilers, hiredis and Redis.
 set -euo pipefail
 
 # shellcheck source=lib.sh
@@ -10,12 +11,13 @@ usage() {
 usage: scripts/test-debian.sh [--mirror URL] [--keep] [12|13] [PART]…
        scripts/test-debian.sh [--mirror URL] [--keep] --run COMMAND [12|13]
 
-Makes a minimal Debian 13 (the default) or 12 with debootstrap, copies this tree into it and runs scripts/test.sh PART… there; without
-parts: release. Debian 13 has hiredis 1.2 and Redis 8. Needs root, and leaves nothing behind.
+Makes a minimal Debian 13 (the default) or 12 with debootstrap, copies this tree into it and runs
+scripts/test.sh PART… there; the default part is release. Debian 13 has hiredis 1.2 and Redis 8.
+Needs root. Leaves nothing on the machine.
 
-  --mirror URL   where packages come from; default: what apt of this machine uses for Debian
-  --keep         leave the folder, and say where it is
-  --run COMMAND  instead of scripts/test.sh: another command of this tree, such as 'bench/run.sh --quick'
+  --mirror URL   the package archive; default: the Debian archive that this machine's apt uses
+  --keep         keep the folder, and print its path
+  --run COMMAND  run another command of this tree instead, such as 'bench/run.sh --quick'
 END
 }
 
@@ -40,16 +42,16 @@ elif ((${#parts[@]})); then
     usage >&2 && exit 64
 fi
 
-((EUID == 0)) || redlock_die "run it as root: debootstrap and chroot need that"
+((EUID == 0)) || redlock_die "debootstrap and chroot need root: run this script as root"
 redlock_install debootstrap
 if [[ -z $mirror ]]; then
     # shellcheck disable=SC2016 # apt fills these in
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)
-    [[ -n $mirror ]] || redlock_die "apt of this machine knows no Debian archive: name one with --mirror URL"
+    [[ -n $mirror ]] || redlock_die "this machine's apt has no Debian archive: give one with --mirror URL"
 fi
 
 root=$(mktemp -d)
-# Mounts live in a namespace of their own (below), so nothing of the machine is in the folder when it is removed.
+# Mounts are in a separate namespace (below). So removing the folder removes no file of the machine.
 cleanup() {
     if ((keep)); then
         printf 'kept: %s\n' "$root"
@@ -64,21 +66,21 @@ printf 'making a fresh Debian (%s) in %s …\n' "$suite" "$root"
 debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$root" "$mirror" >"$root.log" 2>&1 || {
     tail -n 20 "$root.log" >&2
     rm -f "$root.log"
-    redlock_die "debootstrap could not make it (its last words are above)"
+    redlock_die "debootstrap failed (see the end of its output above)"
 }
 rm -f "$root.log"
 printf 'made in %d s\n' $((SECONDS - began))
-# Proxies and the like of this machine hold in there too.
+# Use this machine's proxies and similar settings there, too.
 apt-config dump Acquire >"$root/etc/apt/apt.conf.d/99machine"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
 
 mkdir "$root/libredlock"
-# What git knows or would add: no build of this machine.
+# Copy the files that git knows or would add, but no build directory.
 (cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf -) |
     tar -xf - -C "$root/libredlock"
 
-# Devices of its own, bound one by one: nothing that runs in there as root can remove one of the machine's.
+# Bind devices one by one, so that root in there cannot remove the machine's devices.
 # shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --propagation private sh -c '
     root=$1 command=$2 && shift 2 && dev=$root/dev

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds libredlock in every way that counts and runs all of its tests. Installs what is missing (Debian 12 or 13, root or sudo).
+# Builds libredlock in several ways and runs all of its tests. Installs missing packages (Debian 12
+# or 13, as root or with sudo).
 set -uo pipefail
 
 # shellcheck source=lib.sh
@@ -13,24 +14,28 @@ usage() {
     cat <<'END'
 usage: scripts/test.sh [OPTION]… [PART]…
 
-Installs what is missing, builds, and runs the tests of all parts, or of those that are named:
-  release   gcc with warnings as errors; every test: unit, simulation, integration, fuzz smoke, package
+Installs missing packages, builds, and runs the tests of all parts, or of the parts that you name:
+  release   gcc with warnings as errors; every test: unit, simulation, integration, fuzz, package
   lint      clang-format, shellcheck, man pages, API reference (uses the release build)
   instructions
-            callgrind: one acquire and release may not cost more than 5 % above bench/instructions.txt (uses the release build)
+            callgrind: one acquire and release may cost at most 5 % more instructions than
+            bench/instructions.txt says (uses the release build)
   clang     clang with warnings as errors; builds everything, runs the unit tests
-  asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test but those with containers, one experiment, fewer schedules in the simulation
+  asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test except those with
+            containers; one experiment; fewer schedules in the simulation
   tsan      ThreadSanitizer; the tests of threads
   valgrind  memcheck; the unit tests of the core and one integration run
-  coverage  gcov; every line and at least 95 % of the branches of src/core must be reached by its unit tests
+  coverage  gcov; the unit tests of src/core must reach every line of it and at least 95 % of its
+            branches
 
   --build-dir DIR   where to build; default: build/
-  --jobs N          tests and compilers at a time; default: the number of processors
-  --no-install      install nothing; what is missing fails or is skipped
+  --jobs N          how many tests or compilers run at a time; default: the number of processors
+  --no-install      install nothing; tests that need a missing package fail or are skipped
   --help            this text
 
-The last line is the count over all parts: "N passed, N failed, N skipped". They are CTest's tests, and the coverage as
-one; a part that does not build counts as one failure. Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
+The last line is the count over all parts: "N passed, N failed, N skipped". It counts CTest's tests,
+and the coverage as one test. A part that does not build counts as one failure.
+Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
 END
 }
 
@@ -67,7 +72,7 @@ fail() {
     failures+=("$*")
 }
 
-# build NAME [cmake args…] : in $builds/NAME; a build that exists is brought up to date.
+# build NAME [cmake args…] : builds in $builds/NAME, or updates a build that exists.
 build() {
     local name=$1 began=$SECONDS
     shift
@@ -79,7 +84,8 @@ build() {
     printf '%s: built in %d s\n' "$name" $((SECONDS - began))
 }
 
-# One line a test from CTest's JUnit file: its fate, its name, and for a skipped one the last line that it printed.
+# Prints a line for each test in CTest's JUnit file: its result, its name, and for a skipped test
+# the last line of its output.
 fates() {
     awk '
         function attribute(line, name) { return match(line, " " name "=\"[^\"]*\"") ? substr(line, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
@@ -101,7 +107,8 @@ fates() {
     ' "$1"
 }
 
-# run_tests PART BUILD [ctest args…] : runs CTest there and adds to the count. No test at all is a failure.
+# run_tests PART BUILD [ctest args…] : runs CTest there and adds to the count. To find no test is a
+# failure.
 run_tests() {
     local part=$1 dir=$builds/$2 began=$SECONDS fate test why count=0
     shift 2
@@ -121,7 +128,7 @@ run_tests() {
         *) fail "$part: $test" ;;
         esac
     done < <(fates "$junit")
-    # What ctest says and what its file says must agree.
+    # The exit status of ctest and its file must agree.
     if ((count == 0)); then
         fail "$part: no tests were found"
     elif ((status != 0 && failed == before)); then
@@ -153,7 +160,7 @@ part_asan() {
 }
 
 part_tsan() {
-    # gcc's ThreadSanitizer refuses address spaces that are more random than it knows.
+    # gcc's ThreadSanitizer fails if address spaces are more random than it expects.
     setarch -R true 2>/dev/null && wrap=(setarch -R)
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     build tsan --preset tsan && run_tests tsan tsan -L '^blocking$'
@@ -166,7 +173,7 @@ part_valgrind() {
         fail "valgrind is not installed"
         return
     }
-    # The emulator is what CMake puts before each test's program.
+    # CMake runs each test's program under the emulator.
     build valgrind --preset release -DREDLOCK_CHAOS=OFF \
         "-DCMAKE_CROSSCOMPILING_EMULATOR=valgrind;--quiet;--error-exitcode=99;--leak-check=full;--errors-for-leak-kinds=definite,indirect,possible;--track-fds=no" &&
         run_tests valgrind valgrind -L '^(core|valgrind_ok)$'
@@ -180,7 +187,7 @@ part_coverage() {
     build coverage --preset coverage || return
     find "$builds/coverage" -name '*.gcda' -delete
     run_tests coverage coverage -L '^core$'
-    # An assertion that fails is no branch of the code: no test can take it and live.
+    # Do not count the branches of assertions: no test survives an assertion that fails.
     local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/" --exclude-branches-by-pattern '\s*assert\(.*'
         "$builds/coverage/src/CMakeFiles/redlock_core.dir")
     echo "lines of src/core:"
