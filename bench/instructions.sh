@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Counts the instructions of an acquire and release by callgrind, and compares them with those that instructions.txt records.
+# Counts the instructions of an acquire and release with callgrind, and compares them with
+# instructions.txt.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../scripts/lib.sh
@@ -12,19 +13,25 @@ usage() {
     cat <<'END'
 usage: bench/instructions.sh [OPTION]…
 
-Prints a table: for each operation the instructions, whose they are, the system calls, and how often the clock is read.
-Five nodes; cycle_N is acquire + release with N of them outstanding, fenced_N the same with fencing tokens, refused_1 an acquire that others keep us from, with the
-release that follows it, extend_1 an extension. What the nodes and the kernel do is not counted.
+Prints a table with five nodes: for each operation the instructions, the library that they belong
+to, the system calls, and the clock reads. It does not count the nodes and the kernel.
+  cycle_N    acquire and release, with N outstanding
+  fenced_N   the same with fencing tokens
+  refused_1  an acquire of a lock that others hold, and the release that follows it
+  extend_1   an extension
 
-  --check         compare with bench/instructions.txt; more than 5 % above it fails; more than 5 % below asks for --record
+  --check         compare with bench/instructions.txt: fail if a figure is more than 5 % above it,
+                  and ask for --record if it is more than 5 % below
   --record        write bench/instructions.txt
-  --force         with --check: compare even where compiler, flags or libraries are others than the file's
-  --program PATH  an instructions program that is built already (Release); default: built in build/release
-  --keep DIR      leave callgrind's files there, for callgrind_annotate --inclusive=yes --threshold=100 DIR/NAME
+  --force         with --check: compare even if compiler, flags or libraries differ from the file's
+  --program PATH  use this program, a Release build of bench/instructions; default: build it in
+                  build/release
+  --keep DIR      keep callgrind's files in DIR, for
+                  callgrind_annotate --inclusive=yes --threshold=100 DIR/NAME
   --help          this text
 
-Exit status: 0; 1 where a figure rose, or nothing could be counted; 64 for bad usage; 77 where valgrind is missing or, with --check, the file's
-counts are of another compiler, libc, hiredis or libev.
+Exit status: 0; 1 if a figure rose or nothing could be counted; 64 for bad usage; 77 if valgrind is
+missing or, with --check, the file's counts are for another compiler, libc, hiredis or libev.
 END
 }
 
@@ -49,25 +56,26 @@ if [[ -z $program ]]; then
     (redlock_build "$REDLOCK_ROOT/build/release" --preset release) || exit 1
     program=$REDLOCK_ROOT/build/release/bench/instructions
 fi
-[[ -x $program ]] || redlock_die "$program is not there: build it, or name it with --program"
+[[ -x $program ]] || redlock_die "there is no $program: build it, or name another one with --program"
 program=$(realpath "$program")
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The same environment for all, as its size moves the stack. The processor's own ways to copy memory are turned off: they differ
-# from machine to machine, and libc would choose among them. Symbols are bound at the start, not within the count.
+# Use the same environment everywhere, because its size moves the stack. Turn off the processor's
+# own ways to copy memory: they differ between machines, and libc would choose among them. Bind
+# symbols at the start, so that this is not counted.
 count() {
     local tunables=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3,-SSE4_2,-BMI1,-BMI2,-LZCNT,-RTM
     (cd "$work" && env -i GLIBC_TUNABLES=$tunables LD_BIND_NOW=1 timeout 300 "$valgrind" --tool=callgrind --collect-atstart=no \
         --callgrind-out-file="$work/callgrind" "$program" >said 2>errors </dev/null) || {
         cat "$work/said" "$work/errors" >&2
-        redlock_die "$program failed under valgrind (its words are above)"
+        redlock_die "$program failed under valgrind (see its output above)"
     }
 }
 
-# Sums up one of callgrind's files: costs that a function has itself, by its object; and calls by name. "calls=" is
-# followed by a line with what the called function cost, which is counted there.
+# Sums up one of callgrind's files: the functions' own costs for each object, and calls by name. The
+# line after "calls=" has the cost of the called function, which counts there.
 summary() { # NAME OPERATIONS FILE
     awk -v name="$1" -v operations="$2" -v program="$program" '
         function value(kind, text, id) {
@@ -112,11 +120,11 @@ summary() { # NAME OPERATIONS FILE
 }
 
 count
-built=$(grep '^built ' "$work/said") || redlock_die "$program did not say what it was built with"
+built=$(grep '^built ' "$work/said") || redlock_die "$program did not print its compiler and libraries"
 echo "name total libredlock hiredis libev libc system_calls clock_reads" >"$work/table"
 while read -r _ name operations; do
     file=$(grep -ls "^desc: Trigger: Client Request: $name\$" "$work"/callgrind.*) ||
-        redlock_die "callgrind left no file for $name: was $program built where valgrind's headers are (Debian: valgrind)?"
+        redlock_die "callgrind wrote no file for $name: install valgrind's headers (Debian: valgrind) and build $program again"
     summary "$name" "$operations" "$file" >>"$work/table"
     if [[ -n $keep ]]; then
         mkdir -p "$keep" && cp "$file" "$keep/$name"
@@ -141,13 +149,14 @@ record() {
     echo "recorded in $RECORD"
 }
 
-# Compares totals and system calls. Fails if one rose by more than 5 %, or if an operation is on one side only.
+# Compares totals and system calls. Fails if one rose by more than 5 %, or if an operation is
+# missing on one side.
 compare() {
     local recorded
-    [[ -r $RECORD ]] || redlock_die "$RECORD is not there: bench/instructions.sh --record writes it"
-    recorded=$(grep '^built ' "$RECORD") || redlock_die "$RECORD does not say what its counts were built with"
+    [[ -r $RECORD ]] || redlock_die "there is no $RECORD: write it with bench/instructions.sh --record"
+    recorded=$(grep '^built ' "$RECORD") || redlock_die "$RECORD has no line 'built': write it again with bench/instructions.sh --record"
     if [[ $recorded != "$built" ]] && ((!force)); then
-        echo "not compared: the counts in $RECORD are of another build ($recorded; here: $built); --force compares anyway"
+        echo "not compared: the counts in $RECORD are for another build ($recorded; here: $built); --force compares anyway"
         exit "$SKIPPED"
     fi
     grep -v -e '^#' -e '^built ' "$RECORD" | awk '
@@ -160,7 +169,7 @@ compare() {
         !($1 in total) { printf "%s is not recorded (bench/instructions.sh --record)\n", $1; failed = 1; next }
         { left--; compare("instructions", total[$1], $2); compare("system calls", system_calls[$1], $7) }
         END {
-            if (left > 0) { print "an operation that is recorded was not counted"; failed = 1 }
+            if (left > 0) { print "an operation of the record was not counted"; failed = 1 }
             if (!failed) print "no figure rose by more than 5 %"
             exit failed
         }' - "$work/table"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures this library beside the least that a program can do and beside other libraries. Installs what is missing and builds.
+# Measures this library, the least possible program, and other libraries. Installs missing packages
+# and builds.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR source=../scripts/lib.sh
@@ -9,26 +10,33 @@ usage() {
     cat <<'END'
 usage: bench/run.sh [OPTION]…
 
-Installs what is missing (Debian 12 or 13, as root or with sudo), builds the library and the contenders, starts redis-servers
-on free loopback ports in a temporary folder, lets all contenders take turns, and writes results.json, results.md and plots.
-The last lines are the ratios, one name=value a line. It ends whatever it started, also after Ctrl-C.
+Installs missing packages (Debian 12 or 13, as root or with sudo) and builds the library and the
+contenders. Starts redis-servers on free loopback ports in a temporary folder. Lets all contenders
+take turns, and writes results.json, results.md and plots. The last lines of output are the ratios,
+one name=value on each line. Stops everything that it started, also after Ctrl-C.
 
-  --quick            less than two minutes of measuring, instead of less than twenty; wider spreads, peers in (a), (b), (c) only
-  --only LIST        these workloads only: a,b,c,d,e,f,g,h,i,tool
-                       a  one lock at a time: latency           e  100,000 leases held; the heap after many cycles
-                       b  many at a time: throughput, CPU       f  1 to 9 nodes
-                       c  nodes dead, hung or slow              g  round trips of 1, 5 and 50 ms
-                       d  many clients, one resource            h  as c, with round trips of 2 ms
-                       i, or fencing  what a fencing token costs, and how often it takes one round trip
+  --quick            less than two minutes of measuring, instead of less than twenty; wider spreads,
+                     peers only in (a), (b), (c)
+  --only LIST        only these workloads: a,b,c,d,e,f,g,h,i,tool
+                       a     one lock at a time: latency
+                       b     many at a time: throughput, CPU
+                       c     nodes dead, hung or slow
+                       d     many clients, one resource
+                       e     100,000 leases held; the heap after many cycles
+                       f     1 to 9 nodes
+                       g     round trips of 1, 5 and 50 ms
+                       h     as c, with round trips of 2 ms
+                       i     (or fencing) fencing tokens: their cost, and how many take one round trip
                        tool  redlock run, flock, redis-cli as whole processes
-  --peers LIST       all (the default), none, or names with commas between them: the folders in bench/peers. One whose
-                     toolchain or registry is missing is skipped, and the report says why
+  --peers LIST       all (the default), none, or names separated by commas: the folders in
+                     bench/peers. A peer without its toolchain or registry is skipped, and the
+                     report says why
   --output DIR       where the results go; default: BUILD_DIR/results
   --build-dir DIR    where to build; default: build/bench
   --no-install       install nothing
   --help             this text
 
-Exit status: 0 if it measured, 1 if something broke, 64 for bad usage.
+Exit status: 0 if it measured, 1 if something failed, 64 for bad usage.
 END
 }
 
@@ -58,10 +66,10 @@ output=$(cd "$output" && pwd)
 if ((install)); then
     redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" python3 python3-venv redis-server redis-tools gnuplot-nox fonts-dejavu-core util-linux >&2
 fi
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || redlock_die "it needs Python 3.11 or newer, and python3 is $(python3 --version)"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || redlock_die "the driver needs Python 3.11 or newer, but python3 is $(python3 --version)"
 echo "building in $build …" >&2
 redlock_build "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=ON -DCMAKE_BUILD_TYPE=Release
 
 cd "$REDLOCK_ROOT/bench"
-# Python would write its bytecode into the tree.
+# -B: write no bytecode into the tree.
 exec python3 -B -m driver.main --build "$build" --output "$output" "${driver[@]}"
