@@ -17,7 +17,7 @@ static const char *environment(const char *name) {
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static int settle_restart_guard(struct tool_options *options) {
+static int complete_restart_guard(struct tool_options *options) {
     static const char *const names[] = {
         [REDLOCK_RESTART_GUARD_OFF] = "off",
         [REDLOCK_RESTART_GUARD_OBSERVED] = "observed",
@@ -41,7 +41,7 @@ static int settle_restart_guard(struct tool_options *options) {
     return tool_usage(options, "%s '%s': it must be off, observed or strict", label, text);
 }
 
-static int settle_clock_guard(struct tool_options *options) {
+static int complete_clock_guard(struct tool_options *options) {
     const char *text =
         options->clock_guard_name != NULL ? options->clock_guard_name : environment("REDLOCK_CLOCK_GUARD");
     options->clock_guard = text != NULL && strcmp(text, "on") == 0;
@@ -52,7 +52,7 @@ static int settle_clock_guard(struct tool_options *options) {
 }
 
 /* Takes a time from the environment if the command line has none; 0 if neither has one. */
-static int settle_time(struct tool_options *options, const char *name, int64_t ms_min, int64_t ms_max, int64_t *ms) {
+static int complete_time(struct tool_options *options, const char *name, int64_t ms_min, int64_t ms_max, int64_t *ms) {
     const char *text = environment(name);
     if (*ms != TOOL_NOT_GIVEN) {
         return 0;
@@ -61,9 +61,9 @@ static int settle_time(struct tool_options *options, const char *name, int64_t m
     return text == NULL ? 0 : tool_usage_time(options, name, text, ms_min, ms_max, ms);
 }
 
-static int settle_ttl_max(struct tool_options *options) {
+static int complete_ttl_max(struct tool_options *options) {
     options->ttl_max_from_environment = options->ttl_max_ms == TOOL_NOT_GIVEN;
-    int status = settle_time(options, "REDLOCK_TTL_MAX", 1, REDLOCK_TTL_MS_MAX, &options->ttl_max_ms);
+    int status = complete_time(options, "REDLOCK_TTL_MAX", 1, REDLOCK_TTL_MS_MAX, &options->ttl_max_ms);
     if (status != 0 || options->ttl_max_ms != 0) {
         return status;
     }
@@ -82,7 +82,7 @@ static int settle_ttl_max(struct tool_options *options) {
     return 0;
 }
 
-static int settle_fence(struct tool_options *options) {
+static int complete_fence(struct tool_options *options) {
     const char *label = "--fence-suffix";
     if (options->fence_suffix == NULL) {
         label = "REDLOCK_FENCE_SUFFIX";
@@ -94,8 +94,8 @@ static int settle_fence(struct tool_options *options) {
             return tool_usage(options, "%s must have 1 to %d bytes", label, FENCE_SUFFIX_SIZE_MAX);
         }
     }
-    return settle_time(options, "REDLOCK_FENCE_EXPIRY", TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX,
-                       &options->fence_expiry_ms);
+    return complete_time(options, "REDLOCK_FENCE_EXPIRY", TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX,
+                         &options->fence_expiry_ms);
 }
 
 /* The keys live for the ttl plus the lock delay. This must not exceed the time for which a guard
@@ -124,7 +124,7 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
                                    "locks votes again after that time");
 }
 
-static int settle_ttl(struct tool_options *options) {
+static int complete_ttl(struct tool_options *options) {
     bool is_default = options->ttl_ms == TOOL_NOT_GIVEN;
     switch (options->command) {
     case TOOL_RUN:
@@ -144,19 +144,19 @@ static int settle_ttl(struct tool_options *options) {
     return 0;
 }
 
-int tool_fleet_settle(struct tool_options *options) {
-    int status = settle_restart_guard(options);
+int tool_fleet_complete(struct tool_options *options) {
+    int status = complete_restart_guard(options);
     if (status == 0) {
-        status = settle_clock_guard(options);
+        status = complete_clock_guard(options);
     }
     if (status == 0) {
-        status = settle_ttl_max(options);
+        status = complete_ttl_max(options);
     }
     if (status == 0) {
-        status = settle_fence(options);
+        status = complete_fence(options);
     }
     if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
         status = tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");
     }
-    return status != 0 ? status : settle_ttl(options);
+    return status != 0 ? status : complete_ttl(options);
 }

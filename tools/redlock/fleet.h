@@ -9,6 +9,6 @@
  * counters from the environment, then the default ttl. Checks that these settings fit together.
  * Returns 0, or TOOL_EXIT_USAGE after printing what is wrong.
  */
-int tool_fleet_settle(struct tool_options *options);
+int tool_fleet_complete(struct tool_options *options);
 
 #endif

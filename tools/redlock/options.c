@@ -256,7 +256,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
         return tool_usage(options,
                           "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
     }
-    status = tool_fleet_settle(options);
+    status = tool_fleet_complete(options);
     return status != 0 ? status : tool_operands_nodes(options);
 }
 

@@ -17,7 +17,7 @@
  * timer was a bit fast. */
 #define TIMER_SLACK_MS INT64_C(5)
 /* Explain the wait after this long without a quorum. */
-#define IMPATIENCE_S 1.
+#define EXPLAIN_AFTER_S 1.
 
 static int64_t now_ms(void) {
     struct timespec now;
@@ -149,16 +149,16 @@ int tool_session_finish(struct tool_session *session, int started) {
 void tool_session_connect(struct tool_session *session, bool everyone) {
     int64_t timeout_ms = session->options->connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
-    bool settled = false;
-    while (!settled && session->stop_signal == 0) {
+    bool finished = false;
+    while (!finished && session->stop_signal == 0) {
         int64_t begun_ms = now_ms();
         int code = tool_session_finish(
             session, redlock_manager_connect(session->manager, slice_ms, tool_session_completed, session));
         int64_t ended_ms = now_ms();
         bool enough = code == REDLOCK_OK && !everyone;
         bool over = ended_ms - session->opened_ms >= timeout_ms;
-        bool all_settled = ended_ms - begun_ms < slice_ms - TIMER_SLACK_MS;
-        settled = enough || over || all_settled || (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM);
+        bool all_tried = ended_ms - begun_ms < slice_ms - TIMER_SLACK_MS;
+        finished = enough || over || all_tried || (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM);
     }
 }
 
@@ -174,7 +174,7 @@ int tool_session_stopped(struct tool_session *session) {
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
 }
 
-static void still_waiting(struct ev_loop *loop, ev_timer *watcher, int events) {
+static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct tool_session *session = watcher->data;
     size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
@@ -232,17 +232,17 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
     if (*status != 0) {
         return false;
     }
-    ev_timer_init(&session->impatience, still_waiting, IMPATIENCE_S, IMPATIENCE_S);
-    session->impatience.data = session;
+    ev_timer_init(&session->explain_timer, explain_wait, EXPLAIN_AFTER_S, EXPLAIN_AFTER_S);
+    session->explain_timer.data = session;
     if (session->options->wait_ms != 0) {
-        ev_timer_start(session->loop, &session->impatience);
+        ev_timer_start(session->loop, &session->explain_timer);
     }
     tool_session_connect(session, false);
     prepare(session);
     if (session->stop_signal == 0) {
         code = ask(session, auto_extend, on_lost, data);
     }
-    ev_timer_stop(session->loop, &session->impatience);
+    ev_timer_stop(session->loop, &session->explain_timer);
     if (session->stop_signal != 0) {
         *status = tool_session_stopped(session);
         return false;

@@ -27,7 +27,7 @@ struct tool_session {
     redlock_lease *lease;
     redlock_result *result;   /* NULL if there was no memory */
     int64_t opened_ms;        /* CLOCK_BOOTTIME */
-    ev_timer impatience;      /* checks for a quorum during the wait for the lock */
+    ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
     uint32_t warned_unusable; /* a bit for each unusable node that was reported */
     uint32_t warned_settings; /* likewise for each node with risky settings */
     int raise_signal;         /* the signal to send to our process group at the end; 0: none */

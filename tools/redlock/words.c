@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 /* The largest report, of 31 nodes, fits into the half that the log leaves free. */
-#define QUEUE_SIZE ((size_t)131072)
-#define LOG_SIZE   ((size_t)65536)
-#define NOTE_SIZE  ((size_t)128)
-#define PATIENCE_S 5
+#define QUEUE_SIZE      ((size_t)131072)
+#define LOG_SIZE        ((size_t)65536)
+#define NOTE_SIZE       ((size_t)128)
+#define GIVE_UP_AFTER_S 5
 
 struct tool_words {
     FILE *line_file; /* what is printed here goes into line */
@@ -206,7 +206,7 @@ static bool wait_for_thread(struct tool_words *words) {
     do {
         struct timespec deadline;
         int error = clock_gettime(CLOCK_MONOTONIC, &deadline);
-        deadline.tv_sec += PATIENCE_S;
+        deadline.tv_sec += GIVE_UP_AFTER_S;
         seen = words->writes;
         while (!words->over && words->writes == seen && error == 0) {
             error = pthread_cond_timedwait(&words->changed, &words->mutex, &deadline);
