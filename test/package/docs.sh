@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Every link of the installed documents leads somewhere, and every example that they and the man
-# pages name is installed. As a control, planted faults are found.
+# Every link of the installed documents and of CONTRIBUTING.md leads somewhere, and every example
+# that the documents and the man pages name is installed. As a control, planted faults are found.
 set -euo pipefail
+shopt -s extglob
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -9,6 +10,12 @@ prefix=$work/prefix
 "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 doc=$(dirname "$(find "$prefix" -name CHANGELOG.md)")
 [[ -e $doc/README.md ]] || { echo "there is no README.md beside CHANGELOG.md:"; find "$prefix"; exit 1; }
+
+# CONTRIBUTING.md is not installed: check it in the tree, in a copy that the control may change.
+tree=$work/tree
+mkdir "$tree"
+ln -s "$REDLOCK_SOURCE"/* "$tree"
+cp --remove-destination "$REDLOCK_SOURCE/CONTRIBUTING.md" "$tree"
 
 # The targets of a page's links, outside of blocks of code: [text](target), [text]: target,
 # src="target", href="target".
@@ -23,9 +30,9 @@ check() {
     while read -r page; do
         while read -r link; do
             links=$((links + 1))
-            [[ $link =~ ^(https?://|#) || -e ${page%/*}/${link%%#*} ]] || echo "${page#"$doc"/}: the link $link leads nowhere"
+            [[ $link =~ ^(https?://|#) || -e ${page%/*}/${link%%#*} ]] || echo "${page#@("$doc"|"$tree")/}: the link $link leads nowhere"
         done < <(links "$page")
-    done < <(find "$doc" -name '*.md')
+    done < <(find "$doc" "$tree/CONTRIBUTING.md" -name '*.md')
     while read -r name; do
         examples=$((examples + 1))
         [[ -s $doc/docs/examples/$name ]] || echo "the example $name is not installed"
@@ -58,6 +65,7 @@ echo "$said"
 manual=$(find "$prefix"/share/man -name redlock.1)
 plant 'README.md: the link nowhere.md leads nowhere' "$doc/README.md" '[x](nowhere.md)'
 plant 'docs/safety.md: the link ../no.md#x leads nowhere' "$doc/docs/safety.md" '[x]: ../no.md#x'
+plant 'CONTRIBUTING.md: the link docs/none.md leads nowhere' "$tree/CONTRIBUTING.md" '[x](docs/none.md)'
 plant 'README.md: the link no.png leads nowhere' "$doc/README.md" '<img src="no.png">'
 plant 'README.md: the link docs/fencing.md leads nowhere' "$doc/docs/fencing.md"
 plant 'redlock/redlock.h leads nowhere' "$(find "$prefix" -name redlock.h)"
@@ -67,4 +75,4 @@ plant 'the example fenced-set.lua is not installed' "$doc/docs/examples/fenced-s
 plant 'names docs/none.md, which is not' "$manual" '.Pa docs/none.md'
 chmod -x "$doc/docs/examples/late-writer.sh"
 [[ $(check) == *'late-writer.sh cannot be run'* ]] || { echo "control failed: an example that cannot be run was not found"; exit 1; }
-echo "10 planted faults were found"
+echo "11 planted faults were found"
