@@ -87,7 +87,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
         return 0; /* the connections are the parent's */
     }
     size_t size = redlock_wire_format(message, bytes);
-    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_PATIENT : 0);
+    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_NO_TIMEOUT : 0);
     /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
      * which keeps those that answer first awake. */
     for (unsigned i = 0; nodes >> i != 0; i++) {

@@ -1,52 +1,54 @@
-/* From a node's address to a connection that may carry requests: resolve, open, greet (R16, R18). */
-#include "node/node_state.h"
+/* From a node's address to a connection that may carry requests. */
+#include "node/connect.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "core/validity.h"
-#include "node/stream.h"
+#include "node/phase.h"
+
+/* The bytes of the handshake go out before the loop polls. */
+static void flush_soon(struct redlock_node *node) {
+    node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+}
+
+/* Where there is no socket yet, the connection's watch is free for the lookup. */
+static void watch_lookup(struct redlock_node *node, int fd) {
+    node->reactor.watch(node->reactor.ctx, &node->connection.watch, fd, REDLOCK_READABLE);
+}
 
 static void greet(struct redlock_node *node) {
-    redlock_reader_delete(node->reader);
-    node->reader = redlock_reader_new();
     node->handshake.address = &node->address;
     node->handshake.client_name = node->options.client_name;
     node->handshake.old_run_id = node->known_run_id;
     node->handshake.old_client_id = node->known_client_id;
     node->handshake.guarded = node->options.guarded;
-    node->blocked = false;
-    if (node->reader == NULL ||
-        redlock_handshake_start(&node->handshake, &node->hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
+    if (!redlock_connection_start(&node->connection) ||
+        redlock_handshake_start(&node->handshake, &node->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
         redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
         return;
     }
-    node->clock = (struct redlock_clock_sample){.sent_ns = node->reactor.now_ns(node->reactor.ctx)};
+    node->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
     redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
-    node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_READABLE);
-    redlock_traffic_flush(node);
+    flush_soon(node);
 }
 
 /* Goes through the endpoints, each with its share of the time that is left, until one begins to connect. */
 static void open_next(struct redlock_node *node, int error) {
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
-    for (; node->endpoints_tried < node->endpoints.count; error = -node->fd) {
+    int64_t now_ns = redlock_node_now_ns(node);
+    while (node->endpoints_tried < node->endpoints.count) {
         node->endpoint = (node->endpoint_first + node->endpoints_tried) % node->endpoints.count;
         int64_t share = (int64_t)(node->endpoints.count - node->endpoints_tried);
         node->endpoint_ns = now_ns + (node->give_up_ns - now_ns) / share;
         node->endpoints_tried++;
         const struct redlock_endpoint *endpoint = &node->endpoints.list[node->endpoint];
-        node->fd = redlock_stream_open((const struct sockaddr *)&endpoint->address, endpoint->size);
-        if (node->fd >= 0) {
+        error = redlock_connection_open(&node->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
+        if (error == 0) {
             redlock_node_set_phase(node, REDLOCK_PHASE_OPENING, redlock_text_keep(node->why));
-            node->reactor.watch(node->reactor.ctx, &node->watch, node->fd, REDLOCK_WRITABLE);
             redlock_node_rearm(node, node->endpoint_ns);
             return;
         }
     }
-    node->fd = -1;
     redlock_node_lost(node, redlock_node_errno_text("", error));
 }
 
@@ -56,20 +58,18 @@ static void open_first(struct redlock_node *node) {
 }
 
 static void opened(struct redlock_node *node) {
-    int error = redlock_stream_connected(node->fd);
+    int error = redlock_connection_opened(&node->connection);
     if (error == 0) {
         greet(node);
         return;
     }
-    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
-    (void)close(node->fd);
-    node->fd = -1;
+    redlock_connection_close(&node->connection);
     open_next(node, error);
 }
 
 static void resolved(struct redlock_node *node) {
     const char *error = redlock_lookup_result(node->lookup, &node->endpoints);
-    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
+    watch_lookup(node, -1);
     redlock_lookup_drop(node->lookup, false);
     node->lookup = NULL;
     if (error != NULL) {
@@ -81,7 +81,7 @@ static void resolved(struct redlock_node *node) {
 
 void redlock_connect_begin(struct redlock_node *node) {
     int error = 0;
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    int64_t now_ns = redlock_node_now_ns(node);
     node->give_up_ns = redlock_after_ms(now_ns, node->options.connect_timeout_ms);
     redlock_node_set_phase(node, REDLOCK_PHASE_RESOLVING, redlock_text_keep(node->why));
     redlock_node_rearm(node, node->give_up_ns);
@@ -97,7 +97,7 @@ void redlock_connect_begin(struct redlock_node *node) {
     } else if (redlock_lookup_done(node->lookup)) {
         resolved(node);
     } else {
-        node->reactor.watch(node->reactor.ctx, &node->watch, redlock_lookup_fd(node->lookup), REDLOCK_READABLE);
+        watch_lookup(node, redlock_lookup_fd(node->lookup));
     }
 }
 
@@ -129,9 +129,7 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
         node->endpoint_first = node->endpoint + 1;
         redlock_node_lost(node, too_late(node));
     } else if (node->phase == REDLOCK_PHASE_OPENING && now_ns >= node->endpoint_ns) {
-        node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
-        (void)close(node->fd);
-        node->fd = -1;
+        redlock_connection_close(&node->connection);
         open_next(node, ETIMEDOUT);
     }
 }
@@ -143,7 +141,7 @@ static void tell_greeting(const struct redlock_node *node) {
 }
 
 static void ready(struct redlock_node *node) {
-    node->up_ns = node->reactor.now_ns(node->reactor.ctx);
+    node->up_ns = redlock_node_now_ns(node);
     node->round_trip_us = (node->up_ns - node->hello_ns) / 1000;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
@@ -151,15 +149,15 @@ static void ready(struct redlock_node *node) {
     node->first_try_done = true;
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
-    redlock_outbox_clear(&node->hello);
+    redlock_outbox_clear(&node->connection.hello);
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version);
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }
-    if (redlock_outbox_size(&node->outbox) > 0) {
-        node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+    if (redlock_outbox_size(&node->connection.outbox) > 0) {
+        flush_soon(node);
     }
     if (node->options.guarded) {
         tell_greeting(node);
@@ -187,10 +185,10 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
         redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
         return;
     }
-    enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->hello);
+    enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
     if (node->clock.server_us == 0 && node->handshake.server_us != 0) {
         node->clock.server_us = node->handshake.server_us;
-        node->clock.read_ns = node->reactor.now_ns(node->reactor.ctx);
+        node->clock.read_ns = redlock_node_now_ns(node);
     }
     if (state != REDLOCK_HANDSHAKE_WAITING && state != REDLOCK_HANDSHAKE_NO_MEMORY) {
         node->info = node->handshake.info;
@@ -198,9 +196,9 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
     }
     switch (state) {
     case REDLOCK_HANDSHAKE_WAITING:
-        if (redlock_outbox_size(&node->hello) > 0) {
-            node->hello_ns = node->reactor.now_ns(node->reactor.ctx);
-            node->reactor.flush_soon(node->reactor.ctx, &node->watch);
+        if (redlock_outbox_size(&node->connection.hello) > 0) {
+            node->hello_ns = redlock_node_now_ns(node);
+            flush_soon(node);
         }
         break;
     case REDLOCK_HANDSHAKE_DONE:

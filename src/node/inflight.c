@@ -1,4 +1,4 @@
-/* The requests whose reply is still expected. */
+/* The requests whose reply is still to come. */
 #include "node/inflight.h"
 
 #include <assert.h>

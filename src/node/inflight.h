@@ -1,5 +1,4 @@
-/* The requests whose reply is still expected, in the order of the replies, which is also that of their deadlines (R7).
- */
+/* The requests whose reply is still to come, in the order of the replies and of their deadlines (R7). */
 #ifndef REDLOCK_NODE_INFLIGHT_H
 #define REDLOCK_NODE_INFLIGHT_H
 
@@ -11,19 +10,13 @@
 #define REDLOCK_INFLIGHT_MAX        65536
 #define REDLOCK_INFLIGHT_CALM_AFTER 16384 /* replies */
 
-enum redlock_inflight_kind {
-    REDLOCK_INFLIGHT_REQUEST, /* somebody waits for the answer */
-    REDLOCK_INFLIGHT_OWN,     /* the node's own PING or SCRIPT LOAD */
-};
-
 struct redlock_inflight_entry {
     void *owner;
     uint64_t position; /* of its first byte in the outbox */
     int64_t queued_ns;
     uint32_t round;
-    uint16_t size;    /* in the outbox */
-    uint8_t expected; /* what kind of reply: redlock_wire_expected(), and REDLOCK_NODE_PATIENT */
-    uint8_t kind;
+    uint8_t reply_kind; /* as redlock_node_send() was told */
+    bool own;           /* the node's own PING or SCRIPT LOAD: nobody waits for the answer */
 };
 
 /* All zero is an empty one. */
@@ -31,10 +24,9 @@ struct redlock_inflight {
     struct redlock_inflight_entry *entries;
     size_t room; /* a power of two */
     size_t head, count;
-    size_t peak;   /* the largest count since the room was last looked at */
-    uint32_t pops; /* since then */
-    size_t
-        expired; /* the first so many have timed out: they were answered, and their replies are dropped, but for patient ones */
+    size_t peak;    /* the largest count since the room was last looked at */
+    uint32_t pops;  /* since then */
+    size_t expired; /* the first so many have timed out */
 };
 
 static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,

@@ -1,17 +1,15 @@
 /* One node's life: which state it is in, why, and until when. */
 #include "node/node.h"
 
-#include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "core/backoff.h"
-#include "core/planted.h"
 #include "core/validity.h"
+#include "node/connect.h"
 #include "node/node_state.h"
-#include "node/stream.h"
+#include "node/phase.h"
+#include "node/requests.h"
+#include "node/traffic.h"
+#include "wire/wire.h"
 
 /*
  * state      event                                       → state
@@ -32,9 +30,7 @@
  * UNUSABLE   retry_ns                                    → RESOLVING
  */
 
-#define BACKOFF_MIN_MS  10
-#define BACKOFF_MAX_MS  2000
-#define STABLE_AFTER_MS 2000 /* a connection that lived so long does not count as a failed try */
+#define BEHIND_AFTER_MS 1
 
 static redlock_node_state public_state(const struct redlock_node *node) {
     switch (node->phase) {
@@ -49,31 +45,6 @@ static redlock_node_state public_state(const struct redlock_node *node) {
     default:
         return REDLOCK_NODE_CONNECTING;
     }
-}
-
-struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
-    const char *text = strerror(error);
-    return redlock_text_new("%s%c%s", prefix, tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
-}
-
-struct redlock_text *redlock_node_twice_text(const char *rival) {
-    return redlock_text_new("the same server as %s (one run_id): each node must be a server of its own", rival);
-}
-
-void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
-    redlock_text_drop(node->why);
-    redlock_text_drop(node->refusal);
-    node->why = why;
-    node->refusal = NULL;
-    node->phase = phase;
-}
-
-void redlock_node_rearm(struct redlock_node *node, int64_t due_ns) {
-    if (due_ns >= node->timer_ns) {
-        return;
-    }
-    node->timer_ns = due_ns;
-    node->reactor.timer_at(node->reactor.ctx, &node->watch, due_ns);
 }
 
 static int64_t next_due_ns(const struct redlock_node *node) {
@@ -95,52 +66,6 @@ static int64_t next_due_ns(const struct redlock_node *node) {
     return REDLOCK_NEVER_NS;
 }
 
-static void close_connection(struct redlock_node *node) {
-    node->reactor.watch(node->reactor.ctx, &node->watch, -1, 0);
-    if (node->fd >= 0 && REDLOCK_PLANTED(PLAIN_CLOSE)) {
-        (void)close(node->fd);
-    } else if (node->fd >= 0) {
-        redlock_stream_reset(node->fd);
-    }
-    node->fd = -1;
-    node->blocked = false;
-    redlock_outbox_clear(&node->hello);
-}
-
-/* WAITING or UNUSABLE. The same news is told once, however often it is tried. */
-static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
-                    redlock_log_level level, int64_t delay_ns) {
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
-    bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
-    close_connection(node);
-    node->retry_ns = now_ns + delay_ns;
-    redlock_node_set_phase(node, phase, why);
-    node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
-                      node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
-    node->first_try_done = true;
-    redlock_traffic_end(node);
-    node->listener.ready_changed(node->listener.ctx, node->index, false);
-    redlock_node_rearm(node, node->retry_ns);
-}
-
-void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
-    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS)) {
-        node->failures = 0;
-    }
-    if (node->failures < 64) {
-        node->failures++;
-    }
-    int64_t delay_ns = redlock_backoff_ns(&node->jitter, node->failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
-    end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
-}
-
-void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
-    /* Random, too: the clients of a node that was demoted must not come back in step (R16). */
-    int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
-    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
-}
-
 /* The requests to a node that hangs time out one after the other, thousands a second: one wake-up a millisecond is for all. */
 static int64_t up_to_ms(int64_t when_ns) {
     return when_ns > REDLOCK_NEVER_NS - REDLOCK_NS_PER_MS
@@ -150,7 +75,7 @@ static int64_t up_to_ms(int64_t when_ns) {
 
 static void on_timer(struct redlock_watch *watch) {
     struct redlock_node *node = (struct redlock_node *)watch;
-    int64_t now_ns = node->reactor.now_ns(node->reactor.ctx);
+    int64_t now_ns = redlock_node_now_ns(node);
     node->timer_ns = REDLOCK_NEVER_NS;
     redlock_traffic_due(node, now_ns);
     if (node->yields != NULL && redlock_node_is_up(node)) {
@@ -162,7 +87,7 @@ static void on_timer(struct redlock_watch *watch) {
     }
     redlock_text_drop(node->yields);
     node->yields = NULL;
-    int64_t request_ns = up_to_ms(redlock_traffic_next_ns(node)), phase_ns = next_due_ns(node);
+    int64_t request_ns = up_to_ms(redlock_requests_next_ns(node)), phase_ns = next_due_ns(node);
     redlock_node_rearm(node, request_ns < phase_ns ? request_ns : phase_ns);
 }
 
@@ -193,19 +118,18 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     if (node == NULL) {
         return NULL;
     }
-    node->watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    node->connection.watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
     node->reactor = *reactor;
     node->listener = *listener;
     node->options = *options;
     node->index = index;
     node->phase = REDLOCK_PHASE_NEW;
-    node->fd = -1;
     node->timer_ns = REDLOCK_NEVER_NS;
     node->round_trip_us = -1;
     node->info.uptime_s = -1;
     node->jitter = index; /* better than nothing if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
-    if (!make_texts(node) || reactor->attach(reactor->ctx, &node->watch) != 0) {
+    if (!make_texts(node) || redlock_connection_init(&node->connection, &node->reactor) != 0) {
         redlock_text_drop(node->timed_out);
         redlock_text_drop(node->withdrawn);
         free(node);
@@ -221,16 +145,8 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     if (node == NULL) {
         return;
     }
-    node->reactor.detach(node->reactor.ctx, &node->watch);
-    /* A plain close: what was written, releases among it, is still read by the node. */
-    if (node->fd >= 0) {
-        (void)close(node->fd);
-    }
+    redlock_connection_free(&node->connection);
     redlock_lookup_drop(node->lookup, forked);
-    redlock_reader_delete(node->reader);
-    redlock_outbox_clear(&node->hello);
-    redlock_outbox_clear(&node->outbox);
-    redlock_inflight_clear(&node->inflight);
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
     redlock_text_drop(node->yields);
@@ -240,10 +156,39 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     free(node);
 }
 
+/* What sets a key where there is none: before a guarded node has said who it is, nobody knows whether that may count. */
+static bool is_grant(enum redlock_operation operation) {
+    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_HEAL;
+}
+
+/* Whether it may be queued behind the first handshake. */
+static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
+    return redlock_node_is_connecting(node) && !node->first_try_done &&
+           !(node->options.guarded && is_grant(redlock_wire_operation(reply_kind)));
+}
+
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
+                       uint32_t round, int64_t now_ns) {
+    if ((node->phase != REDLOCK_PHASE_READY && !may_wait(node, reply_kind)) ||
+        node->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {
+        return false;
+    }
+    return redlock_requests_queue(
+        node, bytes, size,
+        &(struct redlock_inflight_entry){
+            .owner = owner, .queued_ns = now_ns, .round = round, .reply_kind = (uint8_t)reply_kind});
+}
+
+bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
+    const struct redlock_inflight *inflight = &node->connection.inflight;
+    return inflight->count > 0 &&
+           now_ns > redlock_after_ms(redlock_inflight_at(inflight, 0)->queued_ns, BEHIND_AFTER_MS);
+}
+
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
     redlock_text_drop(node->yields);
     node->yields = redlock_node_twice_text(rival);
-    redlock_node_rearm(node, node->reactor.now_ns(node->reactor.ctx));
+    redlock_node_rearm(node, redlock_node_now_ns(node));
 }
 
 struct redlock_text *redlock_node_refusal(struct redlock_node *node) {

@@ -33,18 +33,18 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
                                       const struct redlock_node_options *options, const struct redlock_reactor *reactor,
                                       const struct redlock_node_listener *listener);
 
-/* Closes the connection without an answer to anything in flight. In a forked child: `forked` closes descriptors only.
- */
+/* Closes the connection without an answer to anything in flight. In a forked child: `forked` closes
+ * descriptors only. */
 void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
- * Queues a request of `size` bytes for this turn's write; its reply is `expected` to be what redlock_wire_expected() says. Its
- * answer comes within the node timeout, as FAILED where it could not be written at all yet (first connection under way): then it
- * is withdrawn. A PATIENT one that was written is answered by its reply, however late, or by the end of the connection.
+ * Queues a request of `size` bytes for this turn's write. `reply_kind` is redlock_wire_expected(), perhaps with NO_TIMEOUT.
+ * The answer comes within the node timeout, or with NO_TIMEOUT by the reply, however late, or by the end of the connection. A
+ * request of which nothing could be written by the timeout (first connection under way) is withdrawn: FAILED.
  * Returns false if the node takes none now: see redlock_node_refusal(). A guarded node takes no ACQUIRE before it is READY.
  */
-#define REDLOCK_NODE_PATIENT 0x80u /* in `expected` */
-bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned expected, void *owner,
+#define REDLOCK_NODE_NO_TIMEOUT 0x80u /* in `reply_kind` */
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
                        uint32_t round, int64_t now_ns);
 
 /* It has owed an answer for longer than a healthy node nearby ever does. */

@@ -11,7 +11,7 @@
 #include "node/inflight.h"
 
 static struct redlock_inflight_entry entry_of(uint32_t round) {
-    return (struct redlock_inflight_entry){.round = round, .position = (uint64_t)round * 10, .size = 10};
+    return (struct redlock_inflight_entry){.round = round, .position = (uint64_t)round * 10};
 }
 
 static void push(struct redlock_inflight *inflight, uint32_t from, uint32_t to) {

@@ -88,7 +88,7 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
 }
 
 static bool send_patient(uint32_t round) {
-    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_PATIENT, &peer, round,
+    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_NO_TIMEOUT, &peer, round,
                              redlock_loop_now_ns(NULL));
 }
 

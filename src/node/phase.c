@@ -1,0 +1,64 @@
+/* From one state of a node to the next. */
+#include "node/phase.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "core/backoff.h"
+#include "core/validity.h"
+#include "node/requests.h"
+
+#define BACKOFF_MIN_MS  10
+#define BACKOFF_MAX_MS  2000
+#define STABLE_AFTER_MS 2000 /* a connection that lived so long does not count as a failed try */
+
+struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
+    const char *text = strerror(error);
+    return redlock_text_new("%s%c%s", prefix, tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
+}
+
+struct redlock_text *redlock_node_twice_text(const char *rival) {
+    return redlock_text_new("the same server as %s (one run_id): each node must be a server of its own", rival);
+}
+
+void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
+    redlock_text_drop(node->why);
+    redlock_text_drop(node->refusal);
+    node->why = why;
+    node->refusal = NULL;
+    node->phase = phase;
+}
+
+/* WAITING or UNUSABLE. The same news is told once, however often it is tried. */
+static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
+                    redlock_log_level level, int64_t delay_ns) {
+    int64_t now_ns = redlock_node_now_ns(node);
+    bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
+    redlock_connection_reset(&node->connection);
+    node->retry_ns = now_ns + delay_ns;
+    redlock_node_set_phase(node, phase, why);
+    node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
+                      node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
+    node->first_try_done = true;
+    redlock_requests_end(node);
+    node->listener.ready_changed(node->listener.ctx, node->index, false);
+    redlock_node_rearm(node, node->retry_ns);
+}
+
+void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
+    int64_t now_ns = redlock_node_now_ns(node);
+    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS)) {
+        node->failures = 0;
+    }
+    if (node->failures < 64) {
+        node->failures++;
+    }
+    int64_t delay_ns = redlock_backoff_ns(&node->jitter, node->failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
+}
+
+void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
+    /* Random, too: the clients of a node that was demoted must not come back in step (R16). */
+    int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
+}

@@ -1,0 +1,133 @@
+/* What becomes of a node's requests. */
+#include "node/requests.h"
+
+#include "core/validity.h"
+#include "wire/script.h"
+#include "wire/wire.h"
+
+#define SCRIPTS_AGAIN_AFTER_MS 1000
+
+bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t size,
+                            struct redlock_inflight_entry *entry) {
+    if (!redlock_connection_queue(&node->connection, bytes, size, entry)) {
+        return false;
+    }
+    if (redlock_node_is_up(node)) {
+        node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+    }
+    redlock_node_rearm(node, redlock_after_ms(entry->queued_ns, node->options.node_timeout_ms));
+    return true;
+}
+
+void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns) {
+    (void)redlock_requests_queue(node, bytes, size, &(struct redlock_inflight_entry){.queued_ns = now_ns, .own = true});
+}
+
+static bool has_no_timeout(const struct redlock_inflight_entry *entry) {
+    return (entry->reply_kind & REDLOCK_NODE_NO_TIMEOUT) != 0;
+}
+
+static void answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
+                   struct redlock_text *text, int64_t now_ns) {
+    struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
+    if (!entry->own) {
+        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    }
+}
+
+/* R11: a server that was restarted or flushed gets its scripts again, next to the request that goes by source. */
+static void load_scripts(struct redlock_node *node, int64_t now_ns) {
+    char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
+    if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
+        return;
+    }
+    node->scripts_ns = now_ns;
+    for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        redlock_requests_queue_own(node, command, redlock_handshake_load(i, command), now_ns);
+    }
+}
+
+bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                            const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_answer told;
+    if (entry->own) {
+        return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
+               reply->value.type == REDLOCK_REPLY_ERROR;
+    }
+    redlock_wire_answer(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT, reply, node->address.password, &told);
+    told.read_ns = now_ns;
+    if (told.clock.server_us != 0) {
+        told.clock.sent_ns = entry->queued_ns;
+        told.clock.read_ns = now_ns;
+    }
+    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
+    if (told.no_script) {
+        load_scripts(node, now_ns);
+    }
+    if (in_time || has_no_timeout(entry)) {
+        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    }
+    redlock_text_drop(told.text);
+    return possible;
+}
+
+int64_t redlock_requests_next_ns(const struct redlock_node *node) {
+    const struct redlock_inflight *inflight = &node->connection.inflight;
+    if (inflight->expired == inflight->count) {
+        return REDLOCK_NEVER_NS;
+    }
+    return redlock_after_ms(redlock_inflight_at(inflight, inflight->expired)->queued_ns, node->options.node_timeout_ms);
+}
+
+/*
+ * A request that was written stays in the queue: its reply still comes, in order, and is then dropped (R9), unless the request
+ * has no timeout: then that reply is its answer. A request that was not written is withdrawn, so that FAILED is true (R4).
+ * Callbacks may queue more behind them meanwhile.
+ */
+void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
+    struct redlock_connection *connection = &node->connection;
+    struct redlock_inflight *inflight = &connection->inflight;
+    size_t withdrawn = 0;
+    while (inflight->expired + withdrawn < inflight->count) {
+        struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
+        if (now_ns < redlock_after_ms(entry.queued_ns, node->options.node_timeout_ms)) {
+            break;
+        }
+        if (redlock_connection_has_written(connection, &entry)) {
+            inflight->expired++;
+            node->timeouts++;
+            if (!has_no_timeout(&entry)) {
+                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
+            }
+        } else {
+            withdrawn++;
+            answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn, now_ns);
+        }
+    }
+    if (withdrawn > 0) {
+        redlock_connection_withdraw(connection, inflight->expired, withdrawn);
+    }
+}
+
+void redlock_requests_end(struct redlock_node *node) {
+    struct redlock_connection *connection = &node->connection;
+    struct redlock_inflight_entry entry;
+    const char *why = redlock_text_string(node->why);
+    int64_t now_ns = redlock_node_now_ns(node);
+    struct redlock_text *after = NULL, *before = NULL;
+    while (connection->inflight.count > 0) {
+        if (!redlock_inflight_pop(&connection->inflight, &entry) && !has_no_timeout(&entry)) {
+            continue;
+        }
+        if (redlock_connection_has_written(connection, &entry)) {
+            after = after != NULL ? after : redlock_text_new("%s after the request was written", why);
+            answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after, now_ns);
+        } else {
+            before = before != NULL ? before : redlock_text_new("nothing was sent: %s", why);
+            answer(node, &entry, REDLOCK_VOTE_FAILED, before, now_ns);
+        }
+    }
+    redlock_text_drop(after);
+    redlock_text_drop(before);
+    redlock_connection_forget(connection);
+}
