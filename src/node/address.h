@@ -17,8 +17,8 @@ struct redlock_address {
     char *password; /* NULL for none; percent-decoded; never printed */
 };
 
-/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence in error (that never quotes a password), or
- * REDLOCK_ERR_NO_MEMORY. */
+/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence in error (that never quotes a password),
+ * or REDLOCK_ERR_NO_MEMORY. */
 int redlock_address_parse(const char *uri, struct redlock_address *address, char *error, size_t error_size);
 
 /* Overwrites the password, frees all. A zeroed address is allowed. */

@@ -1,4 +1,4 @@
-/* From a node's address to a connection that may carry requests. */
+/* From an address to a connection that may carry requests. */
 #include "node/connect.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void greet(struct redlock_node *node) {
     flush_soon(node);
 }
 
-/* Goes through the endpoints, each with its share of the time that is left, until one begins to connect. */
+/* Tries the endpoints, each with its share of the time left, until one begins to connect. */
 static void open_next(struct redlock_node *node, int error) {
     int64_t now_ns = redlock_node_now_ns(node);
     while (node->endpoints_tried < node->endpoints.count) {
@@ -125,7 +125,7 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
     if (node->phase == REDLOCK_PHASE_NEW) {
         redlock_connect_begin(node);
     } else if (now_ns >= node->give_up_ns) {
-        /* An endpoint that takes connections and says nothing must not keep the others from their turn. */
+        /* An endpoint that accepts and says nothing must not keep the others from their turn. */
         node->endpoint_first = node->endpoint + 1;
         redlock_node_lost(node, too_late(node));
     } else if (node->phase == REDLOCK_PHASE_OPENING && now_ns >= node->endpoint_ns) {
@@ -165,7 +165,7 @@ static void ready(struct redlock_node *node) {
     node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 
-/* The same server twice would have two votes (R18). Of two such nodes the one with the lower index stays. */
+/* The same server twice would have two votes (R18). Of two such nodes the lower index stays. */
 static void check_rivals(struct redlock_node *node) {
     bool rival_yields = false;
     const char *rival = node->info.run_id[0] == '\0' ? NULL

@@ -1,4 +1,4 @@
-/* From a node's address to a connection that may carry requests: resolve, open, greet (R16, R18). */
+/* From an address to a connection that may carry requests: resolve, open, greet (R16, R18). */
 #ifndef REDLOCK_NODE_CONNECT_H
 #define REDLOCK_NODE_CONNECT_H
 

@@ -1,4 +1,4 @@
-/* One connection to a node: a socket under the loop, the bytes that wait for it, the replies it owes. */
+/* One connection to a node: its socket, the bytes that wait for it, the replies it owes. */
 #ifndef REDLOCK_NODE_CONNECTION_H
 #define REDLOCK_NODE_CONNECTION_H
 
@@ -12,7 +12,7 @@
 #include "node/outbox.h"
 #include "wire/reply.h"
 
-/* It decides nothing: its owner opens it, ends it, and answers the requests that are lost with it. */
+/* It decides nothing: its owner opens it, ends it, and answers the requests lost with it. */
 struct redlock_connection {
     struct redlock_watch watch; /* first; the owner sets its callbacks and uses its timer */
     const struct redlock_reactor *reactor;
@@ -20,7 +20,7 @@ struct redlock_connection {
     bool blocked; /* the socket is full: writes wait until it is writable */
     struct redlock_reader *reader;
     struct redlock_outbox hello;      /* the handshake's bytes */
-    struct redlock_outbox outbox;     /* the requests' bytes; they may wait here for the handshake */
+    struct redlock_outbox outbox;     /* the requests', which may wait for the handshake */
     struct redlock_inflight inflight; /* the requests in `outbox`, until their replies come */
 };
 
@@ -42,19 +42,20 @@ bool redlock_connection_start(struct redlock_connection *connection);
 /* Gives up a socket on which nothing was written. */
 void redlock_connection_close(struct redlock_connection *connection);
 
-/* Ends it with RST: the node throws away what it has not read yet (R9). Requests stay until their owner has answered them.
- * Stops the watch even where there is no socket. */
+/* Ends it with RST: the node throws away what it has not read yet (R9). Requests stay until their
+ * owner has answered them. Stops the watch even where there is no socket. */
 void redlock_connection_reset(struct redlock_connection *connection);
 
-/* Hands what waits in `box`, one of the connection's own, to the layer below, as far as that takes it; the rest waits until the
- * socket is writable. Returns 0 or an errno. */
+/* Hands what waits in `box`, one of the connection's own, to the layer below, as far as that takes
+ * it; the rest waits until the socket is writable. Returns 0 or an errno. */
 int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box);
 
 /* The socket is writable again. */
 void redlock_connection_unblock(struct redlock_connection *connection);
 
-/* Reads once, into a buffer that must live until redlock_connection_next() says MORE. Returns how many bytes came, 0 if the node
- * closed the connection, or a negative errno: -EAGAIN if nothing has come, -ENOMEM without memory for a reply. */
+/* Reads once, into a buffer that must live until redlock_connection_next() says MORE. Returns how
+ * many bytes came, 0 if the node closed the connection, or a negative errno: -EAGAIN if nothing has
+ * come, -ENOMEM without memory for a reply. */
 ssize_t redlock_connection_read(struct redlock_connection *connection, char *buffer, size_t size);
 
 /* The next reply of what was read. It is overwritten by the next call. */
@@ -63,7 +64,8 @@ static inline enum redlock_read redlock_connection_next(struct redlock_connectio
     return redlock_reader_next(connection->reader, reply);
 }
 
-/* Queues a request behind the others; sets the entry's position. Returns false without memory, or over the limit. */
+/* Queues a request behind the others; sets the entry's position. Returns false without memory, or
+ * over the limit. */
 static inline bool redlock_connection_queue(struct redlock_connection *connection, const char *bytes, size_t size,
                                             struct redlock_inflight_entry *entry) {
     entry->position = redlock_outbox_end(&connection->outbox);
@@ -84,8 +86,9 @@ void redlock_connection_withdraw(struct redlock_connection *connection, size_t i
 void redlock_connection_forget(struct redlock_connection *connection);
 
 /*
- * R4: a request is written once its first byte was handed to the layer below. From then on the node may run it, so the answer to
- * a request that is lost is UNKNOWN. Until then no byte of it can reach the node, so FAILED is true.
+ * R4: a request is written once its first byte was handed to the layer below. From then on the node
+ * may run it, so the answer to a request that is lost is UNKNOWN. Until then no byte of it can
+ * reach the node, so FAILED is true.
  */
 static inline bool redlock_connection_has_written(const struct redlock_connection *connection,
                                                   const struct redlock_inflight_entry *entry) {

@@ -15,11 +15,13 @@
  * step     sent                    reply
  * AUTH     where configured        error → UNUSABLE
  * SELECT   for a database but 0    error → UNUSABLE
- * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY; refused by an ACL → a warning
+ * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY;
+ *                                  refused by an ACL → a warning
  * TIME     guarded                 refused → a warning
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
- * KILL     for the old id, if run_id is that of the old connection (else the id may be a stranger's); result ignored
+ * KILL     for the old id, if run_id is that of the old connection (else the id may be a
+ *          stranger's); result ignored
  * NAME     always                  refused → a warning
  * LOAD     for each script         refused → a warning; requests then send the source
  */
@@ -188,7 +190,7 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     if (!is_error(reply, "NOPERM") && !is_error(reply, "ERR unknown command")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "INFO failed: %s", error);
     }
-    /* A replica then shows in READONLY errors, which are no votes; the same server twice does not show. */
+    /* A replica then shows in READONLY errors, which are no votes; a server twice does not show. */
     warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
     return REDLOCK_HANDSHAKE_WAITING;
 }
@@ -201,7 +203,8 @@ static void on_time(struct redlock_handshake *handshake, const struct redlock_re
     }
 }
 
-/* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with us (R20). */
+/* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with
+ * us (R20). */
 static bool possible(enum step step, const struct redlock_reply *reply) {
     enum redlock_reply_type type = reply->value.type;
     if (type == REDLOCK_REPLY_ERROR) {

@@ -1,4 +1,4 @@
-/* What is said on a new connection before the first request: who are we, who is the server, may it vote (R9, R18). */
+/* What comes before the first request: who we are, who the server is, may it vote (R9, R18). */
 #ifndef REDLOCK_NODE_HANDSHAKE_H
 #define REDLOCK_NODE_HANDSHAKE_H
 
@@ -46,8 +46,9 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
                                                      const struct redlock_reply *reply, struct redlock_outbox *outbox);
 
-/* The commands that load the scripts, also for a node that has forgotten them (R11); their number is
- * REDLOCK_SCRIPT_COUNT. Returns the size of command number `index` in buffer (REDLOCK_HANDSHAKE_LOAD_SIZE_MAX bytes). */
+/* The commands that load the scripts, also for a node that has forgotten them (R11); their number
+ * is REDLOCK_SCRIPT_COUNT. Returns the size of command number `index` in buffer
+ * (REDLOCK_HANDSHAKE_LOAD_SIZE_MAX bytes). */
 #define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 2048
 size_t redlock_handshake_load(unsigned index, char *buffer);
 

@@ -1,4 +1,4 @@
-/* The requests whose reply is still to come, in the order of the replies and of their deadlines (R7). */
+/* The requests whose reply is still to come, in the order of replies and of deadlines (R7). */
 #ifndef REDLOCK_NODE_INFLIGHT_H
 #define REDLOCK_NODE_INFLIGHT_H
 

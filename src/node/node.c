@@ -15,9 +15,11 @@
  * state      event                                       → state
  * NEW        first turn of the loop                      → RESOLVING
  * RESOLVING  a literal, a path, or the lookup is done    → OPENING
- *            the lookup failed, give_up_ns               → WAITING (the lookup goes on; the next try waits for it)
+ *            the lookup failed, give_up_ns               → WAITING (the lookup goes on, and
+ *                                                          the next try waits for it)
  * OPENING    writable                                    → GREETING
- *            refused, endpoint_ns                        → OPENING of the next endpoint; WAITING after the last
+ *            refused, endpoint_ns                        → OPENING of the next endpoint;
+ *                                                          WAITING after the last
  * GREETING   last reply                                  → READY
  *            a replica, the same server twice, no access → UNUSABLE
  *            loading, closed, give_up_ns                 → WAITING
@@ -66,7 +68,8 @@ static int64_t next_due_ns(const struct redlock_node *node) {
     return REDLOCK_NEVER_NS;
 }
 
-/* The requests to a node that hangs time out one after the other, thousands a second: one wake-up a millisecond is for all. */
+/* The requests to a node that hangs time out one by one, thousands a second: one wake-up a
+ * millisecond does for all. */
 static int64_t up_to_ms(int64_t when_ns) {
     return when_ns > REDLOCK_NEVER_NS - REDLOCK_NS_PER_MS
                ? when_ns
@@ -156,7 +159,8 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     free(node);
 }
 
-/* What sets a key where there is none: before a guarded node has said who it is, nobody knows whether that may count. */
+/* What sets a key where there is none: before a guarded node has said who it is, nobody knows
+ * whether that may count. */
 static bool is_grant(enum redlock_operation operation) {
     return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_HEAL;
 }

@@ -20,7 +20,7 @@ enum redlock_node_phase {
 };
 
 struct redlock_node {
-    struct redlock_connection connection; /* first, as is its watch: that is how a watch finds its node */
+    struct redlock_connection connection; /* first, as its watch is in it: a watch is its node */
     struct redlock_reactor reactor;
     struct redlock_node_listener listener;
     struct redlock_node_options options;
@@ -41,14 +41,15 @@ struct redlock_node {
     int64_t scripts_ns;   /* scripts were sent last */
     unsigned failures;    /* tries in a row, for the backoff (R16) */
     unsigned timeouts;    /* in a row, without any reply (R17) */
-    bool returned;        /* from STALLED, in this batch of replies: ready_changed is to be called */
+    bool returned;        /* from STALLED, in this batch of replies: ready_changed() follows */
 
     struct redlock_lookup *lookup; /* outlives the try that began it: one at a time */
     struct redlock_endpoints endpoints;
     size_t endpoint, endpoints_tried, endpoint_first;
 
     struct redlock_handshake handshake;
-    char known_run_id[REDLOCK_INFO_WORD_SIZE]; /* of the last connection that was READY, and its id there (R9) */
+    /* Of the last connection that was READY: its server, and its id there (R9). */
+    char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
     struct redlock_clock_sample clock; /* guarded: as the handshake told */
 

@@ -1,4 +1,4 @@
-/* From one state of a node to the next: the reason, the end of a try or of a connection, the wait for the next try. */
+/* From one state of a node to the next: why, the end of a connection, the wait for the next try. */
 #ifndef REDLOCK_NODE_PHASE_H
 #define REDLOCK_NODE_PHASE_H
 
@@ -7,8 +7,8 @@
 /* Takes over the text: why the node is not READY. */
 void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why);
 
-/* The try or the connection is over: closes it with RST (R9), answers what is in flight, waits for the next try. Takes over the
- * text. */
+/* The try or the connection is over: closes it with RST (R9), answers what is in flight, waits for
+ * the next try. Takes over the text. */
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why);
 
 /* Likewise, but the node may not vote until something changes at the server (R18). */

@@ -1,4 +1,4 @@
-/* What becomes of a node's requests. */
+/* A node's requests. */
 #include "node/requests.h"
 
 #include "core/validity.h"
@@ -35,7 +35,7 @@ static void answer(struct redlock_node *node, const struct redlock_inflight_entr
     }
 }
 
-/* R11: a server that was restarted or flushed gets its scripts again, next to the request that goes by source. */
+/* R11: a restarted or flushed server gets its scripts again, beside the request by source. */
 static void load_scripts(struct redlock_node *node, int64_t now_ns) {
     char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
     if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
@@ -80,9 +80,10 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
 }
 
 /*
- * A request that was written stays in the queue: its reply still comes, in order, and is then dropped (R9), unless the request
- * has no timeout: then that reply is its answer. A request that was not written is withdrawn, so that FAILED is true (R4).
- * Callbacks may queue more behind them meanwhile.
+ * A request that was written stays in the queue: its reply still comes, in order, and is then
+ * dropped (R9), unless the request has no timeout: then that reply is its answer. A request that
+ * was not written is withdrawn, so that FAILED is true (R4). Callbacks may queue more behind them
+ * meanwhile.
  */
 void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_connection *connection = &node->connection;

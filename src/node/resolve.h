@@ -1,4 +1,4 @@
-/* From a node's host to addresses that a socket can connect to, without ever blocking the loop (R16). */
+/* From a host to addresses that a socket can connect to, without blocking the loop (R16). */
 #ifndef REDLOCK_NODE_RESOLVE_H
 #define REDLOCK_NODE_RESOLVE_H
 
@@ -24,7 +24,7 @@ struct redlock_endpoints {
 /* A literal address or a socket's path needs no lookup. Returns false for a name. */
 bool redlock_resolve_literal(const struct redlock_address *address, struct redlock_endpoints *endpoints);
 
-/* getaddrinfo on a detached thread of its own: it cannot be interrupted, so it is never waited for. */
+/* getaddrinfo on a detached thread: it cannot be interrupted, so it is never waited for. */
 struct redlock_lookup;
 
 /* NULL if no thread could be started: error is an errno then. */

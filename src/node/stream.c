@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A peer that vanished without a word, on an idle connection, is noticed within about two minutes. */
+/* On an idle connection, a peer that vanished is noticed within about two minutes. */
 #define KEEPALIVE_IDLE_S     60
 #define KEEPALIVE_INTERVAL_S 15
 #define KEEPALIVE_PROBES     4
@@ -38,8 +38,8 @@ int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
     return fd;
 }
 
-/* TCP lets a socket connect to itself, when nobody listens on a port that the system has just given to the socket; it
- * would then keep the port from the server that is to come back. */
+/* TCP lets a socket connect to itself, when nobody listens on a port that the system has just given
+ * to the socket; it would then keep the port from the server that is to come back. */
 static bool is_its_own_peer(int fd) {
     struct sockaddr_storage ours = {0}, theirs = {0};
     socklen_t ours_size = sizeof ours, theirs_size = sizeof theirs;

@@ -1,4 +1,4 @@
-/* What goes over a connection that is open. */
+/* What goes over an open connection. */
 #include "node/traffic.h"
 
 #include <errno.h>
@@ -33,8 +33,9 @@ static void out_of_step(struct redlock_node *node) {
     redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
 }
 
-/* R17: it returns with the last reply that it owes, the PONG. If it returned sooner, new requests would wait behind what it has
- * not done yet, time out too, and be owed in turn: under load such a node never comes back. */
+/* R17: it returns with the last reply that it owes, the PONG. If it returned sooner, new requests
+ * would wait behind what it has not done yet, time out too, and be owed in turn: under load such a
+ * node never comes back. */
 static void drain(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.inflight.count == 0) {
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
@@ -56,7 +57,8 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     if (node->phase == REDLOCK_PHASE_STALLED) {
         drain(node, now_ns);
     }
-    /* One reply too many shifts all that follow, and a +OK would grant another request: no further one is taken (R20). */
+    /* One reply too many shifts all that follow, and a +OK would grant another request: no further
+     * one is taken (R20). */
     if (!redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
@@ -134,7 +136,8 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     }
 }
 
-/* A loop that runs late finds timer and answers at once: what has come in by now was in time (R7 is about the node). */
+/* A loop that runs late finds timer and answers at once. What has come in by now was in time, as R7
+ * is about the node. */
 static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.fd >= 0 && redlock_node_is_up(node) && redlock_requests_next_ns(node) <= now_ns) {
         redlock_traffic_io(node, REDLOCK_READABLE);

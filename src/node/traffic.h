@@ -1,4 +1,4 @@
-/* What goes over a connection that is open: writes, replies, and a node that stalls (R6, R7, R17, R20). */
+/* What goes over an open connection: writes, replies, a node that stalls (R6, R7, R17, R20). */
 #ifndef REDLOCK_NODE_TRAFFIC_H
 #define REDLOCK_NODE_TRAFFIC_H
 

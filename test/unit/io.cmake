@@ -1,4 +1,4 @@
-# The I/O edge without a server: bytes, replies, addresses, queues, the loop, and a node over a socket that the test holds.
+# The I/O edge without a server: bytes, replies, addresses, queues, the loop, a node over a socket.
 redlock_sources(IO_UNDER_TEST CORE BASE LOOP WIRE NODE)
 add_library(redlock_test_io STATIC EXCLUDE_FROM_ALL ${IO_UNDER_TEST})
 target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -8,7 +8,7 @@ endif()
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev PkgConfig::HIREDIS PkgConfig::CMOCKA
   Threads::Threads)
 
-foreach(name text wire reply script address info handshake inflight outbox random resolve loop)
+foreach(name text wire reply script address info handshake inflight outbox connection random resolve loop)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})
@@ -17,7 +17,7 @@ endforeach()
 
 # Clocks of a machine that was suspended, by the linker's hand.
 target_link_options(test_loop PRIVATE -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime)
-# The same by the kernel: a time namespace whose CLOCK_BOOTTIME is ten days ahead of CLOCK_MONOTONIC.
+# The same by the kernel: a time namespace with CLOCK_BOOTTIME ten days ahead of CLOCK_MONOTONIC.
 add_test(NAME unit_loop_suspended COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/suspended.sh $<TARGET_FILE:test_loop>)
 set_tests_properties(unit_loop_suspended PROPERTIES LABELS "unit" TIMEOUT 120 SKIP_RETURN_CODE 77)
 

@@ -236,8 +236,8 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     peer_introduced(peer);
 }
 
-bool peer_send_as(struct peer *peer, const char *bytes, unsigned expected, uint32_t round) {
-    return redlock_node_send(peer->node, bytes, strlen(bytes), expected, peer, round, redlock_loop_now_ns(NULL));
+bool peer_send_as(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round) {
+    return redlock_node_send(peer->node, bytes, strlen(bytes), reply_kind, peer, round, redlock_loop_now_ns(NULL));
 }
 
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {

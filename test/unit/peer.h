@@ -1,4 +1,4 @@
-/* A node of the library over a real loop, and the server's end of its connection in the test's own hands. */
+/* A node over a real loop, and the server's end of its connection in the test's own hands. */
 #ifndef TEST_UNIT_PEER_H
 #define TEST_UNIT_PEER_H
 
@@ -48,21 +48,21 @@ void peer_stop(struct peer *peer);
 /* One turn of the loop, without waiting, and what came of it for the server. */
 void peer_turn(struct peer *peer);
 void peer_accept(struct peer *peer);
-/* Turns until the server has heard these bytes; they are taken. Or until its connection has ended. */
+/* Turns until the server has heard these bytes, which are taken, or its connection has ended. */
 void peer_expect(struct peer *peer, const char *bytes);
 void peer_expect_end(struct peer *peer, bool reset);
 void peer_say(struct peer *peer, const char *bytes);
 /* The server ends the connection. */
 void peer_close(struct peer *peer);
 #define PEER_SERVER_US INT64_C(1763791726050413) /* what a guarded node is told by the server */
-/* Accepts, and answers the handshake as server `run_id`; `kills` is the id that must be killed, or 0. */
+/* Accepts, and answers the handshake as server `run_id`; `kills`: the id to be killed, or 0. */
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
 
 /* The second part of that: hears the name and the scripts, and answers. */
 void peer_introduced(struct peer *peer);
 
-/* A request's worth of bytes, of which `expected` is expected; the other is for an ACQUIRE. The server hears `bytes`. Returns what redlock_node_send() did. */
-bool peer_send_as(struct peer *peer, const char *bytes, unsigned expected, uint32_t round);
+/* Sends `bytes` as a request; peer_send() as an ACQUIRE. Returns what redlock_node_send() did. */
+bool peer_send_as(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round);
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round);
 void peer_until_answers(struct peer *peer, size_t count);
 void peer_until_state(struct peer *peer, redlock_node_state state);

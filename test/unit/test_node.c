@@ -1,4 +1,4 @@
-/* A node while its connection stands: order, one write a turn, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
+/* A node while its connection stands: order, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,18 +87,19 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
     assert_false(peer.heard_end || peer.heard_reset);
 }
 
-static bool send_patient(uint32_t round) {
+static bool send_without_timeout(uint32_t round) {
     return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_NO_TIMEOUT, &peer, round,
                              redlock_loop_now_ns(NULL));
 }
 
-/* Its reply counts however late it comes, before and after the stall; the silence counts for the stall all the same (R17). */
-static void a_patient_request_is_answered_by_its_late_reply(void **state) {
+/* Its reply counts however late it comes, before and after the stall; the silence counts for the
+ * stall all the same (R17). */
+static void without_a_timeout_the_late_reply_answers(void **state) {
     (void)state;
     connect_it();
-    assert_true(send_patient(1));
+    assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
-    assert_true(send_patient(3));
+    assert_true(send_without_timeout(3));
     peer_expect(&peer, "rar");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     peer_until_answers(&peer, 1);
@@ -113,15 +114,15 @@ static void a_patient_request_is_answered_by_its_late_reply(void **state) {
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
 }
 
-static void a_patient_request_is_unknown_when_the_connection_ends(void **state) {
+static void without_a_timeout_the_end_of_the_connection_answers(void **state) {
     (void)state;
     connect_it();
-    assert_true(send_patient(1));
+    assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
     peer_expect(&peer, "ra");
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
-    assert_true(send_patient(3));
+    assert_true(send_without_timeout(3));
     peer_close(&peer);
     peer_until_answers(&peer, 3);
     peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_UNKNOWN,
@@ -147,7 +148,8 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     assert_int_equal(peer.became_ready, 1);
     peer_say(&peer, "+OK\r\n+OK\r\n");
     const int64_t limit_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * INT64_C(1000000);
-    while (peer_info(&peer).round_trip_us < PEER_TIMEOUT_MS * 1000) { /* until a late reply was read */
+    /* Until a late reply was read. */
+    while (peer_info(&peer).round_trip_us < PEER_TIMEOUT_MS * 1000) {
         assert_true(redlock_loop_now_ns(NULL) < limit_ns);
         peer_turn(&peer);
     }
@@ -179,7 +181,8 @@ static void a_pong_of_another_form_ends_the_connection(void **state) {
     assert_non_null(strstr(peer_info(&peer).error, "what nobody had asked"));
 }
 
-/* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond, a timeout does not end that. */
+/* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond,
+ * a timeout does not end that. */
 static void a_node_is_behind_while_it_owes_an_answer(void **state) {
     const int64_t ms_ns = 1000000;
     (void)state;
@@ -234,7 +237,7 @@ static void what_waited_is_written_when_it_is_ready(void **state) {
     assert_true(peer.answers[0].vote != REDLOCK_VOTE_DENIED);
 }
 
-/* With the socket full, what was begun is UNKNOWN and the rest is withdrawn; the stream goes on in order. */
+/* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in order. */
 static void a_full_socket_withdraws_what_was_not_begun(void **state) {
     static char large[32 * 1024];
     uint32_t sent = 0, unknown = 0, failed = 0;
@@ -304,8 +307,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(answers_come_in_order, setup, teardown),
         cmocka_unit_test_setup_teardown(an_answer_may_send, setup, teardown),
         cmocka_unit_test_setup_teardown(a_timeout_is_unknown_and_its_reply_is_dropped, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_patient_request_is_answered_by_its_late_reply, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_patient_request_is_unknown_when_the_connection_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_timeout_the_late_reply_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(without_a_timeout_the_end_of_the_connection_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_the_pong_returns_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pong_of_another_form_ends_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(a_node_is_behind_while_it_owes_an_answer, setup, teardown),

@@ -1,5 +1,5 @@
-/* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff, rivals (R4, R9, R16,
- * R18, R20). */
+/* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff,
+ * rivals (R4, R9, R16, R18, R20). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

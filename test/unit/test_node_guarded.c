@@ -1,4 +1,5 @@
-/* A node with a guard: what it says of itself, and what it is not asked before; and clocks that answers tell of. */
+/* A node with a guard: what it says of itself, and what it is not asked before; and clocks that
+ * answers tell of. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +65,8 @@ static void each_new_connection_greets_before_it_settles(void **state) {
     assert_int_equal(peer.became_ready, 3);
 }
 
-/* Its clock was read on this connection, with these times about it, though the answer to the rest of the handshake takes longer. */
+/* Its clock was read on this connection, with these times about it, though the answer to the rest
+ * of the handshake takes longer. */
 static void a_slow_handshake_reads_the_clock_when_it_comes(void **state) {
     (void)state;
     int64_t begin_ns = redlock_loop_now_ns(NULL);

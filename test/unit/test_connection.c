@@ -1,0 +1,166 @@
+/* A connection without a node: what counts as written (R4), and what may be withdrawn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "node/connection.h"
+
+static struct redlock_connection connection;
+static int peer;         /* the other end of its socket */
+static unsigned watched; /* events */
+
+static int attach(void *context, struct redlock_watch *watch) {
+    (void)context;
+    (void)watch;
+    return 0;
+}
+
+static void detach(void *context, struct redlock_watch *watch) {
+    (void)context;
+    (void)watch;
+}
+
+static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
+    (void)context;
+    (void)watch;
+    watched = fd < 0 ? 0 : events;
+}
+
+static int setup(void **state) {
+    static const struct redlock_reactor reactor = {.attach = attach, .detach = detach, .watch = watch_fd};
+    int ends[2];
+    (void)state;
+    memset(&connection, 0, sizeof connection);
+    assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    connection.fd = ends[0];
+    peer = ends[1];
+    assert_true(redlock_connection_start(&connection));
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    redlock_connection_free(&connection);
+    if (peer >= 0) {
+        (void)close(peer);
+    }
+    return 0;
+}
+
+static void queue(uint32_t round, const char *bytes) {
+    struct redlock_inflight_entry entry = {.round = round};
+    assert_true(redlock_connection_queue(&connection, bytes, strlen(bytes), &entry));
+}
+
+static int write_requests(void) {
+    return redlock_connection_write(&connection, &connection.outbox);
+}
+
+static bool is_written(size_t index) {
+    return redlock_connection_has_written(&connection, redlock_inflight_at(&connection.inflight, index));
+}
+
+static void assert_heard(const char *bytes) {
+    char heard[64];
+    assert_int_equal(recv(peer, heard, sizeof heard, 0), strlen(bytes));
+    assert_memory_equal(heard, bytes, strlen(bytes));
+}
+
+static void a_request_is_written_with_its_first_byte(void **state) {
+    (void)state;
+    queue(1, "aaaa");
+    queue(2, "bbbb");
+    queue(3, "cccc");
+    assert_false(redlock_connection_owes_reply(&connection));
+    assert_false(is_written(0));
+    redlock_outbox_wrote(&connection.outbox, 4);
+    assert_true(is_written(0));
+    assert_false(is_written(1));
+    redlock_outbox_wrote(&connection.outbox, 1);
+    assert_true(is_written(1));
+    assert_false(is_written(2));
+    assert_true(redlock_connection_owes_reply(&connection));
+}
+
+static void requests_are_withdrawn_from_the_middle_and_from_the_end(void **state) {
+    (void)state;
+    queue(1, "a");
+    assert_int_equal(write_requests(), 0);
+    assert_heard("a");
+    queue(2, "bb");
+    queue(3, "ccc");
+    queue(4, "dddd");
+    redlock_connection_withdraw(&connection, 1, 2);
+    assert_int_equal(connection.inflight.count, 2);
+    queue(5, "eeeee");
+    queue(6, "f");
+    redlock_connection_withdraw(&connection, 2, 2);
+    queue(7, "gg");
+    assert_false(is_written(1));
+    assert_int_equal(write_requests(), 0);
+    assert_heard("ddddgg");
+    assert_true(is_written(2));
+    static const uint32_t rounds[] = {1, 4, 7};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(redlock_inflight_at(&connection.inflight, i)->round, rounds[i]);
+    }
+}
+
+static void a_full_socket_takes_the_rest_when_it_is_writable(void **state) {
+    static char large[4 << 20], heard[sizeof large];
+    size_t size = 0;
+    (void)state;
+    memset(large, 'x', sizeof large - 1);
+    queue(1, large);
+    queue(2, "last");
+    assert_int_equal(write_requests(), 0);
+    assert_true(connection.blocked);
+    assert_int_equal(watched, REDLOCK_READABLE | REDLOCK_WRITABLE);
+    assert_true(is_written(0));
+    assert_false(is_written(1));
+    while (size < sizeof large - 1 + 4) {
+        ssize_t got = recv(peer, heard, sizeof heard, 0);
+        assert_true(got > 0);
+        size += (size_t)got;
+        redlock_connection_unblock(&connection);
+        assert_int_equal(watched, REDLOCK_READABLE);
+        assert_int_equal(write_requests(), 0);
+    }
+    assert_false(connection.blocked);
+    assert_true(is_written(1));
+}
+
+static void a_peer_that_is_gone_takes_nothing(void **state) {
+    char buffer[16];
+    (void)state;
+    assert_int_equal(redlock_connection_read(&connection, buffer, sizeof buffer), -EAGAIN);
+    (void)close(peer);
+    peer = -1;
+    queue(1, "a");
+    assert_int_equal(write_requests(), EPIPE);
+    assert_false(is_written(0));
+    assert_int_equal(redlock_connection_read(&connection, buffer, sizeof buffer), 0);
+    redlock_connection_reset(&connection);
+    assert_int_equal(watched, 0);
+    assert_int_equal(connection.inflight.count, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_request_is_written_with_its_first_byte, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_are_withdrawn_from_the_middle_and_from_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_socket_takes_the_rest_when_it_is_writable, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_peer_that_is_gone_takes_nothing, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
