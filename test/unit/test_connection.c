@@ -41,6 +41,7 @@ static int setup(void **state) {
     (void)state;
     memset(&connection, 0, sizeof connection);
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
+    assert_int_equal(connection.fd, -1);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     connection.fd = ends[0];
     peer = ends[1];
@@ -48,10 +49,16 @@ static int setup(void **state) {
     return 0;
 }
 
+static void assert_peer_hears_the_end(void) {
+    char heard[64];
+    assert_int_equal(recv(peer, heard, sizeof heard, 0), 0);
+}
+
 static int teardown(void **state) {
     (void)state;
     redlock_connection_free(&connection);
     if (peer >= 0) {
+        assert_peer_hears_the_end();
         (void)close(peer);
     }
     return 0;
@@ -150,9 +157,29 @@ static void a_peer_that_is_gone_takes_nothing(void **state) {
     assert_int_equal(write_requests(), EPIPE);
     assert_false(is_written(0));
     assert_int_equal(redlock_connection_read(&connection, buffer, sizeof buffer), 0);
+}
+
+static void the_handshake_ends_with_the_socket_and_requests_do_not(void **state) {
+    (void)state;
+    queue(1, "a");
+    assert_true(redlock_outbox_append(&connection.hello, "AUTH secret", 11));
+    connection.blocked = true;
     redlock_connection_reset(&connection);
     assert_int_equal(watched, 0);
+    assert_int_equal(connection.fd, -1);
+    assert_false(connection.blocked);
+    assert_int_equal(redlock_outbox_size(&connection.hello), 0);
     assert_int_equal(connection.inflight.count, 1);
+    assert_int_equal(write_requests(), 0);
+    assert_false(is_written(0));
+}
+
+static void a_socket_that_is_given_up_is_closed(void **state) {
+    (void)state;
+    redlock_connection_close(&connection);
+    assert_int_equal(watched, 0);
+    assert_int_equal(connection.fd, -1);
+    assert_peer_hears_the_end();
 }
 
 int main(void) {
@@ -161,6 +188,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(requests_are_withdrawn_from_the_middle_and_from_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_socket_takes_the_rest_when_it_is_writable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_peer_that_is_gone_takes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_handshake_ends_with_the_socket_and_requests_do_not, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_socket_that_is_given_up_is_closed, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
