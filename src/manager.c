@@ -428,6 +428,10 @@ size_t redlock_manager_node_count(const redlock_manager *manager) {
     return manager->count;
 }
 
+size_t redlock_manager_quorum(const redlock_manager *manager) {
+    return redlock_group_quorum(manager->group);
+}
+
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
     redlock_node_info full = {.size = info->size};
     if (index >= manager->count || info->size == 0) {

@@ -262,6 +262,9 @@ typedef struct redlock_node_info {
 /** The number of configured nodes. */
 REDLOCK_API size_t redlock_manager_node_count(const redlock_manager *manager);
 
+/** How many nodes must grant a lock: n/2 + 1 of the n configured nodes. */
+REDLOCK_API size_t redlock_manager_quorum(const redlock_manager *manager);
+
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index out of range or a size of 0 */
 REDLOCK_API int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info);
 

@@ -25,6 +25,7 @@ void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock
     result->resource = redlock_lease_resource(lease);
     result->ttl_ms = lease->core.plan.ttl_ms;
     result->cap_ms = lease->core.plan.auto_extend_max_ms;
+    result->quorum = group->quorum;
     result->count = count;
     for (unsigned i = 0; i < count; i++) {
         const struct redlock_detail *detail = &lease->details[i];

@@ -95,4 +95,9 @@ static inline bool redlock_group_all_first_tries_done(const struct redlock_group
     return group->first_try_done == redlock_nodes_all(group->node_count);
 }
 
+/* How many nodes must grant a lock. */
+static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
+    return group->quorum;
+}
+
 #endif

@@ -226,6 +226,7 @@ static void tell(struct redlock_group *group, struct redlock_query *query) {
                                     .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
                                     .resource = query_key(group, query) + group->key_prefix_size,
                                     .attempts = 1,
+                                    .quorum = group->quorum,
                                     .count = group->node_count,
                                     .votes = votes};
     for (unsigned i = 0; i < group->node_count; i++) {

@@ -43,6 +43,7 @@ struct redlock_result {
     uint64_t attempts;
     int64_t ttl_ms; /* that was asked for */
     int64_t cap_ms; /* auto_extend_max_ms */
+    unsigned quorum;
     unsigned count;
     struct redlock_result_vote *votes; /* count of them */
 };

@@ -92,7 +92,7 @@ static const char *granted_word(enum redlock_result_of of) {
 
 static void add_tally(struct sentence *sentence, const redlock_result *result) {
     add(sentence, "%u of %u nodes %s, %u are needed", count_votes(result, REDLOCK_VOTE_GRANTED), result->count,
-        granted_word(result->of), redlock_quorum(result->count));
+        granted_word(result->of), result->quorum);
     const unsigned pending = count_votes(result, REDLOCK_VOTE_PENDING);
     if (pending > 0 && result->code != REDLOCK_OK) {
         add(sentence, ", %u had not answered yet", pending);
@@ -159,7 +159,7 @@ static bool would_be_quorum(const redlock_result *result) {
         count += kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED || kind == REDLOCK_VOTE_PENDING ||
                  (text && strstr(text, no_vote));
     }
-    return count >= redlock_quorum(result->count);
+    return count >= result->quorum;
 }
 
 /* What to do depends on what the nodes said; the first cause that can be told is the one to mend first. */
@@ -219,7 +219,7 @@ static void add_lost(struct sentence *sentence, const redlock_result *result) {
         return;
     }
     add(sentence, "only %u of %u nodes had it under this token, %u are needed",
-        count_votes(result, REDLOCK_VOTE_GRANTED), result->count, redlock_quorum(result->count));
+        count_votes(result, REDLOCK_VOTE_GRANTED), result->count, result->quorum);
     add_votes(sentence, result);
     add(sentence, ". It expired, was released before, or resource or token is not the right one.");
 }

@@ -73,6 +73,16 @@ static void each_result_has_a_sentence(void **state) {
     assert_memory_equal(small, outcome->message, sizeof small - 1);
 }
 
+static void a_quorum_is_more_than_half_of_the_nodes(void **state) {
+    (void)state;
+    static const size_t quorums[] = {1, 2, 2, 3, 3};
+    for (size_t count = 1; count <= 5; count++) {
+        redlock_manager *manager = world_manager(world_servers.uris, count, PATIENT_MS);
+        assert_int_equal(redlock_manager_quorum(manager), quorums[count - 1]);
+        world_close(manager);
+    }
+}
+
 static void connect_tells_which_nodes_are_ready(void **state) {
     (void)state;
     const char *uris[5];
@@ -286,11 +296,9 @@ static void no_token_reaches_a_log_or_a_message(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        world_test(each_result_has_a_sentence),
-        world_test(connect_tells_which_nodes_are_ready),
-        world_test(older_structs_are_filled_as_far_as_they_go),
-        world_test(the_votes_of_a_result_are_the_nodes),
-        world_test(statistics_add_up),
+        world_test(each_result_has_a_sentence),          world_test(a_quorum_is_more_than_half_of_the_nodes),
+        world_test(connect_tells_which_nodes_are_ready), world_test(older_structs_are_filled_as_far_as_they_go),
+        world_test(the_votes_of_a_result_are_the_nodes), world_test(statistics_add_up),
         world_test(no_token_reaches_a_log_or_a_message),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);

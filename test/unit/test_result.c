@@ -14,8 +14,14 @@
 /* The votes are the last example's. */
 static struct redlock_result example(enum redlock_result_of of, int code) {
     static struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    struct redlock_result result = {
-        .code = code, .of = of, .resource = "job\n7", .attempts = 3, .ttl_ms = 10000, .count = 3, .votes = votes};
+    struct redlock_result result = {.code = code,
+                                    .of = of,
+                                    .resource = "job\n7",
+                                    .attempts = 3,
+                                    .ttl_ms = 10000,
+                                    .quorum = 2,
+                                    .count = 3,
+                                    .votes = votes};
     static const redlock_vote_kind kinds[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_UNKNOWN, REDLOCK_VOTE_FAILED};
     static const char *const nodes[] = {"a:1", "b:2", "c:3"};
     static const char *const errors[] = {"", "no answer within 50 ms", "connection refused"};

@@ -108,7 +108,7 @@ static void warn_of_renewal(struct run *run) {
     run->warned = true;
     char validity[32];
     char summary[TOOL_NODES_SUMMARY_SIZE];
-    size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
+    size_t quorum = redlock_manager_quorum(session->manager);
     bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s%s",
                      session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,

@@ -28,6 +28,10 @@ static redlock_node_info node_info(const struct tool_session *session, size_t in
     return info;
 }
 
+static struct tool_holders count_holders(const struct findings *findings, size_t resource) {
+    return tool_holders_count(findings->results[resource], findings->nodes, findings->quorum);
+}
+
 static int inspect_all(struct tool_session *session, struct findings *findings) {
     const struct tool_options *options = session->options;
     for (size_t i = 0; i < options->operand_count && session->stop_signal == 0; i++) {
@@ -38,8 +42,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
         }
         findings->results[i] = session->result;
         session->result = NULL;
-        struct tool_holders holders = tool_holders_count(findings->results[i], findings->nodes);
-        findings->unanswered = findings->unanswered || holders.answered < findings->quorum;
+        findings->unanswered = findings->unanswered || count_holders(findings, i).answered < findings->quorum;
     }
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
@@ -184,13 +187,12 @@ static void print_vote(const redlock_vote *vote) {
     putchar('\n');
 }
 
-static void print_resource(const char *resource, const redlock_result *result, size_t nodes) {
-    struct tool_holders holders = tool_holders_count(result, nodes);
+static void print_resource(const char *resource, const redlock_result *result, const struct tool_holders *holders) {
     putchar('\n');
     tool_print_safe(stdout, resource);
     fputs(": ", stdout);
-    print_verdict(&holders);
-    for (size_t i = 0; result != NULL && i < nodes; i++) {
+    print_verdict(holders);
+    for (size_t i = 0; result != NULL && i < holders->nodes; i++) {
         redlock_vote vote = {.size = sizeof vote};
         if (redlock_result_vote(result, i, &vote) == REDLOCK_OK) {
             print_vote(&vote);
@@ -226,18 +228,18 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
     tool_json_close(json, ']');
 }
 
-static void json_resource(struct tool_json *json, const char *resource, const redlock_result *result, size_t nodes) {
-    struct tool_holders holders = tool_holders_count(result, nodes);
+static void json_resource(struct tool_json *json, const char *resource, const redlock_result *result,
+                          const struct tool_holders *holders) {
     tool_json_open(json, NULL, '{');
     tool_json_string(json, "resource", resource);
-    tool_json_string(json, "verdict", tool_verdict_name(holders.verdict));
-    if (holders.verdict == TOOL_HELD) {
-        tool_json_string(json, "token", holders.token);
-        number_or_null(json, "remaining_ms", holders.remaining_ms);
+    tool_json_string(json, "verdict", tool_verdict_name(holders->verdict));
+    if (holders->verdict == TOOL_HELD) {
+        tool_json_string(json, "token", holders->token);
+        number_or_null(json, "remaining_ms", holders->remaining_ms);
     }
-    tool_json_number(json, "held_on", (int64_t)holders.held);
-    tool_json_number(json, "free_on", (int64_t)holders.free);
-    tool_json_number(json, "unknown_on", (int64_t)(nodes - holders.answered));
+    tool_json_number(json, "held_on", (int64_t)holders->held);
+    tool_json_number(json, "free_on", (int64_t)holders->free);
+    tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));
     tool_report_votes(json, result, true);
     tool_json_close(json, '}');
 }
@@ -263,7 +265,8 @@ static void print_json(const struct tool_session *session, const struct findings
     tool_json_number(&json, "quorum", (int64_t)findings->quorum);
     tool_json_open(&json, "resources", '[');
     for (size_t i = 0; i < options->operand_count; i++) {
-        json_resource(&json, options->operands[i], findings->results[i], findings->nodes);
+        struct tool_holders holders = count_holders(findings, i);
+        json_resource(&json, options->operands[i], findings->results[i], &holders);
     }
     tool_json_close(&json, ']');
     tool_json_close(&json, '}');
@@ -277,7 +280,8 @@ static int print_all(const struct tool_session *session, const struct findings *
     } else if (!options->quiet) {
         print_nodes(session, findings);
         for (size_t i = 0; i < options->operand_count; i++) {
-            print_resource(options->operands[i], findings->results[i], findings->nodes);
+            struct tool_holders holders = count_holders(findings, i);
+            print_resource(options->operands[i], findings->results[i], &holders);
         }
     }
     int status = tool_report_flush(options);
@@ -289,8 +293,8 @@ static int print_all(const struct tool_session *session, const struct findings *
 
 int tool_status(struct tool_session *session) {
     size_t resources = session->options->operand_count;
-    struct findings findings = {.nodes = redlock_manager_node_count(session->manager)};
-    findings.quorum = findings.nodes / 2 + 1;
+    struct findings findings = {.nodes = redlock_manager_node_count(session->manager),
+                                .quorum = redlock_manager_quorum(session->manager)};
     findings.results = calloc(resources + 1, sizeof *findings.results);
     if (findings.results == NULL) {
         tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_NO_MEMORY),

@@ -27,8 +27,8 @@ static size_t count_token(const redlock_result *result, size_t nodes, const char
     return held;
 }
 
-struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes) {
-    struct tool_holders holders = {.nodes = nodes, .quorum = nodes / 2 + 1};
+struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes, size_t quorum) {
+    struct tool_holders holders = {.nodes = nodes, .quorum = quorum};
     int64_t ttls_ms[REDLOCK_NODES_MAX];
     for (size_t i = 0; result != NULL && i < nodes; i++) {
         redlock_vote vote = {.size = sizeof vote};

@@ -27,7 +27,7 @@ struct tool_holders {
 };
 
 /* result may be NULL if nothing is known. */
-struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes);
+struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes, size_t quorum);
 
 /* "free", "held", "split", "unknown". */
 const char *tool_verdict_name(enum tool_verdict verdict);

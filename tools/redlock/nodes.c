@@ -78,7 +78,7 @@ static int compare_ms(const void *left, const void *right) {
 int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     int64_t quarantines_ms[REDLOCK_NODES_MAX];
     size_t count = redlock_manager_node_count(session->manager);
-    size_t quorum = count / 2 + 1;
+    size_t quorum = redlock_manager_quorum(session->manager);
     size_t ready = 0;
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);

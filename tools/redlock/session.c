@@ -177,7 +177,7 @@ int tool_session_stopped(struct tool_session *session) {
 static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
     (void)events;
     struct tool_session *session = watcher->data;
-    size_t quorum = redlock_manager_node_count(session->manager) / 2 + 1;
+    size_t quorum = redlock_manager_quorum(session->manager);
     char summary[TOOL_NODES_SUMMARY_SIZE];
     if (tool_nodes_summary(session, TOOL_NODES_TO_ACQUIRE, summary, sizeof summary) < quorum) {
         tool_report_warn(session->options, redlock_error_name(REDLOCK_ERR_NO_QUORUM),
