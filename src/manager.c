@@ -100,7 +100,8 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {
-    static const struct redlock_text forked = {"this is a child process: the connection is its parent's", 0};
+    static const struct redlock_text forked = {.string = "this is a child process: the connection is its parent's",
+                                               .cause = REDLOCK_CAUSE_OURS};
     redlock_manager *manager = context;
     return redlock_loop_forked(manager->loop) ? redlock_text_constant(&forked)
                                               : redlock_node_refusal(manager->nodes[node]);

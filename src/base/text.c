@@ -1,4 +1,4 @@
-/* Error texts that several votes share. */
+/* Error texts that several votes share, each with its cause. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ struct redlock_text *redlock_text_constant(const struct redlock_text *text) {
     return (struct redlock_text *)(uintptr_t)text;
 }
 
-struct redlock_text *redlock_text_new(const char *format, ...) {
+struct redlock_text *redlock_text_new(enum redlock_cause cause, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(NULL, 0, format, arguments);
@@ -33,6 +33,7 @@ struct redlock_text *redlock_text_new(const char *format, ...) {
     va_end(arguments);
     text->string = string;
     text->references = 1;
+    text->cause = cause;
     return text;
 }
 

@@ -1,4 +1,4 @@
-/* Error texts that several votes share: counted references, one thread. */
+/* Error texts that several votes share, each with its cause: counted references, one thread. */
 #ifndef REDLOCK_BASE_TEXT_H
 #define REDLOCK_BASE_TEXT_H
 
@@ -6,17 +6,42 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a text is about. Code decides by this, never by the words. */
+enum redlock_cause {
+    REDLOCK_CAUSE_NONE,       /* the vote itself says it all */
+    REDLOCK_CAUSE_OURS,       /* this process: no memory, a fork, too many requests in flight */
+    REDLOCK_CAUSE_CONNECTION, /* not connected yet, cannot connect, or the connection ended */
+    REDLOCK_CAUSE_TIMEOUT,    /* no answer, or nothing could be sent, within the node timeout */
+    REDLOCK_CAUSE_STALLED,
+    REDLOCK_CAUSE_NOT_A_NODE, /* a Sentinel, or out of protocol: perhaps no Redis server */
+    REDLOCK_CAUSE_REPLICA,
+    REDLOCK_CAUSE_SAME_SERVER,
+    REDLOCK_CAUSE_QUARANTINE, /* a guard keeps the node from voting */
+    /* The other errors of servers. */
+    REDLOCK_CAUSE_AUTH,
+    REDLOCK_CAUSE_NOPERM,
+    REDLOCK_CAUSE_NOSCRIPT,
+    REDLOCK_CAUSE_OOM,
+    REDLOCK_CAUSE_MISCONF, /* the server stops writes by its own settings */
+    REDLOCK_CAUSE_LOADING,
+    REDLOCK_CAUSE_BUSY, /* passes by itself */
+    REDLOCK_CAUSE_CLUSTER,
+    REDLOCK_CAUSE_SERVER /* none of these */
+};
+
 /* A pointer to one is NULL for "no text", and for a text that there was no memory for. */
 struct redlock_text {
     const char *string;
     uint32_t references; /* 0: a constant, which is never counted or freed */
+    enum redlock_cause cause;
 };
 
-/* A constant text, for the answers that come by the thousand: `static const struct redlock_text missing = {"…", 0};`
- * handed out by this. */
+/* Hands out a constant text, for the answers that come by the thousand:
+ * `static const struct redlock_text missing = {.string = "…"};`. */
 struct redlock_text *redlock_text_constant(const struct redlock_text *text);
 
-struct redlock_text *redlock_text_new(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct redlock_text *redlock_text_new(enum redlock_cause cause, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static inline struct redlock_text *redlock_text_keep(struct redlock_text *text) {
     if (text != NULL && text->references != 0) {
@@ -36,6 +61,10 @@ static inline void redlock_text_drop(struct redlock_text *text) {
 /* "" for NULL. */
 static inline const char *redlock_text_string(const struct redlock_text *text) {
     return text == NULL ? "" : text->string;
+}
+
+static inline enum redlock_cause redlock_text_cause(const struct redlock_text *text) {
+    return text == NULL ? REDLOCK_CAUSE_NONE : text->cause;
 }
 
 /* A resource may hold any bytes: what would break a line or a terminal is written as \xNN. Cut where it does not fit;

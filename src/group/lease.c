@@ -323,9 +323,8 @@ static bool counts_under_guards(const struct redlock_lease *lease, unsigned node
 /* What there is to say of a vote besides. */
 static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
     static const struct redlock_text far = {
-        "its fencing counter is over 30 minutes ahead of this client's clock: passed by "
-        "where other nodes make a quorum",
-        0};
+        .string = "its fencing counter is over 30 minutes ahead of this client's clock: passed by "
+                  "where other nodes make a quorum"};
     const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
     return answer->counter != 0 && !about_lock &&
                    redlock_fence_is_far(answer->counter, wall_us(lease->group, &lease->core.plan))

@@ -154,7 +154,8 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
     if (!query->done) {
         vote(group, query, node, answer->vote, answer->text);
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
-            query->votes[node].holder = redlock_text_new("%.*s", (int)answer->holder_size, answer->holder);
+            query->votes[node].holder =
+                redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
             query->votes[node].holder_ttl_ms = answer->holder_ttl_ms;
         }
         finish_if_answered(group, query);

@@ -25,7 +25,7 @@ static void greet(struct redlock_node *node) {
     node->handshake.guarded = node->options.guarded;
     if (!redlock_connection_start(&node->connection) ||
         redlock_handshake_start(&node->handshake, &node->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         return;
     }
     node->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
@@ -73,7 +73,7 @@ static void resolved(struct redlock_node *node) {
     redlock_lookup_drop(node->lookup, false);
     node->lookup = NULL;
     if (error != NULL) {
-        redlock_node_lost(node, redlock_text_new("the name is not resolved: %s", error));
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
         open_first(node);
     }
@@ -113,11 +113,12 @@ static struct redlock_text *too_late(const struct redlock_node *node) {
     long long timeout_ms = (long long)node->options.connect_timeout_ms;
     switch (node->phase) {
     case REDLOCK_PHASE_RESOLVING:
-        return redlock_text_new("the name was not resolved within %lld ms", timeout_ms);
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name was not resolved within %lld ms", timeout_ms);
     case REDLOCK_PHASE_OPENING:
-        return redlock_text_new("no connection within %lld ms", timeout_ms);
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms", timeout_ms);
     default:
-        return redlock_text_new("connected, but no answer to the handshake within %lld ms", timeout_ms);
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
+                                timeout_ms);
     }
 }
 
@@ -174,7 +175,8 @@ static void check_rivals(struct redlock_node *node) {
     if (rival == NULL) {
         ready(node);
     } else if (rival_yields) {
-        redlock_node_lost(node, redlock_text_new("%s, which is the same server, gives way first", rival));
+        redlock_node_lost(
+            node, redlock_text_new(REDLOCK_CAUSE_SAME_SERVER, "%s, which is the same server, gives way first", rival));
     } else {
         redlock_node_unusable(node, redlock_node_twice_text(rival));
     }
@@ -182,7 +184,8 @@ static void check_rivals(struct redlock_node *node) {
 
 void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
     if (node->handshake.step >= node->handshake.step_count) {
-        redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                 "the node answered what nobody had asked; is it a Redis server?"));
         return;
     }
     enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
@@ -205,13 +208,13 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
         check_rivals(node);
         break;
     case REDLOCK_HANDSHAKE_RETRY:
-        redlock_node_lost(node, redlock_text_new("%s", node->handshake.reason));
+        redlock_node_lost(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
         break;
     case REDLOCK_HANDSHAKE_UNUSABLE:
-        redlock_node_unusable(node, redlock_text_new("%s", node->handshake.reason));
+        redlock_node_unusable(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
         break;
     case REDLOCK_HANDSHAKE_NO_MEMORY:
-        redlock_node_lost(node, redlock_text_new("no memory for the handshake"));
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         break;
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/planted.h"
+#include "wire/cause.h"
 #include "wire/resp.h"
 #include "wire/script.h"
 #include "wire/wire.h"
@@ -43,9 +44,12 @@ __attribute__((format(printf, 2, 3))) static void warn(struct redlock_handshake 
     va_end(arguments);
 }
 
-__attribute__((format(printf, 3, 4))) static enum redlock_handshake_state
-refuse(struct redlock_handshake *handshake, enum redlock_handshake_state state, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static enum redlock_handshake_state refuse(struct redlock_handshake *handshake,
+                                                                                 enum redlock_handshake_state state,
+                                                                                 enum redlock_cause cause,
+                                                                                 const char *format, ...) {
     va_list arguments;
+    handshake->cause = cause;
     va_start(arguments, format);
     (void)vsnprintf(handshake->reason, sizeof handshake->reason, format, arguments);
     va_end(arguments);
@@ -134,17 +138,6 @@ static bool is_error(const struct redlock_reply *reply, const char *word) {
            memcmp(reply->value.bytes, word, size) == 0;
 }
 
-/* Errors that pass by themselves, whatever was asked. */
-static bool passes(const struct redlock_reply *reply) {
-    static const char *const words[] = {"LOADING", "BUSY", "TRYAGAIN", "ERR max number of clients"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (is_error(reply, words[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
                        char text[REDLOCK_WIRE_ERROR_SIZE]) {
     text[0] = '\0';
@@ -156,13 +149,14 @@ static void error_text(const struct redlock_handshake *handshake, const struct r
 static enum redlock_handshake_state judge(struct redlock_handshake *handshake) {
     const struct redlock_info *info = &handshake->info;
     if (info->loading) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is loading its data");
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING, "the node is loading its data");
     }
     if (strcmp(info->mode, "sentinel") == 0) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "a Sentinel is no node: give the address of a primary");
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOT_A_NODE,
+                      "a Sentinel is no node: give the address of a primary");
     }
     if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
                       "the node is a replica%s%s: Redlock needs independent primaries",
                       info->primary[0] == '\0' ? "" : " of ", info->primary);
     }
@@ -181,14 +175,15 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
         redlock_info_parse(&handshake->info, reply->value.bytes, reply->value.size);
         return judge(handshake);
     }
-    if (is_error(reply, "NOAUTH")) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node needs a password: %s", error);
+    const enum redlock_cause cause = redlock_wire_cause(&reply->value);
+    if (cause == REDLOCK_CAUSE_AUTH) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node needs a password: %s", error);
     }
     if (is_error(reply, "DENIED")) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "the node refuses us: %s", error);
+        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
     }
-    if (!is_error(reply, "NOPERM") && !is_error(reply, "ERR unknown command")) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "INFO failed: %s", error);
+    if (cause != REDLOCK_CAUSE_NOPERM && !is_error(reply, "ERR unknown command")) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
     }
     /* A replica then shows in READONLY errors, which are no votes; a server twice does not show. */
     warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
@@ -231,24 +226,27 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
 static enum redlock_handshake_state on_step(struct redlock_handshake *handshake, enum step step,
                                             const struct redlock_reply *reply) {
     char error[REDLOCK_WIRE_ERROR_SIZE];
-    bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    const bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    const enum redlock_cause cause = redlock_wire_cause(&reply->value);
     if (!possible(step, reply)) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY,
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE,
                       "the node answers the handshake out of protocol; is it a Redis server?");
     }
     error_text(handshake, reply, error);
-    if (passes(reply) && (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, "the node is not ready: %s", error);
+    /* What passes by itself, whatever was asked. */
+    if ((cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY) &&
+        (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
+        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "the node is not ready: %s", error);
     }
     switch (step) {
     case STEP_AUTH:
         if (failed) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed: %s", error);
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH, "AUTH failed: %s", error);
         }
         break;
     case STEP_SELECT:
         if (failed) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, "SELECT %u failed: %s",
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "SELECT %u failed: %s",
                           (unsigned)handshake->address->db, error);
         }
         break;

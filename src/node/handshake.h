@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/text.h"
 #include "node/address.h"
 #include "node/outbox.h"
 #include "wire/info.h"
@@ -33,6 +34,7 @@ struct redlock_handshake {
     int64_t server_us; /* TIME; 0 where the server did not say */
     bool scripts_refused;
     char reason[REDLOCK_HANDSHAKE_TEXT_SIZE];
+    enum redlock_cause cause;                  /* of the reason */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE]; /* "" for none */
 
     uint8_t steps[REDLOCK_HANDSHAKE_STEPS_MAX]; /* whose replies are expected, in this order */

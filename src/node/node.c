@@ -109,8 +109,8 @@ static void on_flush(struct redlock_watch *watch) {
 
 static bool make_texts(struct redlock_node *node) {
     long long timeout_ms = (long long)node->options.node_timeout_ms;
-    node->timed_out = redlock_text_new("no answer within %lld ms", timeout_ms);
-    node->withdrawn = redlock_text_new("nothing could be sent within %lld ms", timeout_ms);
+    node->timed_out = redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "no answer within %lld ms", timeout_ms);
+    node->withdrawn = redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "nothing could be sent within %lld ms", timeout_ms);
     return node->timed_out != NULL && node->withdrawn != NULL;
 }
 
@@ -196,7 +196,8 @@ void redlock_node_yield(struct redlock_node *node, const char *rival) {
 }
 
 struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
-    static const struct redlock_text full = {"the bound of 65,536 requests in flight is reached, or memory is out", 0};
+    static const struct redlock_text full = {
+        .string = "the bound of 65,536 requests in flight is reached, or memory is out", .cause = REDLOCK_CAUSE_OURS};
     const char *why = redlock_text_string(node->why);
     if (node->phase == REDLOCK_PHASE_READY) {
         return redlock_text_constant(&full);
@@ -208,9 +209,10 @@ struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
         return node->why;
     }
     if (node->phase == REDLOCK_PHASE_STALLED) {
-        node->refusal = redlock_text_new("%s; no more are sent until it answers", why);
+        node->refusal = redlock_text_new(REDLOCK_CAUSE_STALLED, "%s; no more are sent until it answers", why);
     } else {
-        node->refusal = redlock_text_new("%s; connecting now", why[0] == '\0' ? "not connected yet" : why);
+        node->refusal = redlock_text_new(node->why == NULL ? REDLOCK_CAUSE_CONNECTION : node->why->cause,
+                                         "%s; connecting now", why[0] == '\0' ? "not connected yet" : why);
     }
     return node->refusal;
 }

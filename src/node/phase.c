@@ -14,11 +14,13 @@
 
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
     const char *text = strerror(error);
-    return redlock_text_new("%s%c%s", prefix, tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
+    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix, tolower((unsigned char)text[0]),
+                            text[0] == '\0' ? "" : text + 1);
 }
 
 struct redlock_text *redlock_node_twice_text(const char *rival) {
-    return redlock_text_new("the same server as %s (one run_id): each node must be a server of its own", rival);
+    return redlock_text_new(REDLOCK_CAUSE_SAME_SERVER,
+                            "the same server as %s (one run_id): each node must be a server of its own", rival);
 }
 
 void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {

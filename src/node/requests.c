@@ -114,6 +114,7 @@ void redlock_requests_end(struct redlock_node *node) {
     struct redlock_connection *connection = &node->connection;
     struct redlock_inflight_entry entry;
     const char *why = redlock_text_string(node->why);
+    const enum redlock_cause cause = redlock_text_cause(node->why);
     int64_t now_ns = redlock_node_now_ns(node);
     struct redlock_text *after = NULL, *before = NULL;
     while (connection->inflight.count > 0) {
@@ -121,10 +122,10 @@ void redlock_requests_end(struct redlock_node *node) {
             continue;
         }
         if (redlock_connection_has_written(connection, &entry)) {
-            after = after != NULL ? after : redlock_text_new("%s after the request was written", why);
+            after = after != NULL ? after : redlock_text_new(cause, "%s after the request was written", why);
             answer(node, &entry, REDLOCK_VOTE_UNKNOWN, after, now_ns);
         } else {
-            before = before != NULL ? before : redlock_text_new("nothing was sent: %s", why);
+            before = before != NULL ? before : redlock_text_new(cause, "nothing was sent: %s", why);
             answer(node, &entry, REDLOCK_VOTE_FAILED, before, now_ns);
         }
     }

@@ -30,7 +30,8 @@ void redlock_traffic_flush(struct redlock_node *node) {
 }
 
 static void out_of_step(struct redlock_node *node) {
-    redlock_node_lost(node, redlock_text_new("the node answered what nobody had asked; is it a Redis server?"));
+    redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                             "the node answered what nobody had asked; is it a Redis server?"));
 }
 
 /* R17: it returns with the last reply that it owes, the PONG. If it returned sooner, new requests
@@ -79,11 +80,12 @@ static bool take_replies(struct redlock_node *node, int64_t now_ns) {
         case REDLOCK_READ_MORE:
             return true;
         case REDLOCK_READ_PROTOCOL:
-            redlock_node_lost(node, redlock_text_new("the node answered out of protocol (%s); is it a Redis server?",
+            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                     "the node answered out of protocol (%s); is it a Redis server?",
                                                      redlock_reader_error(node->connection.reader)));
             break;
         case REDLOCK_READ_NO_MEMORY:
-            redlock_node_lost(node, redlock_text_new("no memory for a reply"));
+            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply"));
             break;
         }
     }
@@ -93,9 +95,9 @@ static bool take_replies(struct redlock_node *node, int64_t now_ns) {
 static struct redlock_text *read_failed(int error) {
     switch (error) {
     case 0:
-        return redlock_text_new("connection closed by the node");
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");
     case ENOMEM:
-        return redlock_text_new("no memory for a reply");
+        return redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply");
     default:
         return redlock_node_errno_text("", error);
     }
@@ -150,13 +152,15 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
     if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         redlock_node_set_phase(node, REDLOCK_PHASE_STALLED,
-                               redlock_text_new("stalled: the last %u requests got no answer within %lld ms",
+                               redlock_text_new(REDLOCK_CAUSE_STALLED,
+                                                "stalled: the last %u requests got no answer within %lld ms",
                                                 node->timeouts, (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
         node->listener.ready_changed(node->listener.ctx, node->index, false);
         redlock_requests_queue_own(node, ping, sizeof ping - 1, now_ns);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
-        redlock_node_lost(node, redlock_text_new("stalled: no answer to anything for %d ms", STALL_LIMIT_MS));
+        redlock_node_lost(
+            node, redlock_text_new(REDLOCK_CAUSE_STALLED, "stalled: no answer to anything for %d ms", STALL_LIMIT_MS));
     }
 }

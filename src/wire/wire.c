@@ -7,6 +7,7 @@
 
 #include "core/fence.h"
 #include "core/planted.h"
+#include "wire/cause.h"
 #include "wire/resp.h"
 #include "wire/script.h"
 
@@ -24,10 +25,11 @@ _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 2 * REDLOCK_RESOURCE_SIZE_MAX 
                    REDLOCK_WIRE_SIZE_MAX,
                "a message fits");
 
-static const struct redlock_text key_missing = {"the key is missing", 0};
-static const struct redlock_text other_token = {"held under another token", 0};
-static const struct redlock_text not_below = {"its fencing counter is not below the token", 0};
-static const struct redlock_text no_script = {"the node does not know the script", 0};
+static const struct redlock_text key_missing = {.string = "the key is missing"};
+static const struct redlock_text other_token = {.string = "held under another token"};
+static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
+static const struct redlock_text no_script = {.string = "the node does not know the script",
+                                              .cause = REDLOCK_CAUSE_NOSCRIPT};
 
 static char *literal(char *at, const char *bytes, size_t size) {
     memcpy(at, bytes, size);
@@ -165,11 +167,6 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer) 
     return (size_t)(end - buffer);
 }
 
-static bool starts_with(const struct redlock_reply_value *value, const char *word) {
-    size_t size = strlen(word);
-    return value->size >= size && memcmp(value->bytes, word, size) == 0;
-}
-
 /* Looked for in the bytes as they came, before any of them is cut off or made printable. */
 static bool quotes(const struct redlock_reply_value *error, const char *password) {
     const size_t size = password == NULL ? 0 : strlen(password);
@@ -197,8 +194,9 @@ size_t redlock_wire_error(const struct redlock_reply_value *error, const char *p
 }
 
 static void answer_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer) {
+    const enum redlock_cause cause = redlock_wire_cause(error);
     answer->vote = REDLOCK_VOTE_FAILED;
-    if (starts_with(error, "NOSCRIPT")) {
+    if (cause == REDLOCK_CAUSE_NOSCRIPT) {
         answer->no_script = true;
         answer->text = redlock_text_constant(&no_script);
         return;
@@ -207,7 +205,7 @@ static void answer_error(const struct redlock_reply_value *error, const char *pa
     if (redlock_wire_error(error, password, text) == 0) {
         (void)snprintf(text, sizeof text, "an error without a text");
     }
-    answer->text = redlock_text_new("%s", text);
+    answer->text = redlock_text_new(cause, "%s", text);
 }
 
 /* A reply that this operation cannot have: nothing is known of what the node did (R20). */
@@ -218,7 +216,8 @@ static void answer_unexpected(const struct redlock_reply *reply, struct redlock_
                                         [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->text =
-        redlock_text_new("the node answered out of protocol (%s); is it a Redis server?", names[reply->value.type]);
+        redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server?",
+                         names[reply->value.type]);
 }
 
 static void answer_set(const struct redlock_reply *reply, struct redlock_answer *answer) {

@@ -229,7 +229,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     client->index = index;
     client->clock = clock;
     client->wall_off_ns = wall_off_ns;
-    client->text = redlock_text_new("simulated");
+    client->text = redlock_text_new(REDLOCK_CAUSE_NONE, "simulated");
     struct redlock_env env = {.ctx = client,
                               .now_ns = env_now,
                               .wall_us = env_wall_us,

@@ -118,7 +118,8 @@ void fake_env_close(struct fake_env *fake) {
 
 static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, bool no_script) {
     sent->answered = true;
-    struct redlock_text *text = vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new("answer of node %u", sent->node);
+    struct redlock_text *text =
+        vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new(REDLOCK_CAUSE_NONE, "answer of node %u", sent->node);
     const struct redlock_answer given = {.vote = vote,
                                          .read_ns = fake->now_ns,
                                          .no_script = no_script,

@@ -30,6 +30,7 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     kept->vote = answer->vote;
     kept->clock = answer->clock;
     (void)snprintf(kept->text, sizeof kept->text, "%s", redlock_text_string(answer->text));
+    kept->cause = redlock_text_cause(answer->text);
     if (peer->in_answer != NULL) {
         peer->in_answer(peer);
     }

@@ -15,6 +15,7 @@ struct peer_answer {
     redlock_vote_kind vote;
     struct redlock_clock_sample clock;
     char text[256];
+    enum redlock_cause cause;
 };
 
 struct peer {

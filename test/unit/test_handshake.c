@@ -125,8 +125,10 @@ static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
     finish();
 }
 
-static void assert_refused(const char *bytes, enum redlock_handshake_state state, const char *words) {
+static void assert_refused(const char *bytes, enum redlock_handshake_state state, enum redlock_cause cause,
+                           const char *words) {
     assert_int_equal(reply(bytes), state);
+    assert_int_equal(handshake.cause, cause);
     if (strstr(handshake.reason, words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", handshake.reason, words);
     }
@@ -138,35 +140,43 @@ static void who_may_not_vote(void **state) {
     start();
     assert_int_equal(reply_info("role:slave\r\nmaster_host:h\r\nmaster_port:1\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
     assert_non_null(strstr(handshake.reason, "replica of h:1"));
+    assert_int_equal(handshake.cause, REDLOCK_CAUSE_REPLICA);
     start();
     assert_int_equal(reply_info("redis_mode:sentinel\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
+    assert_int_equal(handshake.cause, REDLOCK_CAUSE_NOT_A_NODE);
     start();
     assert_int_equal(reply_info("role:master\r\nloading:1\r\n"), REDLOCK_HANDSHAKE_RETRY);
+    assert_int_equal(handshake.cause, REDLOCK_CAUSE_LOADING);
     start();
-    assert_refused("-NOAUTH Authentication required.\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "needs a password");
+    assert_refused("-NOAUTH Authentication required.\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
+                   "needs a password");
     start();
-    assert_refused("-DENIED protected mode\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "refuses us");
+    assert_refused("-DENIED protected mode\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_SERVER, "refuses us");
     start();
-    assert_refused("-LOADING Redis is loading\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    assert_refused("-LOADING Redis is loading\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING, "not ready");
     start();
-    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_BUSY, "not ready");
     start();
-    assert_refused(":1\r\n", REDLOCK_HANDSHAKE_RETRY, "out of protocol");
+    assert_refused(":1\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol");
     start();
-    assert_refused("-ERR something else\r\n", REDLOCK_HANDSHAKE_RETRY, "INFO failed: ERR something else");
+    assert_refused("-ERR something else\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_SERVER,
+                   "INFO failed: ERR something else");
     address.password = password;
     start();
-    assert_refused("-WRONGPASS invalid username-password pair\r\n", REDLOCK_HANDSHAKE_UNUSABLE,
+    assert_refused("-WRONGPASS invalid username-password pair\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
                    "AUTH failed: WRONGPASS");
     start();
-    assert_refused("-ERR what is geheim?\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "AUTH failed");
+    assert_refused("-ERR what is geheim?\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH, "AUTH failed");
     assert_null(strstr(handshake.reason, "geheim"));
     start();
-    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, "not ready");
+    assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_BUSY, "not ready");
     address.password = NULL;
     address.db = 99;
     start();
-    assert_refused("-ERR DB index is out of range\r\n", REDLOCK_HANDSHAKE_UNUSABLE, "SELECT 99 failed");
+    assert_refused("-NOPERM no SELECT\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOPERM, "SELECT 99 failed");
+    start();
+    assert_refused("-ERR DB index is out of range\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_SERVER,
+                   "SELECT 99 failed");
 }
 
 /* What an ACL refuses is a warning where it is safe to go on. */
@@ -231,10 +241,10 @@ static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     assert_timeless("*1\r\n$10\r\n1763791726\r\n", "TIME tells no time");
     assert_timeless("*3\r\n$10\r\n1763791726\r\n$1\r\n0\r\n$1\r\n0\r\n", "TIME tells no time");
     start_guarded("run_id:r1\r\n");
-    assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, "out of protocol");
+    assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol");
     start_guarded("run_id:r1\r\n");
     assert_int_equal(reply(A_TIME), WAITING);
-    assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, "out of protocol");
+    assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol");
     /* What the connection before told is forgotten. */
     handshake.server_us = 1;
     start_guarded("run_id:r1\r\n");

@@ -78,6 +78,7 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
     peer_expect(&peer, "a");
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "b", 2));
     peer_expect(&peer, "b");
@@ -143,6 +144,7 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     assert_false(peer_send(&peer, "b", 4));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests"));
+    assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_STALLED);
     assert_string_equal(redlock_node_run_id(peer.node), "r1");
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     assert_int_equal(peer.became_ready, 1);
@@ -216,12 +218,14 @@ static void before_the_first_connection_requests_wait_and_are_withdrawn(void **s
     peer_accept(&peer);
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing could be sent within 400 ms");
+    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing could be sent");
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
     assert_true(peer_send(&peer, "c", 3));
     peer_close(&peer);
     peer_until_answers(&peer, 3);
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_FAILED, "nothing was sent: connection");
+    assert_int_equal(peer.answers[2].cause, REDLOCK_CAUSE_CONNECTION);
 }
 
 static void what_waited_is_written_when_it_is_ready(void **state) {

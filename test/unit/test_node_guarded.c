@@ -112,6 +112,7 @@ static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     assert_false(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
+    assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
     peer_accept(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");

@@ -154,7 +154,8 @@ static void the_longest_messages_fit(void **state) {
     }
 }
 
-static const char *password; /* of the node that answers; NULL for none */
+static const char *password;     /* of the node that answers; NULL for none */
+static enum redlock_cause cause; /* of the last text */
 
 /* The vote that these bytes make; its text goes to a buffer. */
 static struct redlock_answer vote_of(unsigned expected, const char *bytes, char text[512]) {
@@ -166,6 +167,7 @@ static struct redlock_answer vote_of(unsigned expected, const char *bytes, char 
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     redlock_wire_answer(expected, reply, password, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
+    cause = redlock_text_cause(answer.text);
     redlock_text_drop(answer.text);
     if (expected == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
         (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
@@ -421,6 +423,18 @@ static void noscript_says_so(void **state) {
     struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
     assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
     assert_true(answer.no_script);
+    assert_int_equal(cause, REDLOCK_CAUSE_NOSCRIPT);
+}
+
+static void a_text_has_its_cause(void **state) {
+    char text[512];
+    (void)state;
+    (void)vote_of(SET, "-OOM command not allowed\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_OOM);
+    (void)vote_of(SET, "-ERR no ROOM\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_SERVER);
+    (void)vote_of(SET, ":1\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_NOT_A_NODE);
 }
 
 static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
@@ -478,6 +492,7 @@ int main(void) {
         cmocka_unit_test(what_a_message_cannot_get_is_unknown),
         cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),
+        cmocka_unit_test(a_text_has_its_cause),
         cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
         cmocka_unit_test(no_text_quotes_the_password),
     };

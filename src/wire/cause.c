@@ -1,0 +1,56 @@
+/* What lies behind a server's error. */
+#include "wire/cause.h"
+
+#include <string.h>
+
+/* Whether the error begins with exactly these words. */
+static bool begins_with(const char *error, size_t size, const char *words) {
+    const size_t length = strlen(words);
+    return size >= length && memcmp(error, words, length) == 0 && (size == length || error[length] == ' ');
+}
+
+enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
+    static const struct {
+        const char *words;
+        enum redlock_cause cause;
+    } codes[] = {
+        {"NOSCRIPT", REDLOCK_CAUSE_NOSCRIPT},
+        {"OOM", REDLOCK_CAUSE_OOM},
+        {"READONLY", REDLOCK_CAUSE_REPLICA},
+        {"MASTERDOWN", REDLOCK_CAUSE_REPLICA},
+        {"NOPERM", REDLOCK_CAUSE_NOPERM},
+        {"NOAUTH", REDLOCK_CAUSE_AUTH},
+        {"WRONGPASS", REDLOCK_CAUSE_AUTH},
+        {"MISCONF", REDLOCK_CAUSE_MISCONF},
+        {"NOREPLICAS", REDLOCK_CAUSE_MISCONF},
+        {"LOADING", REDLOCK_CAUSE_LOADING},
+        {"BUSY", REDLOCK_CAUSE_BUSY},
+        {"TRYAGAIN", REDLOCK_CAUSE_BUSY},
+        {"ERR max number of clients", REDLOCK_CAUSE_BUSY},
+        {"MOVED", REDLOCK_CAUSE_CLUSTER},
+        {"ASK", REDLOCK_CAUSE_CLUSTER},
+        {"CROSSSLOT", REDLOCK_CAUSE_CLUSTER},
+        {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},
+    };
+    /* Redis before 7 wraps what a script met: "ERR Error running script (call to f_…): @user_script:1: -OOM …". */
+    static const char in_script[] = "ERR Error running script", code_follows[] = ": -";
+    if (reply->type != REDLOCK_REPLY_ERROR) {
+        return REDLOCK_CAUSE_NONE;
+    }
+    const char *error = reply->bytes;
+    size_t size = reply->size;
+    if (begins_with(error, size, in_script)) {
+        const char *code = memmem(error, size, code_follows, sizeof code_follows - 1);
+        if (code != NULL) {
+            code += sizeof code_follows - 1;
+            size -= (size_t)(code - error);
+            error = code;
+        }
+    }
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        if (begins_with(error, size, codes[i].words)) {
+            return codes[i].cause;
+        }
+    }
+    return REDLOCK_CAUSE_SERVER;
+}
