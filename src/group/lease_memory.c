@@ -12,7 +12,7 @@ const char *redlock_lease_resource(const redlock_lease *lease) {
 /* The votes of an acquire say nothing of a loss that came later, but for those that a clock made void. */
 static void silence(struct redlock_result *result) {
     for (unsigned i = 0; i < result->count; i++) {
-        result->votes[i].error = "";
+        result->votes[i].text = NULL;
         result->votes[i].latency_us = -1;
         result->votes[i].kind = REDLOCK_VOTE_ABSTAINED;
     }
@@ -30,7 +30,7 @@ void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock
     for (unsigned i = 0; i < count; i++) {
         const struct redlock_detail *detail = &lease->details[i];
         result->votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                        .error = redlock_text_string(detail->text),
+                                                        .text = detail->text,
                                                         .holder = "",
                                                         .latency_us = detail->latency_us,
                                                         .holder_ttl_ms = -1,

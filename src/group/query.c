@@ -233,7 +233,7 @@ static void tell(struct redlock_group *group, struct redlock_query *query) {
     for (unsigned i = 0; i < group->node_count; i++) {
         const struct redlock_query_vote *vote = &query->votes[i];
         votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                .error = redlock_text_string(vote->error),
+                                                .text = vote->error,
                                                 .holder = redlock_text_string(vote->holder),
                                                 .latency_us = vote->latency_us,
                                                 .holder_ttl_ms = vote->holder_ttl_ms,

@@ -32,7 +32,7 @@ int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote
     const redlock_vote full = {.size = vote->size < sizeof full ? vote->size : sizeof full,
                                .node = from->node,
                                .kind = from->kind,
-                               .error = from->error,
+                               .error = redlock_text_string(from->text),
                                .latency_us = from->latency_us,
                                .holder = from->holder,
                                .holder_ttl_ms = from->holder_ttl_ms};
@@ -48,10 +48,11 @@ static const char *put(char **at, const char *string) {
 }
 
 redlock_result *redlock_result_copy(const redlock_result *result) {
-    size_t size = sizeof *result + result->count * sizeof result->votes[0] + strlen(result->resource) + 1;
+    size_t size = sizeof *result + result->count * (sizeof result->votes[0] + sizeof *result->votes[0].text) +
+                  strlen(result->resource) + 1;
     for (unsigned i = 0; i < result->count; i++) {
         const struct redlock_result_vote *vote = &result->votes[i];
-        size += strlen(vote->node) + strlen(vote->error) + strlen(vote->holder) + 3;
+        size += strlen(vote->node) + strlen(redlock_text_string(vote->text)) + strlen(vote->holder) + 3;
     }
     redlock_result *copy = malloc(size);
     if (!copy) {
@@ -59,12 +60,15 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
     }
     *copy = *result;
     copy->votes = (struct redlock_result_vote *)(copy + 1);
-    char *at = (char *)(copy->votes + result->count);
+    struct redlock_text *texts = (struct redlock_text *)(copy->votes + result->count);
+    char *at = (char *)(texts + result->count);
     copy->resource = put(&at, result->resource);
     for (unsigned i = 0; i < result->count; i++) {
         copy->votes[i] = result->votes[i];
         copy->votes[i].node = put(&at, result->votes[i].node);
-        copy->votes[i].error = put(&at, result->votes[i].error);
+        texts[i] = (struct redlock_text){.string = put(&at, redlock_text_string(result->votes[i].text)),
+                                         .cause = redlock_text_cause(result->votes[i].text)};
+        copy->votes[i].text = &texts[i];
         copy->votes[i].holder = put(&at, result->votes[i].holder);
     }
     return copy;

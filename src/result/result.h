@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/text.h"
 #include "core/quorum.h"
 
 enum redlock_result_of {
@@ -25,14 +26,14 @@ enum redlock_loss {
 
 struct redlock_result_vote {
     const char *node;
-    const char *error;
+    const struct redlock_text *text; /* the error; NULL for none */
     const char *holder;
     int64_t latency_us;
     int64_t holder_ttl_ms;
     redlock_vote_kind kind;
 };
 
-/* Built on the stack for a callback; its strings belong to others. A copy owns them. */
+/* Built on the stack for a callback; its strings and texts belong to others. A copy owns them. */
 struct redlock_result {
     int code;
     enum redlock_result_of of;

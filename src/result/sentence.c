@@ -101,18 +101,23 @@ static void add_tally(struct sentence *sentence, const redlock_result *result) {
 
 /* What was still pending when the round was decided says nothing about the node. */
 static const char *complaint(const struct redlock_result_vote *vote) {
+    const char *text = redlock_text_string(vote->text);
     switch (vote->kind) {
     case REDLOCK_VOTE_FAILED:
     case REDLOCK_VOTE_UNKNOWN:
-        return vote->error[0] ? vote->error : "no answer";
+        return text[0] ? text : "no answer";
     case REDLOCK_VOTE_DENIED:
     case REDLOCK_VOTE_ABSTAINED:
-        return vote->error[0] ? vote->error : NULL;
+        return text[0] ? text : NULL;
     case REDLOCK_VOTE_PENDING:
     case REDLOCK_VOTE_GRANTED:
         break;
     }
     return NULL;
+}
+
+static enum redlock_cause cause_of(const struct redlock_result_vote *vote) {
+    return complaint(vote) ? redlock_text_cause(vote->text) : REDLOCK_CAUSE_NONE;
 }
 
 static bool is_said_before(const redlock_result *result, unsigned index, const char *text) {
@@ -148,42 +153,46 @@ static void add_votes(struct sentence *sentence, const redlock_result *result) {
     }
 }
 
-static const char no_vote[] = "no vote for"; /* what guards.c says of a node in quarantine */
-
 /* Whether waiting for nodes in quarantine helps: not where too many others are down. */
 static bool would_be_quorum(const redlock_result *result) {
     unsigned count = 0;
     for (unsigned i = 0; i < result->count; i++) {
-        const char *text = complaint(&result->votes[i]);
         const redlock_vote_kind kind = result->votes[i].kind;
         count += kind == REDLOCK_VOTE_GRANTED || kind == REDLOCK_VOTE_DENIED || kind == REDLOCK_VOTE_PENDING ||
-                 (text && strstr(text, no_vote));
+                 cause_of(&result->votes[i]) == REDLOCK_CAUSE_QUARANTINE;
     }
     return count >= result->quorum;
 }
 
-/* What to do depends on what the nodes said; the first cause that can be told is the one to mend first. */
+static bool is_cause(const redlock_result *result, enum redlock_cause cause) {
+    for (unsigned i = 0; i < result->count; i++) {
+        if (cause_of(&result->votes[i]) == cause) {
+            return cause != REDLOCK_CAUSE_QUARANTINE || would_be_quorum(result);
+        }
+    }
+    return false;
+}
+
+/* What to do; the first cause of this list is the one to mend first. */
 static const char *advice(const redlock_result *result) {
     static const struct {
-        const char *said, *advice;
-    } causes[] = {
-        {"AUTH", "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
-        {"needs a password", "Give the password in the nodes' URIs: redis://:PASSWORD@HOST."},
-        {"WRONGPASS", "Check user and password in the nodes' URIs."},
-        {"NOPERM", "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
-        {"replica", "Correct the list of nodes: each must be a primary of its own."},
-        {"same server", "Correct the list of nodes: each must be a server of its own."},
-        {no_vote,
+        enum redlock_cause cause;
+        const char *advice;
+    } list[] = {
+        {REDLOCK_CAUSE_AUTH,
+         "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
+        {REDLOCK_CAUSE_NOPERM,
+         "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
+        {REDLOCK_CAUSE_REPLICA, "Correct the list of nodes: each must be a primary of its own."},
+        {REDLOCK_CAUSE_SAME_SERVER, "Correct the list of nodes: each must be a server of its own."},
+        {REDLOCK_CAUSE_QUARANTINE,
          "Wait until enough nodes may vote again: redlock status with the same guards shows when. Restart nodes "
          "one at a time."},
-        {"OOM", "The nodes' memory is full: see maxmemory."},
+        {REDLOCK_CAUSE_OOM, "The nodes' memory is full: see maxmemory."},
     };
-    for (size_t c = 0; c < sizeof causes / sizeof *causes; c++) {
-        for (unsigned i = 0; i < result->count; i++) {
-            const char *text = complaint(&result->votes[i]);
-            if (text && strstr(text, causes[c].said) && (causes[c].said != no_vote || would_be_quorum(result))) {
-                return causes[c].advice;
-            }
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        if (is_cause(result, list[i].cause)) {
+            return list[i].advice;
         }
     }
     return "Look at these nodes and at the network to them.";

@@ -24,10 +24,16 @@ static struct redlock_result example(enum redlock_result_of of, int code) {
                                     .votes = votes};
     static const redlock_vote_kind kinds[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_UNKNOWN, REDLOCK_VOTE_FAILED};
     static const char *const nodes[] = {"a:1", "b:2", "c:3"};
-    static const char *const errors[] = {"", "no answer within 50 ms", "connection refused"};
+    static const struct redlock_text errors[] = {{.string = ""},
+                                                 {.string = "no answer within 50 ms", .cause = REDLOCK_CAUSE_TIMEOUT},
+                                                 {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION}};
     for (unsigned i = 0; i < 3; i++) {
-        result.votes[i] = (struct redlock_result_vote){
-            .node = nodes[i], .error = errors[i], .holder = "", .latency_us = i, .holder_ttl_ms = -1, .kind = kinds[i]};
+        result.votes[i] = (struct redlock_result_vote){.node = nodes[i],
+                                                       .text = i == 0 ? NULL : &errors[i],
+                                                       .holder = "",
+                                                       .latency_us = i,
+                                                       .holder_ttl_ms = -1,
+                                                       .kind = kinds[i]};
     }
     return result;
 }
@@ -74,22 +80,32 @@ static void says_what_why_and_what_to_do(void **state) {
     assert_string_equal(text, "cannot connect: the manager is closing.");
 }
 
-/* Equal texts are told once, and what to do follows from what the nodes said. */
+/* Equal texts are told once, and what to do follows from the cause of what the nodes said, not from its words. */
 static void folds_texts_and_advises_by_cause(void **state) {
     (void)state;
+    static const char look[] = "Look at these nodes and at the network to them.";
     static const struct {
+        enum redlock_cause cause;
         const char *error, *advice;
     } table[] = {
-        {"connection refused", "Look at these nodes and at the network to them."},
-        {"AUTH failed: WRONGPASS invalid username-password pair", "Check user and password"},
-        {"NOPERM this user has no permissions to run the 'evalsha' command", "docs/operations.md"},
-        {"the node is a replica of 10.0.0.1:6379: Redlock needs independent primaries", "Correct the list of nodes"},
-        {"OOM command not allowed when used memory > 'maxmemory'.", "maxmemory"},
+        {REDLOCK_CAUSE_CONNECTION, "connection refused", look},
+        {REDLOCK_CAUSE_AUTH, "AUTH failed: WRONGPASS invalid username-password pair", "Check user and password"},
+        {REDLOCK_CAUSE_NOPERM, "NOPERM this user has no permissions to run the 'evalsha' command",
+         "docs/operations.md"},
+        {REDLOCK_CAUSE_REPLICA, "the node is a replica of 10.0.0.1:6379: Redlock needs independent primaries",
+         "Correct the list of nodes: each must be a primary"},
+        {REDLOCK_CAUSE_SAME_SERVER, "the same server as a:1 (one run_id): each node must be a server of its own",
+         "Correct the list of nodes: each must be a server"},
+        {REDLOCK_CAUSE_OOM, "OOM command not allowed when used memory > 'maxmemory'.", "maxmemory"},
+        {REDLOCK_CAUSE_SERVER, "ERR no ROOM", look},
+        {REDLOCK_CAUSE_MISCONF, "NOREPLICAS Not enough good replicas to write.", look},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512], folded[256];
+        const struct redlock_text error = {.string = table[i].error, .cause = table[i].cause};
         struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
-        result.votes[1].error = result.votes[2].error = table[i].error;
+        result.resource = "OOM";
+        result.votes[1].text = result.votes[2].text = &error;
         redlock_result_message(&result, text, sizeof text);
         snprintf(folded, sizeof folded, "(b:2, c:3: %s). ", table[i].error);
         assert_non_null(strstr(text, folded));
@@ -97,17 +113,36 @@ static void folds_texts_and_advises_by_cause(void **state) {
     }
 }
 
+/* The first of the list is the one to mend first. A vote that does not complain has no cause. */
+static void of_several_causes_one_is_advised_on(void **state) {
+    (void)state;
+    static const struct redlock_text full = {.string = "OOM command not allowed", .cause = REDLOCK_CAUSE_OOM},
+                                     denied = {.string = "NOPERM no", .cause = REDLOCK_CAUSE_NOPERM};
+    char text[512];
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
+    result.votes[1].text = &full;
+    result.votes[2].text = &denied;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "The ACL user lacks"));
+    result.votes[2].kind = REDLOCK_VOTE_PENDING;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "see maxmemory"));
+}
+
 /* To wait for nodes in quarantine helps only where they would make a quorum. */
 static void advises_to_wait_only_where_that_helps(void **state) {
     (void)state;
+    static const struct redlock_text quarantine = {
+        .string = "no vote for 11 s: it restarted, and may have forgotten locks", .cause = REDLOCK_CAUSE_QUARANTINE};
+    static const struct redlock_text refused = {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION};
     char text[512];
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     result.votes[1].kind = REDLOCK_VOTE_ABSTAINED;
-    result.votes[1].error = "no vote for 11 s: it restarted, and may have forgotten locks";
+    result.votes[1].text = &quarantine;
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
     result.votes[0].kind = REDLOCK_VOTE_FAILED;
-    result.votes[0].error = "connection refused";
+    result.votes[0].text = &refused;
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "). Look at these nodes and at the network to them."));
     result.votes[2].kind = REDLOCK_VOTE_PENDING;
@@ -136,13 +171,18 @@ static void a_copy_owns_its_strings(void **state) {
     (void)state;
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     char error[] = "will be gone";
-    result.votes[1].error = error;
+    struct redlock_text text = {.string = error, .cause = REDLOCK_CAUSE_OOM};
+    result.votes[1].text = &text;
     redlock_result *copy = redlock_result_copy(&result);
     assert_non_null(copy);
     memset(error, 'x', sizeof error - 1);
+    text = (struct redlock_text){.string = "another"};
     redlock_vote vote = {.size = sizeof vote};
     assert_int_equal(redlock_result_vote(copy, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.error, "will be gone");
+    char message[512];
+    redlock_result_message(copy, message, sizeof message);
+    assert_non_null(strstr(message, "see maxmemory"));
     assert_string_equal(redlock_result_resource(copy), "job\n7");
     assert_int_equal(redlock_result_code(copy), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_result_attempts(copy), 3);
@@ -184,6 +224,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_what_why_and_what_to_do),
         cmocka_unit_test(folds_texts_and_advises_by_cause),
+        cmocka_unit_test(of_several_causes_one_is_advised_on),
         cmocka_unit_test(advises_to_wait_only_where_that_helps),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
