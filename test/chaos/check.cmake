@@ -1,10 +1,10 @@
 # The checker.
-if(TARGET chaos_check)
-  chaos_test(test_check LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
-  chaos_test(test_check_fence LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
-  chaos_test(test_check_record LIBS chaos_check chaos_record LABELS unit SOURCES check_kit.c kit.c)
-  chaos_test(test_check_random LIBS chaos_check chaos_record LABELS unit SOURCES check_corrupt.c check_world.c kit.c)
-  chaos_test(test_check_figures LIBS chaos_check chaos_record LABELS unit SOURCES check_world.c kit.c)
+if(TARGET chaos_checks)
+  chaos_test(test_check LIBS chaos_checks chaos_record LABELS unit SOURCES check_kit.c kit.c)
+  chaos_test(test_check_fence LIBS chaos_checks chaos_record LABELS unit SOURCES check_kit.c kit.c)
+  chaos_test(test_check_record LIBS chaos_checks chaos_record LABELS unit SOURCES check_kit.c kit.c)
+  chaos_test(test_check_random LIBS chaos_checks chaos_record LABELS unit SOURCES check_corrupt.c check_world.c kit.c)
+  chaos_test(test_check_figures LIBS chaos_checks chaos_record LABELS unit SOURCES check_world.c kit.c)
   target_link_options(test_check_figures PRIVATE
     -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=open_memstream)
 endif()

@@ -2,8 +2,8 @@
 #ifndef CHAOS_CHECK_CORRUPT_H
 #define CHAOS_CHECK_CORRUPT_H
 
-#include "check_parts.h"
 #include "check_world.h"
+#include "checks/check_parts.h"
 
 #define SLACK_US INT64_C(1000000)
 

@@ -2,7 +2,7 @@
 #ifndef CHAOS_CHECK_KIT_H
 #define CHAOS_CHECK_KIT_H
 
-#include "check_parts.h"
+#include "checks/check_parts.h"
 #include "kit.h"
 
 #define MS INT64_C(1000)

@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-#include "client.h"
-#include "resource.h"
+#include "client/client.h"
+#include "client/resource.h"
 #include "servers.h"
 #include "support.h"
 

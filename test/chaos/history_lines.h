@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "history.h"
+#include "history/history.h"
 
 #define START                                                                                                          \
     "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"redlock-chaos run\",\"backend\":"      \

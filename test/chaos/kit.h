@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "history.h"
+#include "history/history.h"
 
 /* All times that are given here are µs since the start; in the history they are absolute, as those of a run. Clients, nodes and resources are from 0. */
 #define KIT_START_US INT64_C(5000000000)

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "backend.h"
+#include "backends/backend.h"
 
 struct nodes {
     char directory[64]; /* has a space and a colon in its name */

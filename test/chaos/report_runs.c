@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule.h"
+#include "faults/schedule.h"
 
 enum { WAIT_US = 2000000, TTL_US = 1000000, SWEEP_US = 200000 };
 

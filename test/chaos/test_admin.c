@@ -1,5 +1,5 @@
 /* Every fault that a node is asked for, on real servers; and nodes that are dead, paused, full, or no servers at all. */
-#include "admin.h"
+#include "backends/admin.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

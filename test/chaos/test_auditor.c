@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "auditor.h"
+#include "client/auditor.h"
 
 static uint16_t ports[KIT_NODES];
 static struct chaos_auditor_options options;

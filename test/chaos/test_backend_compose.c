@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "admin.h"
-#include "backend_compose.h"
+#include "backends/admin.h"
+#include "backends/backend_compose.h"
 
 enum { NODES = 3, WAIT_MS = 60000 };
 

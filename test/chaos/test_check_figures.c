@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "check_parts.h"
 #include "check_world.h"
+#include "checks/check_parts.h"
 
 #define MS INT64_C(1000)
 #define S  INT64_C(1000000)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "kit.h"
-#include "report.h"
+#include "report/report.h"
 
 #define S  INT64_C(1000000)
 #define MS INT64_C(1000)

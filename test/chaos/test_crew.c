@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "crew.h"
+#include "client/crew.h"
 
 static struct chaos_crew crew;
 static struct chaos_log log_;

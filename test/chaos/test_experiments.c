@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "experiments.h"
+#include "faults/experiments.h"
 
 static long fails_at = -1;
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "fault.h"
+#include "faults/fault.h"
 
 static struct chaos_fault parse(const char *line) {
     struct chaos_fault fault;

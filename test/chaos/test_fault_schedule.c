@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "schedule.h"
+#include "faults/schedule.h"
 
 enum { SEEDS = 300, ALL_KINDS = (1 << CHAOS_FAULT_KINDS) - 1 };
 

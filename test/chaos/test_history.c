@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "history.h"
+#include "history/history.h"
 #include "history_lines.h"
 
 static void read_ok(const char *text, struct chaos_history *history) {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "history.h"
+#include "history/history.h"
 #include "history_lines.h"
 
 /* The allocation that fails, counted down; below 0: none. jansson's count too. */

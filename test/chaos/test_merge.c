@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
-#include "history.h"
-#include "log.h"
-#include "merge.h"
+#include "history/history.h"
+#include "history/log.h"
+#include "history/merge.h"
 
 static long fails_at = -1;
 

@@ -1,5 +1,5 @@
 /* A node's wall clock: the page's arithmetic, a reader beside a writer, and the preloaded shim in a program. */
-#include "clock.h"
+#include "backends/clock.h"
 
 #include <errno.h>
 #include <setjmp.h>

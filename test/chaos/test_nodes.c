@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "admin.h"
+#include "backends/admin.h"
 #include "node_kit.h"
 
 #define CALL(function, ...)                                                                                            \

@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "report.h"
+#include "report/report.h"
+#include "report/report_text.h"
 #include "report_runs.h"
-#include "report_text.h"
 
 /* The allocation, counted down from here, that fails; 0 for none. */
 static int failing;

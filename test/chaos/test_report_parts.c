@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "kit.h"
-#include "report_parts.h"
-#include "report_text.h"
+#include "report/report_parts.h"
+#include "report/report_text.h"
 
 static void is_written(void (*write)(FILE *, const char *), const char *text, const char *expected) {
     char *got = NULL;

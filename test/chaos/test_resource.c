@@ -1,5 +1,5 @@
 /* The guarded resource: with and without fencing, and by many processes at once. */
-#include "resource.h"
+#include "client/resource.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock.h"
+#include "backends/clock.h"
 #include "world.h"
 
 #define TTL_MS     60000

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "fault.h"
+#include "faults/fault.h"
 
 struct chaos_link_rule {
     bool hold_requests; /* what was sent waits, in order, until it is off; new connections are taken, and wait too */

@@ -1,0 +1,443 @@
+/* Asks nodes as the user "chaos", by hiredis' synchronous calls. */
+#include "backends/admin.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <linux/sockios.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TIMEOUT_MS = 500, STALE_REPLIES_MAX = 64 };
+
+/* After so long a script, others are answered by BUSY, and SCRIPT KILL is heard. */
+#define BUSY_AFTER       "10"
+#define BUSY_AFTER_USUAL "5000"
+/* TIME stands still in scripts of Redis 7.2, and os.clock() came with 7.4: so the script counts, and cannot run for ever. */
+#define COUNT_SCRIPT "for i = 1, tonumber(ARGV[1]) do end"
+
+struct session {
+    redisContext *redis;
+    uint16_t port;
+    int *held; /* NULL: no connection is to be kept */
+    char *error;
+    size_t error_size;
+};
+
+static int64_t now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static bool is_held(const struct session *session) {
+    return session->held != NULL && *session->held != 0 && session->redis->fd == *session->held;
+}
+
+/* What to do about an answer of the node's. */
+static const char *advice(const char *answer) {
+    if (strstr(answer, "max number of clients") != NULL) {
+        return "; wait for the end of the maxclients fault, or restart the node";
+    }
+    if (strncmp(answer, "WRONGPASS", 9) == 0 || strncmp(answer, "NOPERM", 6) == 0 ||
+        strncmp(answer, "NOAUTH", 6) == 0) {
+        return "; the node's configuration needs a user chaos that may do anything";
+    }
+    if (strstr(answer, "DEBUG command not allowed") != NULL) {
+        return "; the node's configuration needs enable-debug-command yes";
+    }
+    if (strncmp(answer, "BUSY", 4) == 0 || strncmp(answer, "LOADING", 7) == 0) {
+        return "; try again in a moment";
+    }
+    return "";
+}
+
+static bool is_timeout(const redisContext *redis) {
+#ifdef REDIS_ERR_TIMEOUT /* hiredis 1.0 */
+    if (redis->err == REDIS_ERR_TIMEOUT) {
+        return true;
+    }
+#endif
+    return redis->err == REDIS_ERR_IO && (errno == EAGAIN || errno == ETIMEDOUT || errno == EINPROGRESS);
+}
+
+/* No answer came. `what` was asked; it names no password. */
+static bool unanswered(const struct session *session, const char *what) {
+    const redisContext *redis = session->redis;
+    const char *why = redis == NULL ? "out of memory" : redis->errstr;
+    if (redis != NULL && redis->err == 0) {
+        why = "too many answers to other questions came first";
+    } else if (redis != NULL && is_timeout(redis)) {
+        why = "no answer within 500 ms; it is paused or busy: try again when that is over";
+    } else if (redis != NULL && redis->err == REDIS_ERR_IO && errno == ECONNREFUSED) {
+        why = "nobody listens there: the node is dead, or its server has ended (its log says why)";
+    } else if (redis != NULL && (redis->err == REDIS_ERR_EOF ||
+                                 (redis->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE)))) {
+        why = "the connection was closed before the answer; the node was killed, or takes no more clients";
+    }
+    snprintf(session->error, session->error_size, "127.0.0.1:%u was asked for %s: %s", session->port, what, why);
+    return false;
+}
+
+/* The answer, to be freed, or NULL with a sentence where there is none; an error's text is an answer. */
+static redisReply *ask_anything(const struct session *session, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static redisReply *ask_anything(const struct session *session, const char *what, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = redisvCommand(session->redis, format, arguments);
+    va_end(arguments);
+    if (reply == NULL) {
+        unanswered(session, what);
+    }
+    return reply;
+}
+
+static bool is_error(const redisReply *reply, const char *code) {
+    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
+}
+
+/* Frees the answer. False with a sentence if it is an error, or none. */
+static bool accept_answer(const struct session *session, const char *what, redisReply *reply) {
+    if (reply == NULL) {
+        return false;
+    }
+    bool good = reply->type != REDIS_REPLY_ERROR;
+    if (!good) {
+        snprintf(session->error, session->error_size, "127.0.0.1:%u was asked for %s and answered \"%s\"%s",
+                 session->port, what, reply->str, advice(reply->str));
+    }
+    freeReplyObject(reply);
+    return good;
+}
+
+/* A command without arguments of ours, which is shown as it is. */
+static bool ask(const struct session *session, const char *command) {
+    redisReply *reply = redisCommand(session->redis, command);
+    if (reply == NULL) {
+        return unanswered(session, command);
+    }
+    return accept_answer(session, command, reply);
+}
+
+/* Answers that nobody waited for lie before those that we are to get. */
+static bool skip_stale(const struct session *session) {
+    char mark[32];
+    snprintf(mark, sizeof mark, "%" PRId64, now_us());
+    redisReply *reply = redisCommand(session->redis, "ECHO %s", mark);
+    for (int i = 0; i < STALE_REPLIES_MAX && reply != NULL; i++) {
+        bool ours = reply->type == REDIS_REPLY_STRING && strcmp(reply->str, mark) == 0;
+        freeReplyObject(reply);
+        reply = NULL;
+        if (ours) {
+            return true;
+        }
+        void *next = NULL;
+        reply = redisGetReply(session->redis, &next) == REDIS_OK ? next : NULL;
+    }
+    freeReplyObject(reply);
+    return unanswered(session, "ECHO");
+}
+
+static void drop_held(int *held) {
+    (void)shutdown(*held, SHUT_RDWR); /* processes that we forked meanwhile have it, too */
+    close(*held);
+    *held = 0;
+}
+
+static void close_session(const struct session *session) {
+    if (session->redis != NULL && is_held(session)) {
+        (void)redisFreeKeepFd(session->redis);
+    } else if (session->redis != NULL) {
+        redisFree(session->redis);
+    }
+}
+
+/* On the held connection, if there is one that lives. */
+static bool open_session(struct session *session, uint16_t port, int *held, char *error, size_t error_size) {
+    struct timeval timeout = {0, TIMEOUT_MS * 1000};
+    *session = (struct session){NULL, port, held, error, error_size};
+    if (held != NULL && *held != 0) {
+        session->redis = redisConnectFd(*held);
+        if (session->redis == NULL) {
+            return unanswered(session, "a connection");
+        }
+        if (skip_stale(session)) {
+            return true;
+        }
+        bool slow = is_timeout(session->redis);
+        close_session(session);
+        session->redis = NULL;
+        if (slow) {
+            return false;
+        }
+        drop_held(held); /* the node was restarted */
+    }
+    session->redis = redisConnectWithTimeout("127.0.0.1", port, timeout);
+    bool opened = false;
+    if (session->redis == NULL || session->redis->err != 0) {
+        unanswered(session, "a connection");
+    } else if (redisSetTimeout(session->redis, timeout) != REDIS_OK) {
+        unanswered(session, "a timeout");
+    } else {
+        opened = accept_answer(session, "AUTH", ask_anything(session, "AUTH", "AUTH chaos chaos"));
+    }
+    if (!opened) {
+        close_session(session);
+        session->redis = NULL;
+    }
+    return opened;
+}
+
+/*
+ * Sends without waiting for the answer, but until the node's kernel has it all: a server reads what a connection had been sent before it
+ * sees the connection's end, so it is done even if we close at once, and even if it reads a second later.
+ */
+static bool tell(const struct session *session, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static bool tell(const struct session *session, const char *what, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int result = redisvAppendCommand(session->redis, format, arguments);
+    va_end(arguments);
+    for (int done = 0; result == REDIS_OK && !done;) {
+        result = redisBufferWrite(session->redis, &done);
+    }
+    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
+    int unacknowledged = 1;
+    while (result == REDIS_OK && ioctl(session->redis->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0 &&
+           now_us() < deadline_us) {
+        (void)nanosleep(&(struct timespec){0, 200000}, NULL);
+    }
+    if (result != REDIS_OK || unacknowledged > 0) {
+        return unanswered(session, what);
+    }
+    return true;
+}
+
+static bool begin_slow(const struct session *session, int64_t amount_ms) {
+    /* Whether it may be asked for is seen before. */
+    return ask(session, "DEBUG SLEEP 0") &&
+           tell(session, "DEBUG SLEEP", "DEBUG SLEEP %" PRId64 ".%03d", amount_ms / 1000, (int)(amount_ms % 1000));
+}
+
+/* How long the script takes to count to 500,000, as seen from here; 0 with a sentence. */
+static int64_t count_us(const struct session *session) {
+    int64_t best_us = INT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        int64_t start_us = now_us();
+        redisReply *reply = ask_anything(session, "EVAL", "EVAL %s 0 500000", COUNT_SCRIPT);
+        if (!accept_answer(session, "EVAL", reply)) {
+            return 0;
+        }
+        int64_t took_us = now_us() - start_us;
+        best_us = took_us < best_us ? took_us : best_us;
+    }
+    return best_us > 0 ? best_us : 1;
+}
+
+/* A script that was begun before, or was killed just now, may run for a moment: on a busy machine
+ * longer than it should. */
+static bool set_busy_after(const struct session *session, const char *limit_ms) {
+    char what[64];
+    snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
+    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
+    redisReply *reply;
+    while ((reply = ask_anything(session, what, "CONFIG SET lua-time-limit %s", limit_ms)) != NULL &&
+           is_error(reply, "BUSY") && now_us() < deadline_us) {
+        freeReplyObject(reply);
+        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return accept_answer(session, what, reply);
+}
+
+static bool begin_busy(const struct session *session, int64_t amount_ms) {
+    if (!set_busy_after(session, BUSY_AFTER)) {
+        return false;
+    }
+    int64_t took_us = count_us(session);
+    return took_us > 0 &&
+           tell(session, "EVAL", "EVAL %s 0 %" PRId64, COUNT_SCRIPT, amount_ms * 500000 / took_us * 1000);
+}
+
+/* A script that has ended meanwhile is as good as killed. */
+static bool end_busy(const struct session *session) {
+    redisReply *reply = ask_anything(session, "SCRIPT KILL", "SCRIPT KILL");
+    if (reply == NULL) {
+        return false;
+    }
+    if (is_error(reply, "NOTBUSY")) {
+        freeReplyObject(reply);
+    } else if (!accept_answer(session, "SCRIPT KILL", reply)) {
+        return false;
+    }
+    return set_busy_after(session, BUSY_AFTER_USUAL);
+}
+
+static bool begin_maxclients(const struct session *session) {
+    if (!ask(session, "CONFIG SET maxclients 1")) {
+        return false;
+    }
+    *session->held = session->redis->fd;
+    return true;
+}
+
+/* The default first; less where the limit of open files does not allow it. */
+static bool end_maxclients(const struct session *session) {
+    bool done = ask(session, "CONFIG SET maxclients 10000") ||
+                (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 4000")) ||
+                (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 900"));
+    if (done) {
+        session->error[0] = '\0'; /* of a number that was too high */
+    }
+    if (done && is_held(session)) {
+        (void)shutdown(*session->held, SHUT_RDWR);
+        *session->held = 0; /* so that it is closed with the session */
+    }
+    return done;
+}
+
+static bool begin_password(const struct session *session) {
+    const char *what = "ACL SETUSER default with another password";
+    return accept_answer(session, what, ask_anything(session, what, "ACL SETUSER default resetpass >rotated")) &&
+           ask(session, "CLIENT KILL USER default");
+}
+
+bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
+    struct session session;
+    if (!open_session(&session, port, held, error, error_size)) {
+        return false;
+    }
+    bool done = false;
+    switch (fault->kind) {
+    case CHAOS_FAULT_SLOW:
+        done = begin_slow(&session, fault->amount);
+        break;
+    case CHAOS_FAULT_BUSY:
+        done = begin_busy(&session, fault->amount);
+        break;
+    case CHAOS_FAULT_SCRIPT_FLUSH:
+        done = ask(&session, "SCRIPT FLUSH");
+        break;
+    case CHAOS_FAULT_FLUSHALL:
+        done = ask(&session, "FLUSHALL");
+        break;
+    case CHAOS_FAULT_DISCONNECT:
+        done = ask(&session, "CLIENT KILL USER default");
+        break;
+    case CHAOS_FAULT_MAXCLIENTS:
+        done = begin_maxclients(&session);
+        break;
+    case CHAOS_FAULT_OOM:
+        done = ask(&session, "CONFIG SET maxmemory 1");
+        break;
+    case CHAOS_FAULT_PASSWORD:
+        done = begin_password(&session);
+        break;
+    default:
+        snprintf(error, error_size, "this fault is none that a node can be asked for");
+        break;
+    }
+    close_session(&session);
+    return done;
+}
+
+bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
+    bool undoes = fault->kind == CHAOS_FAULT_BUSY || fault->kind == CHAOS_FAULT_MAXCLIENTS ||
+                  fault->kind == CHAOS_FAULT_OOM || fault->kind == CHAOS_FAULT_PASSWORD;
+    struct session session;
+    if (!undoes) {
+        return true;
+    }
+    if (!open_session(&session, port, held, error, error_size)) {
+        return false;
+    }
+    bool done = false;
+    if (fault->kind == CHAOS_FAULT_BUSY) {
+        done = end_busy(&session);
+    } else if (fault->kind == CHAOS_FAULT_MAXCLIENTS) {
+        done = end_maxclients(&session);
+    } else if (fault->kind == CHAOS_FAULT_OOM) {
+        done = ask(&session, "CONFIG SET maxmemory 0");
+    } else {
+        done = ask(&session, "ACL SETUSER default nopass");
+    }
+    close_session(&session);
+    return done;
+}
+
+bool chaos_admin_ping(uint16_t port, char *error, size_t error_size) {
+    struct session session;
+    if (!open_session(&session, port, NULL, error, error_size)) {
+        return false;
+    }
+    bool answered = ask(&session, "PING");
+    close_session(&session);
+    return answered;
+}
+
+/* A resource's counter of fencing tokens stays. */
+static bool is_lock(const redisReply *key) {
+    static const char suffix[] = ":fence";
+    const size_t length = sizeof suffix - 1;
+    return key->type != REDIS_REPLY_STRING || (size_t)key->len < length ||
+           memcmp(key->str + (size_t)key->len - length, suffix, length) != 0;
+}
+
+int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size) {
+    struct session session;
+    if (!open_session(&session, port, NULL, error, error_size)) {
+        return -1;
+    }
+    int64_t count = -1;
+    redisReply *reply = ask_anything(&session, "KEYS *", "KEYS *");
+    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY) {
+        count = 0;
+        for (size_t i = 0; i < reply->elements; i++) {
+            count += is_lock(reply->element[i]);
+        }
+    }
+    (void)accept_answer(&session, "KEYS *", reply);
+    close_session(&session);
+    return count;
+}
+
+/* The member's value, up to the end of its line, into out. */
+static bool member(const char *info, const char *name, char *out, size_t size) {
+    const char *at = strstr(info, name);
+    if (at == NULL) {
+        return false;
+    }
+    at += strlen(name);
+    snprintf(out, size, "%.*s", (int)strcspn(at, "\r\n"), at);
+    return true;
+}
+
+bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char *error, size_t error_size) {
+    struct session session;
+    char number[32];
+    if (!open_session(&session, port, NULL, error, error_size)) {
+        return false;
+    }
+    bool known = false;
+    redisReply *reply = ask_anything(&session, "INFO server", "INFO server");
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
+        bool valkey = member(reply->str, "\nvalkey_version:", number, sizeof number);
+        known = valkey || member(reply->str, "\nredis_version:", number, sizeof number);
+        snprintf(version, version_size, "%s %s", valkey ? "valkey" : "redis", known ? number : "?");
+        if (!known) {
+            snprintf(error, error_size, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
+        }
+    }
+    bool answered = accept_answer(&session, "INFO server", reply);
+    close_session(&session);
+    return answered && known;
+}

@@ -1,0 +1,48 @@
+/* Chooses the way in which nodes are run. */
+#include "backends/backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "faults/fault.h"
+
+struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options, char *error,
+                                           size_t error_size) {
+    if (options->nodes < 1 || options->nodes > CHAOS_NODES_MAX) {
+        snprintf(error, error_size, "%zu nodes cannot be started; 1 to %d can", options->nodes, CHAOS_NODES_MAX);
+        return NULL;
+    }
+    struct chaos_backend *backend = calloc(1, sizeof *backend);
+    if (backend == NULL) {
+        snprintf(error, error_size, "out of memory");
+        return NULL;
+    }
+    backend->options = *options;
+    bool made = false;
+    if (strcmp(name, "process") == 0) {
+        made = chaos_backend_process(backend, error, error_size);
+    } else if (strcmp(name, "compose") == 0) {
+        made = chaos_backend_compose(backend, error, error_size);
+    } else {
+        snprintf(error, error_size, "there is no backend %s; there are process and compose", name);
+    }
+    if (!made) {
+        free(backend);
+        return NULL;
+    }
+    return backend;
+}
+
+void chaos_backend_destroy(struct chaos_backend *backend) {
+    if (backend == NULL) {
+        return;
+    }
+    char *left = NULL;
+    backend->ops->stop(backend, &left);
+    free(left);
+    for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
+        chaos_clock_close(backend->clocks[n]);
+    }
+    free(backend);
+}

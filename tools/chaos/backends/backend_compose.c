@@ -1,0 +1,428 @@
+/* Nodes in containers: the project's docker-compose.yml, under a name of the run's own. */
+#include "backends/backend_compose.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/admin.h"
+
+enum {
+    ANSWER_MS = 10000,
+    DIES_MS = 10000,
+    PORT_TRIES = 3,
+    /* Below those that the kernel gives to connections: a dead node's port must not be taken by one. */
+    PORT_FIRST = 10000,
+    PORT_COUNT = 20000,
+    CLOCK_PROOF_MS = 1000000
+};
+
+/* A container, as docker sees it. */
+enum state { STATE_UNKNOWN, STATE_DEAD, STATE_RUNS, STATE_PAUSED };
+
+static bool check_docker(char *error, size_t error_size) {
+    struct chaos_said said;
+    CHAOS_DOCKER(&said, "version", "--format", "{{.Server.Version}}");
+    if (said.status == 0) {
+        return true;
+    }
+    bool missing = said.status == 127;
+    const char *why = chaos_said_why(&said);
+    const char *help = missing ? "install it (Debian: apt-get install docker.io docker-compose)"
+                       : strstr(why, "permission denied") != NULL
+                           ? "be root, or a member of the group docker"
+                           : "start it (systemctl start docker), or say by DOCKER_HOST where it is";
+    snprintf(error, error_size, "%s: %.300s; %s, or use --backend=process",
+             missing ? "there is no program docker" : "the Docker daemon does not answer", why, help);
+    return false;
+}
+
+static bool check_compose(struct chaos_compose *compose, char *error, size_t error_size) {
+    struct chaos_said said;
+    CHAOS_DOCKER(&said, "compose", "version");
+    compose->plugin = said.status == 0;
+    if (!compose->plugin) {
+        chaos_compose_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, &said);
+    }
+    if (said.status != 0) {
+        snprintf(error, error_size,
+                 "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
+                 "apt-get "
+                 "install docker-compose), or use --backend=process",
+                 chaos_said_why(&said));
+    }
+    return said.status == 0;
+}
+
+static enum state look(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    char name[96];
+    struct chaos_said said;
+    int running = 0, paused = 0;
+    CHAOS_DOCKER(&said, "inspect", "--type", "container", "--format",
+                 "{{if .State.Running}}1{{else}}0{{end}} {{if .State.Paused}}1{{else}}0{{end}}",
+                 chaos_compose_name(backend->own, node, name));
+    if (said.status != 0 || sscanf(said.text, "%d %d", &running, &paused) != 2) {
+        snprintf(error, error_size, "node %zu: docker inspect %s: %.300s", node + 1, name, chaos_said_why(&said));
+        return STATE_UNKNOWN;
+    }
+    return !running ? STATE_DEAD : paused ? STATE_PAUSED : STATE_RUNS;
+}
+
+/* `docker VERB container`. */
+static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, char *error, size_t error_size) {
+    char name[96];
+    struct chaos_said said;
+    CHAOS_DOCKER(&said, verb, chaos_compose_name(backend->own, node, name));
+    if (said.status != 0) {
+        snprintf(error, error_size, "node %zu: docker %s %s: %.300s", node + 1, verb, name, chaos_said_why(&said));
+    }
+    return said.status == 0;
+}
+
+static bool compose_kill(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    enum state state = look(backend, node, error, error_size);
+    if (state == STATE_UNKNOWN || state == STATE_DEAD) {
+        return state == STATE_DEAD;
+    }
+    /* A frozen one does not die before it thaws. Should it end by itself meanwhile, that is as good. */
+    bool told = (state != STATE_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
+                tell(backend, node, "kill", error, error_size);
+    int64_t deadline_ms = chaos_compose_now_ms() + (told ? DIES_MS : 0);
+    for (;;) {
+        char why[512];
+        state = look(backend, node, why, sizeof why);
+        if (state == STATE_DEAD) {
+            return true;
+        }
+        if (chaos_compose_now_ms() >= deadline_ms) {
+            break;
+        }
+        (void)poll(NULL, 0, 20);
+    }
+    if (told) {
+        snprintf(error, error_size, "node %zu did not die within %d s of docker kill", node + 1, DIES_MS / 1000);
+    }
+    return false;
+}
+
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *where) {
+    (void)stat;
+    (void)type;
+    return where->level == 0 ? 0 : remove(path);
+}
+
+static bool compose_restart(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size) {
+    enum state state = look(backend, node, error, error_size);
+    if (state != STATE_DEAD) {
+        return state != STATE_UNKNOWN;
+    }
+    if (empty) {
+        char data[PATH_MAX];
+        snprintf(data, sizeof data, "%s/node-%zu/data", backend->options.directory, node + 1);
+        if (nftw(data, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+            snprintf(error, error_size, "node %zu: cannot remove what is in %s: %s", node + 1, data, strerror(errno));
+            return false;
+        }
+    }
+    return tell(backend, node, "start", error, error_size);
+}
+
+static bool compose_pause(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    enum state state = look(backend, node, error, error_size);
+    if (state == STATE_DEAD) {
+        snprintf(error, error_size, "node %zu is dead: it cannot be paused", node + 1);
+    }
+    return state == STATE_PAUSED || (state == STATE_RUNS && tell(backend, node, "pause", error, error_size));
+}
+
+static bool compose_resume(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    enum state state = look(backend, node, error, error_size);
+    return state == STATE_RUNS || state == STATE_DEAD ||
+           (state == STATE_PAUSED && tell(backend, node, "unpause", error, error_size));
+}
+
+static bool port_is_free(uint16_t port) {
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+                   bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0;
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is_free;
+}
+
+static bool choose_ports(struct chaos_backend *backend, char *error, size_t error_size) {
+    for (size_t n = 0; n < backend->options.nodes; n++) {
+        bool chosen = false;
+        for (int tries = 0; !chosen && tries < 1000; tries++) {
+            uint32_t random;
+            if (getrandom(&random, sizeof random, 0) != sizeof random) {
+                continue;
+            }
+            uint16_t port = (uint16_t)(PORT_FIRST + random % PORT_COUNT);
+            chosen = port_is_free(port);
+            for (size_t i = 0; i < n; i++) {
+                chosen &= backend->ports[i] != port;
+            }
+            backend->ports[n] = port;
+        }
+        if (!chosen) {
+            snprintf(error, error_size, "no free port on 127.0.0.1 from %d to %d for node %zu", PORT_FIRST,
+                     PORT_FIRST + PORT_COUNT - 1, n + 1);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A node's directory: data in one of its own, for the image may look at what is there; and the clock's page. All to be read by others. */
+static bool make_directory(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    char path[PATH_MAX], data[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/node-%zu", backend->options.directory, node + 1);
+    if (length < 0 || (size_t)length + 16 > sizeof path) {
+        snprintf(error, error_size, "the directory's name is too long");
+        return false;
+    }
+    snprintf(data, sizeof data, "%.*s/data", length, path);
+    bool worked = (mkdir(path, 0755) == 0 || errno == EEXIST) && (mkdir(data, 0755) == 0 || errno == EEXIST) &&
+                  chmod(path, 0755) == 0 && chmod(data, 0755) == 0;
+    if (worked && backend->options.shim != NULL && backend->clocks[node] == NULL) {
+        snprintf(path + length, sizeof path - (size_t)length, "/clock");
+        backend->clocks[node] = chaos_clock_open(path);
+        worked = backend->clocks[node] != NULL && chmod(path, 0644) == 0;
+    }
+    if (!worked) {
+        snprintf(error, error_size, "node %zu: cannot make %s: %s", node + 1, path, strerror(errno));
+    }
+    return worked;
+}
+
+/* What a container that ended had to say. */
+static void tell_end(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    char name[96];
+    struct chaos_said said;
+    CHAOS_DOCKER(&said, "logs", "--tail", "6", chaos_compose_name(backend->own, node, name));
+    for (char *at = said.text; *at != '\0'; at++) {
+        *at = *at == '\n' || *at == '\r' ? ' ' : *at;
+    }
+    snprintf(error, error_size,
+             "node %zu ended at its start (the image must be of Redis 7.0 or Valkey 7.2, or later); it said: %.400s",
+             node + 1, said.text);
+}
+
+static bool wait_for_answer(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    int64_t deadline_ms = chaos_compose_now_ms() + ANSWER_MS;
+    char why[512] = "";
+    while (!chaos_admin_ping(backend->ports[node], why, sizeof why)) {
+        enum state state = look(backend, node, error, error_size);
+        if (state == STATE_DEAD) {
+            tell_end(backend, node, error, error_size);
+        } else if (state != STATE_UNKNOWN && chaos_compose_now_ms() > deadline_ms) {
+            snprintf(error, error_size, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s",
+                     node + 1, backend->ports[node], ANSWER_MS / 1000, why);
+        } else if (state != STATE_UNKNOWN) {
+            (void)poll(NULL, 0, 20);
+            continue;
+        }
+        return false;
+    }
+    return true;
+}
+
+/* The node's wall clock in seconds; -1 if it does not tell. */
+static long long ask_time(uint16_t port) {
+    struct timeval limit = {.tv_sec = 2};
+    redisContext *context = redisConnectWithTimeout("127.0.0.1", port, limit);
+    redisReply *reply = NULL;
+    long long seconds = -1;
+    if (context != NULL && context->err == 0 && redisSetTimeout(context, limit) == REDIS_OK) {
+        reply = redisCommand(context, "TIME");
+    }
+    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str != NULL) {
+        seconds = atoll(reply->element[0]->str);
+    }
+    if (reply != NULL) {
+        freeReplyObject(reply);
+    }
+    if (context != NULL) {
+        redisFree(context);
+    }
+    return seconds;
+}
+
+/* A shim that the image's loader does not take is silently left out, and no clock fault would do anything. */
+static bool prove_clock(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    long long before_s = ask_time(backend->ports[node]);
+    chaos_clock_jump(backend->clocks[node], CLOCK_PROOF_MS);
+    long long after_s = ask_time(backend->ports[node]);
+    chaos_clock_jump(backend->clocks[node], -CLOCK_PROOF_MS);
+    bool moved = before_s >= 0 && after_s - before_s >= CLOCK_PROOF_MS / 1000 - 60;
+    if (!moved) {
+        snprintf(
+            error, error_size,
+            "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older one), "
+            "or does not "
+            "share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, or no clock faults",
+            node + 1, backend->options.shim, backend->options.directory, node + 1);
+    }
+    return moved;
+}
+
+/* `compose up`, with the ports by the file's variables. */
+static void up(const struct chaos_backend *backend, struct chaos_said *said) {
+    size_t nodes = backend->options.nodes;
+    char variables[31][48], services[31][32];
+    const char *more[32] = {0}, *argv[48] = {0};
+    size_t argc = chaos_compose_argv(backend->own, true, argv);
+    argv[argc++] = "up";
+    argv[argc++] = "-d";
+    argv[argc++] = "--no-build";
+    for (size_t n = 0; n < nodes; n++) {
+        snprintf(variables[n], sizeof variables[n], "REDLOCK_PORT_%zu=%u", n + 1, (unsigned)backend->ports[n]);
+        snprintf(services[n], sizeof services[n], "node%zu", n + 1);
+        more[n] = variables[n];
+        argv[argc++] = services[n];
+    }
+    chaos_compose_run(argv, more, -1, said);
+}
+
+static bool bring_up(struct chaos_backend *backend, char *error, size_t error_size) {
+    struct chaos_compose *compose = backend->own;
+    struct chaos_said said = {0};
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        if (!choose_ports(backend, error, error_size)) {
+            return false;
+        }
+        up(backend, &said);
+        if (said.status == 0) {
+            return true;
+        }
+        /* Somebody else may have taken a port since we looked. */
+        bool taken = strstr(said.text, "already allocated") != NULL || strstr(said.text, "already in use") != NULL;
+        if (!taken || !chaos_compose_sweep(compose->project, error, error_size)) {
+            break;
+        }
+    }
+    snprintf(error, error_size, "%s up: %.500s; the files are %s and %s",
+             compose->plugin ? "docker compose" : "docker-compose", chaos_said_why(&said), compose->file,
+             compose->override);
+    return false;
+}
+
+static bool compose_start(struct chaos_backend *backend, char *error, size_t error_size) {
+    struct chaos_compose *compose = backend->own;
+    size_t nodes = backend->options.nodes;
+    for (size_t n = 0; n < nodes; n++) {
+        if (!make_directory(backend, n, error, error_size)) {
+            return false;
+        }
+    }
+    if (!chaos_compose_write_override(backend, error, error_size)) {
+        return false;
+    }
+    if (compose->guard < 0 && !chaos_compose_guard_start(compose)) {
+        snprintf(error, error_size, "cannot start the process that removes the containers should we die: %s",
+                 strerror(errno));
+        return false;
+    }
+    if (!bring_up(backend, error, error_size)) {
+        return false;
+    }
+    for (size_t n = 0; n < nodes; n++) {
+        if (!wait_for_answer(backend, n, error, error_size) ||
+            (backend->clocks[n] != NULL && !prove_clock(backend, n, error, error_size))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* For whoever looks why something happened. */
+static void save_log(const struct chaos_backend *backend, size_t node) {
+    char path[PATH_MAX], name[96];
+    struct chaos_said said;
+    snprintf(path, sizeof path, "%s/node-%zu/log", backend->options.directory, node + 1);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd >= 0) {
+        chaos_compose_run((const char *const[]){"docker", "logs", chaos_compose_name(backend->own, node, name), NULL},
+                          NULL, fd, &said);
+        close(fd);
+    }
+}
+
+static void compose_stop(struct chaos_backend *backend, char **left) {
+    struct chaos_compose *compose = backend->own;
+    char error[1024];
+    if (left != NULL) {
+        *left = NULL;
+    }
+    if (compose == NULL) {
+        return;
+    }
+    if (compose->guard >= 0) {
+        for (size_t n = 0; n < backend->options.nodes; n++) {
+            save_log(backend, n);
+        }
+        if (!chaos_compose_sweep(compose->project, error, sizeof error) && left != NULL) {
+            *left = strdup(error);
+        }
+        chaos_compose_guard_stop(compose);
+    }
+    free(compose);
+    backend->own = NULL;
+}
+
+static const struct chaos_backend_ops compose_ops = {.name = "compose",
+                                                     .start = compose_start,
+                                                     .kill = compose_kill,
+                                                     .restart = compose_restart,
+                                                     .pause = compose_pause,
+                                                     .resume = compose_resume,
+                                                     .drop = chaos_compose_drop,
+                                                     .pass = chaos_compose_pass,
+                                                     .stop = compose_stop};
+
+bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size) {
+    const struct chaos_backend_options *options = &backend->options;
+    struct chaos_compose *compose = calloc(1, sizeof *compose);
+    uint32_t random = 0;
+    if (compose == NULL || getrandom(&random, sizeof random, 0) != sizeof random) {
+        snprintf(error, error_size, "out of memory");
+        free(compose);
+        return false;
+    }
+    compose->guard = -1;
+    snprintf(compose->project, sizeof compose->project, "redlock-chaos-%d-%08x", (int)getpid(), (unsigned)random);
+    const char *file = options->compose_file != NULL ? options->compose_file : "docker-compose.yml";
+    bool worked = false;
+    if (realpath(file, compose->file) == NULL) {
+        snprintf(error, error_size,
+                 "the compose file %s: %s; say by --compose-file where the project's docker-compose.yml is", file,
+                 strerror(errno));
+    } else if (snprintf(compose->override, sizeof compose->override, "%s/compose.yml", options->directory) >=
+               (int)sizeof compose->override) {
+        snprintf(error, error_size, "the directory's name is too long");
+    } else {
+        worked = check_docker(error, error_size) && check_compose(compose, error, error_size) &&
+                 chaos_compose_check_file(compose, options->nodes, error, error_size);
+    }
+    if (!worked) {
+        free(compose);
+        return false;
+    }
+    backend->own = compose;
+    backend->ops = &compose_ops;
+    return true;
+}

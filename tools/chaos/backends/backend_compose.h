@@ -1,0 +1,68 @@
+/* What the files of the compose backend share. */
+#ifndef CHAOS_BACKEND_COMPOSE_H
+#define CHAOS_BACKEND_COMPOSE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+
+/* In the containers. */
+#define CHAOS_COMPOSE_MOUNT "/redlock-chaos"          /* a node's directory */
+#define CHAOS_COMPOSE_SHIM  "/redlock-chaos-clock.so" /* the preloaded clock */
+
+struct chaos_compose {
+    bool plugin;             /* `docker compose`, version 2; else docker-compose */
+    char project[64];        /* of this run alone: its containers, networks and volumes have it as a label */
+    char file[PATH_MAX];     /* docker-compose.yml, absolute */
+    char override[PATH_MAX]; /* ours, laid over it */
+    int guard;               /* the guard's ear; -1: there is none */
+};
+
+/* Programs (backend_compose_run.c) */
+
+/* What a program said, its errors too; what is more than this is dropped. */
+struct chaos_said {
+    int status; /* its exit status; 128 + n: signal n; 127: it cannot be run; CHAOS_SAID_LATE: it took too long and was killed */
+    char text[32768];
+};
+enum { CHAOS_SAID_LATE = 256 };
+
+/*
+ * Runs argv, found in PATH, for a minute at most, and waits for its end. In its environment are `more`, "NAME=value"… up to a NULL, besides
+ * ours without what would steer compose. out_fd: where its words go instead of into `said`; -1 for none.
+ */
+void chaos_compose_run(const char *const *argv, const char *const *more, int out_fd, struct chaos_said *said);
+/* The line that says what was wrong; cuts it out of said->text. */
+const char *chaos_said_why(struct chaos_said *said);
+int64_t chaos_compose_now_ms(void);
+
+#define CHAOS_DOCKER(said, ...) chaos_compose_run((const char *const[]){"docker", __VA_ARGS__, NULL}, NULL, -1, (said))
+
+/* The compose file (backend_compose_file.c) */
+
+/* The command line that compose's own words are to follow; returns how many there are. */
+size_t chaos_compose_argv(const struct chaos_compose *compose, bool with_override, const char **argv);
+/* Whether the file is sound, has a service for every node, and the images of those are here. False with a sentence. */
+bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, char *error, size_t error_size);
+/* Writes the override. False with a sentence. */
+bool chaos_compose_write_override(const struct chaos_backend *backend, char *error, size_t error_size);
+/* A container's name, in a buffer of 96. Returns it. */
+char *chaos_compose_name(const struct chaos_compose *compose, size_t node, char *name);
+
+/* Lost packets (backend_compose_drop.c): the operations drop and pass. */
+bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+
+/* What is left (backend_compose_guard.c) */
+
+/* Ends and removes all that docker has of the project. False with a sentence about what is still there. */
+bool chaos_compose_sweep(const char *project, char *error, size_t error_size);
+/* A process that sweeps once we are dead, however we died; it is no child of ours. False with errno. */
+bool chaos_compose_guard_start(struct chaos_compose *compose);
+/* Sends it home and waits until it has gone. */
+void chaos_compose_guard_stop(struct chaos_compose *compose);
+
+#endif

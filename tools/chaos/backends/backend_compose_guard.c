@@ -1,0 +1,184 @@
+/* Nothing outlives a run: all that docker has of it is removed, by us, or by a guard once we are dead. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/backend_compose.h"
+
+enum { IDS_MAX = 128, SWEEPS = 5, GUARD_QUIET_LOOKS = 3, GUARD_MS = 120000, GUARD_GOES_MS = 5000 };
+
+/* Containers first: they use the others. */
+static const struct kind {
+    const char *name;
+    const char *list[4]; /* docker …, filtered by the project's label */
+    const char *remove[4];
+} kinds[] = {{"containers", {"ps", "-aq", "--no-trunc"}, {"rm", "-f", "-v"}},
+             {"networks", {"network", "ls", "-q"}, {"network", "rm"}},
+             {"volumes", {"volume", "ls", "-q"}, {"volume", "rm"}}};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+/* Fills ids, which point into said->text. -1 if docker could not tell. */
+static int list(const struct kind *kind, const char *project, struct chaos_said *said, const char **ids) {
+    char filter[128];
+    const char *argv[8] = {"docker"};
+    size_t argc = 1;
+    for (size_t i = 0; kind->list[i] != NULL; i++) {
+        argv[argc++] = kind->list[i];
+    }
+    snprintf(filter, sizeof filter, "label=com.docker.compose.project=%s", project);
+    argv[argc++] = "--filter";
+    argv[argc] = filter;
+    chaos_compose_run(argv, NULL, -1, said);
+    if (said->status != 0) {
+        return -1;
+    }
+    int count = 0;
+    char *rest = said->text;
+    for (char *line; count < IDS_MAX && (line = strsep(&rest, "\r\n")) != NULL;) {
+        if (line[0] != '\0') {
+            ids[count++] = line;
+        }
+    }
+    return count;
+}
+
+/* How many there were before; -1 with a sentence if docker could not tell or did not remove them. */
+static int sweep_once(const char *project, char *error, size_t error_size) {
+    int found = 0;
+    bool failed = false;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct chaos_said said, answer;
+        const char *argv[IDS_MAX + 6] = {"docker"};
+        size_t argc = 1;
+        for (size_t i = 0; kinds[k].remove[i] != NULL; i++) {
+            argv[argc++] = kinds[k].remove[i];
+        }
+        int count = list(&kinds[k], project, &said, argv + argc);
+        if (count > 0) {
+            chaos_compose_run(argv, NULL, -1, &answer);
+            found += count;
+        }
+        if (count < 0 || (count > 0 && answer.status != 0)) {
+            failed = true;
+            snprintf(error, error_size, "%s of the project %s could not be %s: %.300s; remove them by hand",
+                     kinds[k].name, project, count < 0 ? "listed" : "removed",
+                     chaos_said_why(count < 0 ? &said : &answer));
+        }
+    }
+    return failed ? -1 : found;
+}
+
+bool chaos_compose_sweep(const char *project, char *error, size_t error_size) {
+    int found = 1;
+    /* What was being made or removed at the first look is gone or there at the next. */
+    for (int i = 0; i < SWEEPS && found != 0; i++) {
+        if (i > 0 && found < 0) {
+            (void)poll(NULL, 0, 200);
+        }
+        found = sweep_once(project, error, error_size);
+    }
+    if (found > 0) {
+        snprintf(error, error_size, "containers of the project %s come again and again; look at docker ps", project);
+    }
+    return found == 0;
+}
+
+/* Only these two descriptors, as 3 and 4, and nobody's terminal. */
+static bool let_go(int ear, int parent) {
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int high_ear = fcntl(ear, F_DUPFD_CLOEXEC, 10), high_parent = parent < 0 ? -1 : fcntl(parent, F_DUPFD_CLOEXEC, 10);
+    if (null < 0 || high_ear < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
+        dup3(high_ear, 3, O_CLOEXEC) < 0) {
+        return false;
+    }
+    close(4);
+    if (high_parent >= 0 && dup3(high_parent, 4, O_CLOEXEC) < 0) {
+        return false;
+    }
+    if (syscall(SYS_close_range, 5U, ~0U, 0U) != 0) {
+        for (int fd = 5; fd < 65536; fd++) {
+            close(fd);
+        }
+    }
+    return true;
+}
+
+static _Noreturn void guard(const char *project, int ear, int parent) {
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)prctl(PR_SET_NAME, "redlock-guard");
+    if (setsid() < 0 || !let_go(ear, parent)) {
+        _exit(1);
+    }
+    /* Others may have inherited the end of the ear that we speak into: so the death itself is watched too, where the kernel can. */
+    struct pollfd polls[] = {{.fd = 3, .events = POLLIN}, {.fd = parent < 0 ? -1 : 4, .events = POLLIN}};
+    while (poll(polls, 2, -1) < 0) {
+    }
+    char byte;
+    if (recv(3, &byte, 1, MSG_DONTWAIT) == 1) {
+        _exit(0);
+    }
+    /* A command that was under way may still be making what is then there. */
+    int64_t deadline_ms = chaos_compose_now_ms() + GUARD_MS;
+    for (int quiet = 0; quiet < GUARD_QUIET_LOOKS && chaos_compose_now_ms() < deadline_ms;) {
+        char error[1024];
+        quiet = sweep_once(project, error, sizeof error) == 0 ? quiet + 1 : 0;
+        (void)poll(NULL, 0, 500);
+    }
+    _exit(0);
+}
+
+bool chaos_compose_guard_start(struct chaos_compose *compose) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+        return false;
+    }
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0U);
+    pid_t child = fork();
+    if (child == 0) {
+        /* The child of a child is nobody's: who waits for any child of ours does not see it. */
+        close(ends[0]);
+        pid_t guardian = fork();
+        if (guardian == 0) {
+            guard(compose->project, ends[1], self);
+        }
+        _exit(guardian < 0);
+    }
+    int status = -1, error = errno;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    close(ends[1]);
+    if (self >= 0) {
+        close(self);
+    }
+    if (child < 0 || status != 0) {
+        close(ends[0]);
+        errno = child < 0 ? error : EAGAIN;
+        return false;
+    }
+    compose->guard = ends[0];
+    return true;
+}
+
+void chaos_compose_guard_stop(struct chaos_compose *compose) {
+    if (compose->guard < 0) {
+        return;
+    }
+    struct pollfd ends = {.fd = compose->guard, .events = POLLIN};
+    if (send(compose->guard, "", 1, MSG_NOSIGNAL) == 1) {
+        (void)poll(&ends, 1, GUARD_GOES_MS); /* its end closes with it */
+    }
+    close(compose->guard);
+    compose->guard = -1;
+}

@@ -1,0 +1,444 @@
+/* Nodes that are processes of this machine, each in a directory of its own, children of ours. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/admin.h"
+#include "backends/backend.h"
+#include "backends/node_files.h"
+#include "backends/server.h"
+#include "faults/fault.h"
+
+/*
+ * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
+ *          RUNNING → pause: PAUSED             RUNNING, PAUSED → kill, or by itself: DEAD
+ *          PAUSED → resume: RUNNING
+ * By itself: its exit is left for the caller to wait for. A pid is signalled only while its process is surely a child of ours.
+ */
+enum state { DEAD, RUNNING, PAUSED };
+
+enum { START_MS = 10000, END_MS = 10000, PORT_TRIES = 20 };
+
+struct node {
+    enum state state;
+    pid_t pid;
+    char *directory;
+};
+
+struct processes {
+    struct chaos_server server;
+    int shim; /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
+    char **environment;
+    struct node nodes[CHAOS_NODES_MAX];
+};
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms) {
+    struct timespec time = {0, ms * 1000000};
+    (void)nanosleep(&time, NULL);
+}
+
+/* "node 2 (127.0.0.1:21034): " and what went wrong. */
+static bool fail(const struct chaos_backend *backend, size_t n, char *error, size_t size, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+static bool fail(const struct chaos_backend *backend, size_t n, char *error, size_t size, const char *format, ...) {
+    va_list arguments;
+    int length = snprintf(error, size, "node %zu (127.0.0.1:%u): ", n + 1, backend->ports[n]);
+    va_start(arguments, format);
+    if (length > 0 && (size_t)length < size) {
+        vsnprintf(error + length, size - (size_t)length, format, arguments);
+    }
+    va_end(arguments);
+    return false;
+}
+
+static struct node *node_of(const struct chaos_backend *backend, size_t n) {
+    struct processes *own = backend->own;
+    return &own->nodes[n];
+}
+
+/* In the child: becomes the server, or leaves why not in the node's log. */
+static void become_server(const struct processes *own, const struct node *node, pid_t parent) {
+    char *argv[] = {own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || chdir(node->directory) != 0) {
+        _exit(127);
+    }
+    (void)setpgid(0, 0); /* Ctrl-C is for the parent, which ends its nodes */
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int input = open("/dev/null", O_RDONLY), log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (input < 0 || log < 0 || dup2(input, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) {
+        _exit(127);
+    }
+    for (int fd = 3; fd < 1024; fd++) {
+        (void)fcntl(fd, F_SETFD,
+                    fd == own->shim ? 0 : FD_CLOEXEC); /* what the parent has open is none of its business */
+    }
+    execve(own->server.path, argv, own->environment);
+    dprintf(2, "redlock-chaos: %s cannot be run: %s\n", own->server.path, strerror(errno));
+    _exit(127);
+}
+
+static bool spawn(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    struct node *node = node_of(backend, n);
+    pid_t parent = getpid(), pid = fork();
+    if (pid < 0) {
+        return fail(backend, n, error, size, "no process could be made for it: fork: %s", strerror(errno));
+    }
+    if (pid == 0) {
+        become_server(backend->own, node, parent);
+    }
+    node->pid = pid;
+    node->state = RUNNING;
+    backend->pids[n] = pid;
+    return true;
+}
+
+static void mark_dead(struct chaos_backend *backend, size_t n) {
+    struct node *node = node_of(backend, n);
+    node->state = DEAD;
+    node->pid = 0;
+    backend->pids[n] = 0;
+}
+
+/* Whether it runs, or is paused; one that ended by itself is not waited for. */
+static bool is_alive(struct chaos_backend *backend, size_t n) {
+    struct node *node = node_of(backend, n);
+    siginfo_t info = {0};
+    if (node->state == DEAD) {
+        return false;
+    }
+    if (waitid(P_PID, (id_t)node->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
+        return true;
+    }
+    mark_dead(backend, n);
+    return false;
+}
+
+static bool kill_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    if (!is_alive(backend, n)) {
+        return true;
+    }
+    struct node *node = node_of(backend, n);
+    if (kill(node->pid, SIGKILL) != 0) {
+        return fail(backend, n, error, size, "SIGKILL to its process %d: %s", (int)node->pid, strerror(errno));
+    }
+    int64_t deadline_ms = now_ms() + END_MS;
+    while (waitpid(node->pid, NULL, WNOHANG) == 0) {
+        if (now_ms() > deadline_ms) {
+            return fail(backend, n, error, size, "its process %d did not end within %d s of SIGKILL", (int)node->pid,
+                        END_MS / 1000);
+        }
+        sleep_ms(1);
+    }
+    mark_dead(backend, n);
+    return true;
+}
+
+static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, char *error, size_t size) {
+    if (is_alive(backend, n)) {
+        return true;
+    }
+    if (empty && !chaos_node_remove_keys(node_of(backend, n)->directory)) {
+        return fail(backend, n, error, size, "its AOF in %s cannot be removed: %s; it stays dead",
+                    node_of(backend, n)->directory, strerror(errno));
+    }
+    return spawn(backend, n, error, size);
+}
+
+static bool pause_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    struct node *node = node_of(backend, n);
+    if (!is_alive(backend, n)) {
+        return fail(backend, n, error, size, "a dead node cannot be paused; restart it first");
+    }
+    if (node->state == PAUSED) {
+        return true;
+    }
+    if (kill(node->pid, SIGSTOP) != 0) {
+        return fail(backend, n, error, size, "SIGSTOP to its process %d: %s", (int)node->pid, strerror(errno));
+    }
+    int64_t deadline_ms = now_ms() + END_MS;
+    while (is_alive(backend, n)) {
+        siginfo_t info = {0};
+        if (waitid(P_PID, (id_t)node->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
+            node->state = PAUSED;
+            return true;
+        }
+        if (now_ms() > deadline_ms) {
+            return fail(backend, n, error, size, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
+                        END_MS / 1000);
+        }
+        sleep_ms(1);
+    }
+    return fail(backend, n, error, size, "it ended by itself when it was to be paused; its log: %s/log",
+                node->directory);
+}
+
+static bool resume_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    struct node *node = node_of(backend, n);
+    if (!is_alive(backend, n) || node->state != PAUSED) {
+        return true;
+    }
+    if (kill(node->pid, SIGCONT) != 0) {
+        return fail(backend, n, error, size, "SIGCONT to its process %d: %s", (int)node->pid, strerror(errno));
+    }
+    node->state = RUNNING;
+    return true;
+}
+
+/* Anew: without keys and without a log. */
+static bool first_spawn(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    const struct processes *own = backend->own;
+    const char *directory = node_of(backend, n)->directory;
+    backend->ports[n] = 0;
+    backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
+    if (backend->ports[n] == 0) {
+        return fail(backend, n, error, size, "no free port of 127.0.0.1 was found for it");
+    }
+    if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
+        !chaos_node_write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
+        return fail(backend, n, error, size, "its files in %s cannot be made: %s", directory, strerror(errno));
+    }
+    return spawn(backend, n, error, size);
+}
+
+static bool make_directory(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    struct node *node = node_of(backend, n);
+    char *clock = NULL;
+    if (asprintf(&node->directory, "%s/node-%zu", backend->options.directory, n + 1) < 0 ||
+        asprintf(&clock, "%s/clock", node->directory) < 0) {
+        node->directory = clock == NULL ? NULL : node->directory;
+        snprintf(error, size, "out of memory");
+        return false;
+    }
+    bool made = mkdir(node->directory, 0700) == 0 || errno == EEXIST;
+    if (made && backend->options.shim != NULL) {
+        made =
+            chaos_node_remove_file(node->directory, "clock") && (backend->clocks[n] = chaos_clock_open(clock)) != NULL;
+    }
+    int problem = errno;
+    free(clock);
+    return made ||
+           fail(backend, n, error, size, "its directory %s cannot be made: %s", node->directory, strerror(problem));
+}
+
+/* Whether the process has the page mapped, that is, whether the shim was loaded. The loader only warns where it was not. */
+static bool has_clock(const struct chaos_backend *backend, size_t n) {
+    char path[64], name[48], *line = NULL;
+    size_t size = 0;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)node_of(backend, n)->pid);
+    snprintf(name, sizeof name, "/node-%zu/clock\n", n + 1);
+    FILE *in = fopen(path, "re");
+    while (in != NULL && !found && getline(&line, &size, in) > 0) {
+        size_t length = strlen(line), wanted = strlen(name);
+        found = length >= wanted && strcmp(line + length - wanted, name) == 0;
+    }
+    free(line);
+    if (in != NULL) {
+        fclose(in);
+    }
+    return found;
+}
+
+/* A node that has just been started: *ready once it answers. One whose port somebody took meanwhile is given another. */
+static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, char *error, size_t size) {
+    const char *directory = node_of(backend, n)->directory;
+    pid_t pid = node_of(backend, n)->pid;
+    char end[400];
+    if (!is_alive(backend, n)) {
+        (void)waitpid(pid, NULL, 0);
+        if (chaos_node_log_finds(directory, "ddress already in use", NULL, 0) && ++*port_tries < PORT_TRIES) {
+            return first_spawn(backend, n, error, size);
+        }
+        return fail(backend, n, error, size, "the server ended as soon as it was started; its log, %s/log, ends: %s",
+                    directory, chaos_node_log_end(directory, end, sizeof end));
+    }
+    /* The log is the node's own: a stranger on its port, who would answer PING too, is not in it. */
+    *ready = chaos_node_log_finds(directory, "eady to accept connections", NULL, 0) &&
+             chaos_admin_ping(backend->ports[n], error, size);
+    if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {
+        bool said = chaos_node_log_finds(directory, "preload", end, sizeof end);
+        return fail(backend, n, error, size,
+                    "the server runs without the clock %s, which could not be loaded into it: %s",
+                    backend->options.shim, said ? end : "the loader does not say why");
+    }
+    return true;
+}
+
+static bool start(struct chaos_backend *backend, char *error, size_t size) {
+    bool ready[CHAOS_NODES_MAX] = {0};
+    int port_tries[CHAOS_NODES_MAX] = {0};
+    for (size_t n = 0; n < backend->options.nodes; n++) {
+        if (!make_directory(backend, n, error, size) || !first_spawn(backend, n, error, size)) {
+            return false;
+        }
+    }
+    int64_t deadline_ms = now_ms() + START_MS;
+    for (size_t n = 0; n < backend->options.nodes;) {
+        if (!look(backend, n, &port_tries[n], &ready[n], error, size)) {
+            return false;
+        }
+        if (ready[n]) {
+            n++;
+        } else if (now_ms() > deadline_ms) {
+            char end[400];
+            const char *directory = node_of(backend, n)->directory;
+            return fail(backend, n, error, size, "no answer within %d s of its start; its log, %s/log, ends: %s",
+                        START_MS / 1000, directory, chaos_node_log_end(directory, end, sizeof end));
+        } else {
+            sleep_ms(5);
+        }
+    }
+    return true;
+}
+
+static void free_environment(char **environment) {
+    for (char **entry = environment; entry != NULL && *entry != NULL; entry++) {
+        free(*entry);
+    }
+    free(environment);
+}
+
+static void free_own(struct processes *own) {
+    for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
+        free(own->nodes[n].directory);
+    }
+    free_environment(own->environment);
+    chaos_server_clear(&own->server);
+    if (own->shim >= 0) {
+        close(own->shim);
+    }
+    free(own);
+}
+
+static void stop(struct chaos_backend *backend, char **left) {
+    struct processes *own = backend->own;
+    FILE *out = NULL;
+    size_t size = 0;
+    *left = NULL;
+    if (own == NULL) {
+        return;
+    }
+    for (size_t n = 0; n < backend->options.nodes; n++) {
+        char error[512];
+        pid_t pid = own->nodes[n].pid;
+        if (!kill_node(backend, n, error, sizeof error)) {
+            out = out != NULL ? out : open_memstream(left, &size);
+            if (out != NULL) {
+                fprintf(out, "%s%s", ftell(out) > 0 ? "; " : "", error);
+            }
+        } else if (own->nodes[n].directory != NULL) {
+            if (pid > 0) {
+                (void)waitpid(pid, NULL, WNOHANG); /* one that had ended by itself */
+            }
+            (void)chaos_node_remove_keys(own->nodes[n].directory);
+            (void)chaos_node_remove_file(own->nodes[n].directory, "clock");
+        }
+    }
+    if (out != NULL) {
+        fclose(out);
+    }
+    free_own(own);
+    backend->own = NULL;
+}
+
+static bool starts_with(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Ours, with the clock preloaded where there is one; a locale that is not installed would keep the server from starting. */
+static char **make_environment(int shim) {
+    const char *preload = getenv("LD_PRELOAD");
+    size_t count = 0, used = 0;
+    while (environ[count] != NULL) {
+        count++;
+    }
+    char **out = calloc(count + 4, sizeof *out);
+    bool failed = out == NULL;
+    for (size_t i = 0; !failed && i < count; i++) {
+        bool ours = starts_with(environ[i], "LD_PRELOAD=") || starts_with(environ[i], CHAOS_CLOCK_ENV "=") ||
+                    starts_with(environ[i], "LC_ALL=");
+        if (!ours || (shim < 0 && starts_with(environ[i], "LD_PRELOAD="))) {
+            failed = (out[used++] = strdup(environ[i])) == NULL;
+        }
+    }
+    failed = failed || (out[used++] = strdup("LC_ALL=C")) == NULL;
+    failed = failed || (shim >= 0 && (out[used++] = strdup(CHAOS_CLOCK_ENV "=clock")) == NULL);
+    if (!failed && shim >= 0 &&
+        asprintf(&out[used], "LD_PRELOAD=/proc/self/fd/%d%s%s", shim, preload != NULL ? ":" : "",
+                 preload != NULL ? preload : "") < 0) {
+        out[used] = NULL;
+        failed = true;
+    }
+    if (failed) {
+        free_environment(out);
+        return NULL;
+    }
+    return out;
+}
+
+static bool drop_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    return fail(backend, n, error, size,
+                "a process shares this machine's network, so its packets are not dropped: use --backend compose, or "
+                "the fault partition");
+}
+
+static bool pass_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+    (void)backend;
+    (void)n;
+    (void)error;
+    (void)size;
+    return true;
+}
+
+bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size) {
+    static const struct chaos_backend_ops ops = {
+        .name = "process",
+        .start = start,
+        .kill = kill_node,
+        .restart = restart_node,
+        .pause = pause_node,
+        .resume = resume_node,
+        .drop = drop_packets,
+        .pass = pass_packets,
+        .stop = stop,
+    };
+    struct processes *own = calloc(1, sizeof *own);
+    if (own == NULL) {
+        snprintf(error, error_size, "out of memory");
+        return false;
+    }
+    own->shim = -1;
+    const char *shim = backend->options.shim;
+    if (shim != NULL && (own->shim = open(shim, O_RDONLY | O_CLOEXEC)) < 0) {
+        snprintf(error, error_size, "the clock %s, which is to be preloaded into the servers, cannot be opened: %s",
+                 shim, strerror(errno));
+    } else if ((own->environment = make_environment(own->shim)) == NULL) {
+        snprintf(error, error_size, "out of memory");
+    } else if (chaos_server_find(&own->server, backend->options.server, error, error_size)) {
+        backend->ops = &ops;
+        backend->own = own;
+        return true;
+    }
+    free_own(own);
+    return false;
+}

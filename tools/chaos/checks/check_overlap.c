@@ -1,0 +1,74 @@
+/* OVERLAP: no two leases of one resource are relied on at the same time. */
+#include <stdlib.h>
+
+#include "checks/check_parts.h"
+
+/*
+ * What is proven. A history in which two intervals of one resource share a time is always found: of the leases by their beginning, each is compared with the
+ * earlier one that lasts longest, and where any earlier one lasts into it, that one does. One violation a lease that began too early, so
+ * three that share a time are two violations. The intervals themselves are what the clients wrote down by the one clock of the machine: a claim is
+ * made after the library gave the lease, an end before it is asked to release, so that an interval is never longer than what the client relied on.
+ * It may be shorter by the time between a client's look at the clock and its line.
+ */
+
+struct held {
+    const struct chaos_lease *lease;
+    int64_t until_us;
+};
+
+static int compare(const void *a, const void *b) {
+    const struct held *x = a, *y = b;
+    if (x->lease->resource != y->lease->resource) {
+        return x->lease->resource < y->lease->resource ? -1 : 1;
+    }
+    if (x->lease->from_us != y->lease->from_us) {
+        return x->lease->from_us < y->lease->from_us ? -1 : 1;
+    }
+    return (x->until_us > y->until_us) - (x->until_us < y->until_us);
+}
+
+static bool add(struct chaos_case *c, const struct held *first, const struct held *second) {
+    const struct chaos_history *history = c->history;
+    const struct chaos_lease *a = first->lease, *b = second->lease;
+    int64_t to_us = first->until_us < second->until_us ? first->until_us : second->until_us;
+    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OVERLAP,
+                                        .from_us = b->from_us,
+                                        .to_us = to_us,
+                                        .resource = a->resource,
+                                        .clients = {a->client, b->client}};
+    return chaos_case_add(
+        c, violation,
+        "%s: client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
+        "to %.3f s: both for %.3f ms",
+        history->resources[a->resource], a->client + 1, a->token, chaos_seconds(history, a->from_us),
+        chaos_seconds(history, first->until_us), b->client + 1, b->token, chaos_seconds(history, b->from_us),
+        chaos_seconds(history, second->until_us), (double)(to_us - b->from_us) / 1e3);
+}
+
+bool chaos_check_overlap(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct held *held = malloc((history->lease_count + 1) * sizeof *held);
+    if (held == NULL) {
+        return false;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < history->lease_count; i++) {
+        if (c->relied_until_us[i] > history->leases[i].from_us) {
+            held[count++] = (struct held){&history->leases[i], c->relied_until_us[i]};
+        }
+    }
+    qsort(held, count, sizeof *held, compare);
+    bool worked = true;
+    size_t longest = 0;
+    for (size_t i = 1; worked && i < count; i++) {
+        bool same = held[i].lease->resource == held[longest].lease->resource;
+        if (same && held[i].lease->from_us < held[longest].until_us) {
+            worked = add(c, &held[longest], &held[i]);
+        }
+        if (!same || held[i].until_us > held[longest].until_us) {
+            longest = i;
+        }
+    }
+    free(held);
+    return worked;
+}

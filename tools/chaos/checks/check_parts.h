@@ -1,0 +1,48 @@
+/* What the checks share: the history with an index of processes, and the list of violations. For check*.c, availability.c, figures.c, and their tests. */
+#ifndef CHAOS_CHECK_PARTS_H
+#define CHAOS_CHECK_PARTS_H
+
+#include "checks/check.h"
+
+struct chaos_case {
+    const struct chaos_history *history;
+    struct chaos_verdict *verdict;
+    int64_t slack_us;
+    int64_t end_us;                  /* of the history */
+    const struct chaos_life **lives; /* by client, then by spawned_us */
+    int64_t *relied_until_us;        /* of each lease: it is relied on from from_us to this, which is not part of it */
+};
+
+/* False without memory; chaos_case_close() is due in any case. The verdict is added to. */
+bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, int64_t slack_us,
+                     struct chaos_verdict *verdict);
+void chaos_case_close(struct chaos_case *c);
+/* The client's process that was spawned last by then: it may have ended before. NULL for none. */
+const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
+/* Adds a violation; its text is made from the format. False without memory. */
+bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Each check: false without memory. */
+bool chaos_check_overlap(struct chaos_case *c);
+bool chaos_check_keys(struct chaos_case *c);
+bool chaos_check_updates(struct chaos_case *c);
+bool chaos_check_operations(struct chaos_case *c);
+bool chaos_check_fence(struct chaos_case *c);
+bool chaos_check_record(struct chaos_case *c);
+
+/* The figures; false without memory. */
+bool chaos_figures(struct chaos_case *c);
+bool chaos_availability(struct chaos_case *c);
+
+/* For people: seconds since the start. */
+static inline double chaos_seconds(const struct chaos_history *history, int64_t at_us) {
+    return ((double)at_us - (double)history->start_us) / 1e6;
+}
+
+/* a + b, at most the largest number: what a history says need not be sensible. b is not negative. */
+static inline int64_t chaos_plus(int64_t a, int64_t b) {
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+#endif

@@ -1,0 +1,243 @@
+/* CRASH, LEFT, INCOMPLETE: what the record says of itself. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checks/check_parts.h"
+
+/*
+ * CRASH and LEFT are what the conductor wrote down. INCOMPLETE is where the other checks would look at a history with holes, and find nothing:
+ *   no `finish`, no `left`, no operation at all, or leases but no sweep of the auditor;
+ *   a token that two clients had, or one client for two resources;
+ *   a claim or a completion by a process that had ended by then, or had not begun;
+ *   a lease whose first claim does not follow an acquire of that resource, by the same process, that was OK;
+ *   an acquire that was OK, after which the client went on without a claim, though the lease was valid when it looked;
+ *   an operation that never completed, though the process ended in order;
+ *   a lease without an end, though its process went on; an increment that was never done, though its lease was released (check_updates.c).
+ *
+ * What is proven: each of these contradicts how a client, the conductor and the auditor write (README.md), so that there is no false alarm. An acquire may be
+ * OK and its lease be over when the client looks: that takes ttl - drift after its round began at the earliest, and that was not before it was invoked. The last
+ * operation of a process needs no claim after it: the process was killed, or asked to end.
+ */
+
+struct order {
+    const struct chaos_operation **operations; /* by client, then invoked_us */
+    const struct chaos_lease **leases;         /* by client, then from_us; then by token */
+};
+
+static bool add(struct chaos_case *c, int64_t at_us, int client, int resource, const char *text) {
+    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_INCOMPLETE,
+                                        .from_us = at_us,
+                                        .to_us = at_us,
+                                        .resource = resource,
+                                        .clients = {client, -1}};
+    if (client < 0) {
+        return chaos_case_add(c, violation, "%s", text);
+    }
+    return chaos_case_add(c, violation, "%s: client %d, at %.3f s: %s", c->history->resources[resource], client + 1,
+                          chaos_seconds(c->history, at_us), text);
+}
+
+static bool check_whole(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    if (history->finish_us == CHAOS_NEVER_US &&
+        !add(c, c->end_us, -1, -1, "the history has no end: the experiment was ended before it had finished")) {
+        return false;
+    }
+    if (!history->left_told && !add(c, c->end_us, -1, -1, "nobody looked for what was left behind")) {
+        return false;
+    }
+    if (history->operation_count == 0 && !add(c, c->end_us, -1, -1, "no client did anything")) {
+        return false;
+    }
+    return history->lease_count == 0 || history->sweep_count > 0 ||
+           add(c, c->end_us, -1, -1, "the auditor saw nothing: whether the nodes had the keys is not known");
+}
+
+static bool check_ends(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    for (size_t i = 0; i < history->life_count; i++) {
+        const struct chaos_life *life = &history->lives[i];
+        if (life->expected || life->ended_us == CHAOS_NEVER_US) {
+            continue;
+        }
+        struct chaos_violation violation = {.kind = CHAOS_VIOLATION_CRASH,
+                                            .from_us = life->ended_us,
+                                            .to_us = life->ended_us,
+                                            .resource = -1,
+                                            .clients = {life->client, -1}};
+        bool by_signal = life->status == -1;
+        if (!chaos_case_add(c, violation, "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64,
+                            life->client + 1, life->pid, chaos_seconds(history, life->ended_us),
+                            by_signal ? "signal" : "status", by_signal ? life->signal : life->status)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < history->left_count; i++) {
+        struct chaos_violation violation = {.kind = CHAOS_VIOLATION_LEFT,
+                                            .from_us = c->end_us,
+                                            .to_us = c->end_us,
+                                            .resource = -1,
+                                            .clients = {-1, -1}};
+        if (!chaos_case_add(c, violation, "%s", history->left[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int compare_operations(const void *a, const void *b) {
+    const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
+                                 *y = *(const struct chaos_operation *const *)b;
+    if (x->client != y->client) {
+        return x->client < y->client ? -1 : 1;
+    }
+    return (x->invoked_us > y->invoked_us) - (x->invoked_us < y->invoked_us);
+}
+
+static int compare_leases(const void *a, const void *b) {
+    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
+    if (x->client != y->client) {
+        return x->client < y->client ? -1 : 1;
+    }
+    return (x->from_us > y->from_us) - (x->from_us < y->from_us);
+}
+
+static int compare_tokens(const void *a, const void *b) {
+    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
+    int order = strcmp(x->token, y->token);
+    return order != 0 ? order : (x->from_us > y->from_us) - (x->from_us < y->from_us);
+}
+
+/* Whether the process that lived at from_us also lived at to_us; an end that is not known is none. */
+static bool lived(const struct chaos_case *c, int client, int64_t from_us, int64_t to_us) {
+    const struct chaos_life *life = chaos_case_life(c, client, from_us);
+    return life != NULL && (life->ended_us == CHAOS_NEVER_US || life->ended_us >= to_us);
+}
+
+/* The place of the client's first operation that was not invoked before then; the one in front of it, if it is the client's, is the last before. */
+static size_t place_of(const struct chaos_case *c, const struct order *order, int client, int64_t at_us) {
+    size_t low = 0, high = c->history->operation_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct chaos_operation *operation = order->operations[middle];
+        if (operation->client < client || (operation->client == client && operation->invoked_us < at_us)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease *lease,
+                            const struct chaos_operation *before) {
+    return before->client == lease->client && lived(c, lease->client, before->invoked_us, lease->from_us) &&
+           before->what == CHAOS_ACQUIRE && strcmp(before->result, "OK") == 0 && before->resource == lease->resource &&
+           before->completed_us <= lease->from_us;
+}
+
+static bool check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
+    int64_t last_us = lease->claim_count > 0 ? lease->claims[lease->claim_count - 1].at_us : lease->from_us;
+    if (!lived(c, lease->client, lease->from_us, last_us)) {
+        return add(c, last_us, lease->client, lease->resource, "a claim by a process that did not run");
+    }
+    size_t place = place_of(c, order, lease->client, lease->from_us);
+    if (place == 0 || !follows_acquire(c, lease, order->operations[place - 1])) {
+        return add(c, lease->from_us, lease->client, lease->resource,
+                   "a claim without an acquire that was OK before it");
+    }
+    const struct chaos_operation *next = place < c->history->operation_count ? order->operations[place] : NULL;
+    bool goes_on =
+        next != NULL && next->client == lease->client && lived(c, lease->client, lease->from_us, next->invoked_us);
+    return lease->ended_us != CHAOS_NEVER_US || !goes_on ||
+           add(c, next->invoked_us, lease->client, lease->resource,
+               "a lease without an end, though its process went on");
+}
+
+/* Whether the client claimed the resource between the two times. */
+static bool claimed(const struct chaos_case *c, const struct order *order, const struct chaos_operation *operation,
+                    int64_t before_us) {
+    size_t low = 0, high = c->history->lease_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct chaos_lease *lease = order->leases[middle];
+        if (lease->client < operation->client ||
+            (lease->client == operation->client && lease->from_us < operation->completed_us)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    const struct chaos_lease *lease = low < c->history->lease_count ? order->leases[low] : NULL;
+    return lease != NULL && lease->client == operation->client && lease->resource == operation->resource &&
+           lease->from_us <= before_us;
+}
+
+static bool check_operation(struct chaos_case *c, const struct order *order, size_t index) {
+    const struct chaos_history *history = c->history;
+    const struct chaos_operation *operation = order->operations[index];
+    const struct chaos_operation *next = index + 1 < history->operation_count ? order->operations[index + 1] : NULL;
+    const struct chaos_life *life = chaos_case_life(c, operation->client, operation->invoked_us);
+    bool goes_on =
+        next != NULL && next->client == operation->client && life == chaos_case_life(c, next->client, next->invoked_us);
+    if (operation->completed_us == CHAOS_NEVER_US) {
+        bool in_order = goes_on || (life != NULL && life->ended_us != CHAOS_NEVER_US && life->status == 0);
+        return !in_order || add(c, operation->invoked_us, operation->client, operation->resource,
+                                "an operation that never completed, though its process went on, or ended in order");
+    }
+    if (!lived(c, operation->client, operation->invoked_us, operation->completed_us)) {
+        return add(c, operation->completed_us, operation->client, operation->resource,
+                   "an operation was completed by a process that did not run");
+    }
+    if (operation->what != CHAOS_ACQUIRE || strcmp(operation->result, "OK") != 0 || !goes_on) {
+        return true;
+    }
+    /* ttl - drift, less 2 ms: the validity is rounded down, and so may be the claim's. */
+    int64_t over_us = (history->ttl_ms - (history->ttl_ms + 99) / 100 - 4) * 1000;
+    bool may_be_over = next->invoked_us - operation->invoked_us >= over_us;
+    return may_be_over || claimed(c, order, operation, next->invoked_us) ||
+           add(c, operation->completed_us, operation->client, operation->resource,
+               "an acquire that was OK, but no claim");
+}
+
+static bool check_order(struct chaos_case *c, struct order *order) {
+    const struct chaos_history *history = c->history;
+    for (size_t i = 0; i < history->operation_count; i++) {
+        order->operations[i] = &history->operations[i];
+    }
+    for (size_t i = 0; i < history->lease_count; i++) {
+        order->leases[i] = &history->leases[i];
+    }
+    qsort(order->operations, history->operation_count, sizeof *order->operations, compare_operations);
+    qsort(order->leases, history->lease_count, sizeof *order->leases, compare_leases);
+    for (size_t i = 0; i < history->operation_count; i++) {
+        if (!check_operation(c, order, i)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < history->lease_count; i++) {
+        if (!check_lease(c, order, &history->leases[i])) {
+            return false;
+        }
+    }
+    qsort(order->leases, history->lease_count, sizeof *order->leases, compare_tokens);
+    for (size_t i = 1; i < history->lease_count; i++) {
+        const struct chaos_lease *a = order->leases[i - 1], *b = order->leases[i];
+        if (strcmp(a->token, b->token) == 0 && (a->client != b->client || a->resource != b->resource) &&
+            !add(c, b->from_us, b->client, b->resource, "a token that had been another lease's before")) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool chaos_check_record(struct chaos_case *c) {
+    struct order order = {malloc((c->history->operation_count + 1) * sizeof *order.operations),
+                          malloc((c->history->lease_count + 1) * sizeof *order.leases)};
+    bool worked =
+        order.operations != NULL && order.leases != NULL && check_whole(c) && check_ends(c) && check_order(c, &order);
+    free(order.operations);
+    free(order.leases);
+    return worked;
+}

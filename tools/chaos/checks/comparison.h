@@ -1,0 +1,46 @@
+/* One schedule run three times: without protection, with fencing tokens, and with guards as well. What it shows. Pure. */
+#ifndef CHAOS_COMPARISON_H
+#define CHAOS_COMPARISON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "checks/check.h"
+
+enum chaos_side { CHAOS_SIDE_NONE, CHAOS_SIDE_FENCING, CHAOS_SIDE_GUARDS, CHAOS_SIDES };
+
+/* The name of a side's directory, and what it is called for people. */
+const char *chaos_side_name(enum chaos_side side);
+const char *chaos_side_title(enum chaos_side side);
+struct chaos_protection chaos_side_protection(enum chaos_side side);
+
+struct chaos_comparison {
+    struct chaos_history histories[CHAOS_SIDES];
+    struct chaos_verdict verdicts[CHAOS_SIDES];
+};
+
+/*
+ * The comparison holds where each side does: without protection there are violations, and none that the faults do not explain; with fencing tokens the resource stays whole
+ * (no lost update, no stale access, tokens rise), overlaps or not; with guards as well there is no violation at all, and the lock was got.
+ */
+bool chaos_side_holds(const struct chaos_comparison *comparison, enum chaos_side side);
+bool chaos_comparison_holds(const struct chaos_comparison *comparison);
+/* A sentence about the side into text, as said of this run. */
+void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_side side, char *text, size_t size);
+
+/* The table: a row's name, and its figure for a side; "" in text: it does not apply. bad: a number above 0 is harm. */
+struct chaos_row {
+    const char *name;
+    bool bad;
+};
+size_t chaos_row_count(void);
+struct chaos_row chaos_row_at(size_t index);
+void chaos_row_figure(const struct chaos_comparison *comparison, size_t index, enum chaos_side side, char *text,
+                      size_t size, bool *above_0);
+
+/* Table and sentences for a terminal; the last line is for scripts: "comparison=holds none=V fencing=V guards=V", of violations. */
+void chaos_comparison_say(FILE *out, const struct chaos_comparison *comparison);
+void chaos_comparison_clear(struct chaos_comparison *comparison);
+
+#endif

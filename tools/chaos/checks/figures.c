@@ -1,0 +1,136 @@
+/* What a history adds up to: operations by result, and percentiles of their latency. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "checks/check_parts.h"
+
+static int compare(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The nearest rank: the smallest that at least percent of all are not above. */
+static int64_t rank(const int64_t *sorted, size_t count, size_t percent) {
+    return sorted[(count * percent + 99) / 100 - 1];
+}
+
+static struct chaos_percentiles percentiles(int64_t *times_us, size_t count) {
+    struct chaos_percentiles result = {.count = count};
+    if (count > 0) {
+        qsort(times_us, count, sizeof *times_us, compare);
+        result.p50_us = rank(times_us, count, 50);
+        result.p90_us = rank(times_us, count, 90);
+        result.p99_us = rank(times_us, count, 99);
+        result.max_us = times_us[count - 1];
+    }
+    return result;
+}
+
+static void count_operation(struct chaos_verdict *verdict, const struct chaos_operation *operation) {
+    const char *result = operation->result;
+    verdict->operations++;
+    if (operation->what == CHAOS_RELEASE) {
+        verdict->releases++;
+        verdict->released += strcmp(result, "OK") == 0;
+        verdict->release_lost += strcmp(result, "LOST") == 0;
+        verdict->release_no_quorum += strcmp(result, "NO_QUORUM") == 0;
+        return;
+    }
+    verdict->acquires++;
+    if (strcmp(result, "OK") == 0) {
+        verdict->acquired++;
+    } else if (strcmp(result, "CONTENDED") == 0) {
+        verdict->contended++;
+    } else if (strcmp(result, "NO_QUORUM") == 0) {
+        verdict->no_quorum++;
+    } else if (strcmp(result, "TOO_SLOW") == 0) {
+        verdict->too_slow++;
+    } else {
+        verdict->other++;
+    }
+}
+
+/* times_us has room for all of them. */
+static int64_t longest_without(const struct chaos_history *history, int64_t *times_us) {
+    size_t count = 0;
+    for (size_t i = 0; i < history->operation_count; i++) {
+        const struct chaos_operation *operation = &history->operations[i];
+        if (operation->what == CHAOS_ACQUIRE && strcmp(operation->result, "OK") == 0) {
+            times_us[count++] = operation->completed_us;
+        }
+    }
+    int64_t longest_us = 0;
+    if (count > 0) {
+        qsort(times_us, count, sizeof *times_us, compare);
+    }
+    for (size_t i = 1; i < count; i++) {
+        int64_t gap_us = times_us[i] - times_us[i - 1];
+        longest_us = gap_us > longest_us ? gap_us : longest_us;
+    }
+    return longest_us;
+}
+
+static void count_protection(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct chaos_verdict *verdict = c->verdict;
+    for (size_t i = 0; i < history->refusal_count; i++) {
+        verdict->writes_refused += history->refusals[i].write;
+        verdict->reads_refused += !history->refusals[i].write;
+    }
+    for (size_t i = 0; i < history->tally_count; i++) {
+        const struct chaos_tally *tally = &history->tallies[i];
+        bool last = i + 1 == history->tally_count || tally[1].client != tally->client || tally[1].pid != tally->pid;
+        if (last) {
+            verdict->fenced_fast = chaos_plus(verdict->fenced_fast, tally->fenced_fast);
+            verdict->fenced_slow = chaos_plus(verdict->fenced_slow, tally->fenced_slow);
+            verdict->healed = chaos_plus(verdict->healed, tally->healed);
+            verdict->quarantines = chaos_plus(verdict->quarantines, tally->quarantines);
+            verdict->clock_jumps = chaos_plus(verdict->clock_jumps, tally->clock_jumps);
+        }
+    }
+}
+
+bool chaos_figures(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct chaos_verdict *verdict = c->verdict;
+    /* Three lists, each as long as it can be. */
+    size_t room = history->operation_count + 1;
+    int64_t *times_us = calloc(3 * room, sizeof *times_us);
+    if (times_us == NULL) {
+        return false;
+    }
+    int64_t *acquires = times_us, *first_tries = times_us + room, *releases = times_us + 2 * room;
+    size_t acquire_count = 0, first_try_count = 0, release_count = 0;
+    for (size_t i = 0; i < history->operation_count; i++) {
+        const struct chaos_operation *operation = &history->operations[i];
+        if (operation->completed_us == CHAOS_NEVER_US) {
+            continue;
+        }
+        count_operation(verdict, operation);
+        int64_t took_us = operation->completed_us - operation->invoked_us;
+        if (strcmp(operation->result, "OK") != 0) {
+            continue;
+        }
+        if (operation->what == CHAOS_RELEASE) {
+            releases[release_count++] = took_us;
+            continue;
+        }
+        acquires[acquire_count++] = took_us;
+        if (operation->attempts == 1) {
+            first_tries[first_try_count++] = took_us;
+        }
+    }
+    for (size_t i = 0; i < history->lease_count; i++) {
+        verdict->leases_lost += history->leases[i].ended_us != CHAOS_NEVER_US && !history->leases[i].released;
+    }
+    for (size_t i = 0; i < history->increment_count; i++) {
+        verdict->increments += history->increments[i].done_us != CHAOS_NEVER_US;
+    }
+    count_protection(c);
+    verdict->acquire = percentiles(acquires, acquire_count);
+    verdict->acquire_first_try = percentiles(first_tries, first_try_count);
+    verdict->release = percentiles(releases, release_count);
+    verdict->longest_without_us = longest_without(history, times_us); /* the lists are used up */
+    free(times_us);
+    return true;
+}

@@ -1,0 +1,321 @@
+/* The verdict in words, and as the last line that scripts read. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "checks/check_parts.h"
+
+enum { TEXTS_SHOWN = 3, NUMBER_SIZE = 32 };
+
+char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size) {
+    int64_t share = chaos_availability_10000(verdict);
+    char availability[24] = "none"; /* a script must not take it for perfect */
+    if (verdict->healthy_acquires > 0) {
+        snprintf(availability, sizeof availability, "%" PRId64 ".%04" PRId64, share / 10000, share % 10000);
+    }
+    snprintf(buffer, size, "violations=%zu lost_updates=%" PRId64 " operations=%" PRId64 " availability=%s",
+             verdict->violation_count, verdict->lost_updates, verdict->operations, availability);
+    return buffer;
+}
+
+/* "8,412"; the number is not negative. Returns buffer, of NUMBER_SIZE. */
+static const char *number(int64_t value, char *buffer) {
+    char digits[NUMBER_SIZE];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, value);
+    size_t to = 0;
+    for (int from = 0; from < length; from++) {
+        if (from > 0 && (length - from) % 3 == 0) {
+            buffer[to++] = ',';
+        }
+        buffer[to++] = digits[from];
+    }
+    buffer[to] = '\0';
+    return buffer;
+}
+
+/* "3 nodes", "1 node". */
+static void count_of(FILE *out, int64_t count, const char *one, const char *many) {
+    char text[NUMBER_SIZE];
+    fprintf(out, "%s %s", number(count, text), count == 1 ? one : many);
+}
+
+/* " (12 contended, 3 without a quorum)", without those that are 0. */
+struct part {
+    int64_t count;
+    const char *name;
+};
+
+static void parts(FILE *out, const struct part *list, size_t count) {
+    const char *before = " (";
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].count > 0) {
+            char text[NUMBER_SIZE];
+            fprintf(out, "%s%s %s", before, number(list[i].count, text), list[i].name);
+            before = ", ";
+        }
+    }
+    fputs(before[0] == ',' ? ")" : "", out);
+}
+
+static void say_done(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    const struct part failures[] = {{verdict->contended, "contended"},
+                                    {verdict->no_quorum, "without a quorum"},
+                                    {verdict->too_slow, "too slow"},
+                                    {verdict->other, "cut by the end of their client"}};
+    const struct part losses[] = {{verdict->release_lost, "of a lost lease"},
+                                  {verdict->release_no_quorum, "without a quorum"}};
+    count_of(out, (int64_t)history->client_count, "client, ", "clients, ");
+    count_of(out, (int64_t)history->node_count, "node", "nodes");
+    fprintf(out, " (%s, %s), ", history->version, history->backend);
+    count_of(out, (int64_t)history->resource_count, "resource", "resources");
+    fprintf(out, ", %.1f s%s%s, seed %" PRIu64 ":\n", chaos_seconds(history, chaos_history_end_us(history)),
+            history->experiment[0] == '\0' ? "" : ", ", history->experiment, history->seed);
+    count_of(out, verdict->acquires, "acquire", "acquires");
+    fputs(", ", out);
+    count_of(out, verdict->acquired, "got the lock", "got the lock");
+    parts(out, failures, sizeof failures / sizeof failures[0]);
+    fputs("; ", out);
+    count_of(out, verdict->releases, "release", "releases");
+    parts(out, losses, sizeof losses / sizeof losses[0]);
+    fputs("; ", out);
+    count_of(out, verdict->increments, "increment", "increments");
+    fputs(" of the shared counters; ", out);
+    count_of(out, verdict->leases_lost, "lease lost", "leases lost");
+    fputs(" in the owner's eyes; the auditor looked at the keys ", out);
+    count_of(out, (int64_t)history->sweep_count, "time.\n", "times.\n");
+}
+
+static void say_availability(FILE *out, const struct chaos_verdict *verdict) {
+    if (verdict->healthy_acquires == 0) {
+        fputs("Availability: no acquire had a healthy quorum all the time.\n", out);
+        return;
+    }
+    char acquired[NUMBER_SIZE], acquires[NUMBER_SIZE];
+    int64_t share = chaos_availability_10000(verdict);
+    fprintf(out,
+            "Availability: of %s acquires that had a healthy quorum all the time, %s got the lock (%" PRId64
+            ".%02" PRId64
+            " %%). With a healthy quorum for all clients, the longest time without a success was %.3f s.\n",
+            number(verdict->healthy_acquires, acquires), number(verdict->healthy_acquired, acquired), share / 100,
+            share % 100, (double)verdict->longest_gap_us / 1e6);
+}
+
+static void say_latency(FILE *out, const char *what, const struct chaos_percentiles *latency) {
+    if (latency->count > 0) {
+        fprintf(out, "%s: half within %.1f ms, 90 %% within %.1f ms, 99 %% within %.1f ms, all within %.1f ms.\n", what,
+                (double)latency->p50_us / 1e3, (double)latency->p90_us / 1e3, (double)latency->p99_us / 1e3,
+                (double)latency->max_us / 1e3);
+    }
+}
+
+static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
+    int64_t least_us = INT64_MAX, most_us = 0;
+    size_t seen = 0;
+    for (size_t i = 0; i < verdict->recovery_count; i++) {
+        const struct chaos_recovery *recovery = &verdict->recoveries[i];
+        if (recovery->acquired_us == CHAOS_NEVER_US) {
+            continue;
+        }
+        int64_t took_us = recovery->acquired_us - recovery->healed_us;
+        least_us = took_us < least_us ? took_us : least_us;
+        most_us = took_us > most_us ? took_us : most_us;
+        seen++;
+    }
+    if (verdict->recovery_count == 0) {
+        return;
+    }
+    fputs("Recovery: a quorum came back ", out);
+    count_of(out, (int64_t)verdict->recovery_count, "time", "times");
+    if (seen == 1) {
+        fprintf(out, "; the next success followed after %.3f s", (double)most_us / 1e6);
+    } else if (seen > 1) {
+        fprintf(out, "; the next success followed after %.3f s to %.3f s", (double)least_us / 1e6,
+                (double)most_us / 1e6);
+    }
+    if (seen < verdict->recovery_count) {
+        fputs("; ", out);
+        count_of(out, (int64_t)(verdict->recovery_count - seen), "time", "times");
+        fputs(" there was none before the next outage or the end", out);
+    }
+    fputs(".\n", out);
+}
+
+struct kind {
+    const char *name;
+    bool breaks;
+};
+
+static const struct kind kinds[] = {
+#define CHAOS_X(constant, name, target, amount, lasts, exclusive, breaks, help) {name, breaks},
+    CHAOS_FAULT_MAP(CHAOS_X)
+#undef CHAOS_X
+};
+
+/* Whether there was a fault of the kind that could be begun, and that the drift does not allow for. */
+static bool happened(const struct chaos_history *history, size_t kind) {
+    for (size_t i = 0; i < history->band_count; i++) {
+        const struct chaos_band *band = &history->bands[i];
+        bool begun = band->error == NULL || band->error[0] == '\0';
+        if ((size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By the schedule, or by hand in any experiment. */
+bool chaos_breaks_assumptions(const struct chaos_history *history) {
+    bool breaks = history->breaks_assumptions;
+    for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        breaks |= kinds[kind].breaks && happened(history, kind);
+    }
+    return breaks;
+}
+
+bool chaos_all_guarded(const struct chaos_history *history) {
+    bool any = false;
+    for (size_t i = 0; i < history->band_count; i++) {
+        const struct chaos_fault *fault = &history->bands[i].fault;
+        bool breaks = (kinds[fault->kind].breaks && !chaos_fault_is_within_drift(fault)) ||
+                      (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
+        if (breaks && !chaos_is_guarded(history, fault)) {
+            return false;
+        }
+        any |= breaks;
+    }
+    return any;
+}
+
+size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    size_t soft = verdict->counts[CHAOS_VIOLATION_OVERLAP] + verdict->counts[CHAOS_VIOLATION_OUTLIVED];
+    soft += history->protection.fencing ? 0 : verdict->counts[CHAOS_VIOLATION_LOST_UPDATE];
+    return verdict->violation_count - soft;
+}
+
+static void say_broken(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    const char *before = " (";
+    fputs("Redlock assumes that a node keeps its keys for their ttl, and that clocks run at about one rate. This run "
+          "breaks that",
+          out);
+    for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        if (kinds[kind].breaks && happened(history, kind)) {
+            fprintf(out, "%s%s", before, kinds[kind].name);
+            before = ", ";
+        }
+    }
+    if (before[0] == ' ' && happened(history, CHAOS_FAULT_KILL)) {
+        fputs(" (nodes were killed that keep nothing on disk)", out);
+    }
+    const char *expected = verdict->violation_count > 0
+                               ? "violations are expected here, and show what it costs."
+                               : "violations were expected here, but nobody was harmed this time.";
+    if (chaos_all_guarded(history)) {
+        expected = verdict->violation_count > 0 ? "the guards are on, so violations must not happen."
+                                                : "the guards are on, and no violation is expected.";
+    }
+    fprintf(out, "%s: %s\n", before[0] == ',' ? ")" : "", expected);
+}
+
+/* Which protection was on, and what it did. */
+static void say_protection(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    const struct chaos_protection *protection = &history->protection;
+    char text[NUMBER_SIZE];
+    if (chaos_has_guard(protection)) {
+        fprintf(out, "Guards: restarts %s%s, clocks %s, ttl_max %.1f s: ",
+                chaos_restart_guard_name(protection->restart_guard), protection->first_boot ? " (first boot)" : "",
+                protection->clock_guard ? "watched" : "not watched", (double)protection->ttl_max_ms / 1e3);
+        count_of(out, verdict->quarantines, "quarantine", "quarantines");
+        fputs(" of nodes, ", out);
+        count_of(out, verdict->clock_jumps, "jump of a clock noticed", "jumps of clocks noticed");
+        fprintf(out, ", counted by each client.\n");
+    }
+    if (protection->fencing) {
+        fprintf(out, "Fencing: %s tokens at once, ", number(verdict->fenced_fast, text));
+        fprintf(out, "%s written back; the resource refused ", number(verdict->fenced_slow, text));
+        count_of(out, verdict->reads_refused, "stale read and ", "stale reads and ");
+        count_of(out, verdict->writes_refused, "stale write", "stale writes");
+        fprintf(out, ", and granted %s.\n", number((int64_t)verdict->counts[CHAOS_VIOLATION_STALE], text));
+    }
+    if (chaos_has_guard(protection) || protection->fencing) {
+        count_of(out, verdict->healed, "key", "keys");
+        fputs(" set again on nodes that had lost them, or never had them.\n", out);
+    }
+}
+
+/* Those prove nothing. */
+static void say_not_begun(FILE *out, const struct chaos_history *history) {
+    int64_t not_begun = 0;
+    for (size_t i = 0; i < history->band_count; i++) {
+        not_begun += history->bands[i].error != NULL && history->bands[i].error[0] != '\0';
+    }
+    if (not_begun > 0) {
+        fprintf(out,
+                "Of %zu faults, %" PRId64 " did not happen, or not on all of their nodes: history.jsonl says why.\n",
+                history->band_count, not_begun);
+    }
+}
+
+static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
+    for (size_t kind = 0; kind < CHAOS_VIOLATION_KINDS; kind++) {
+        size_t shown = 0;
+        if (verdict->counts[kind] == 0) {
+            continue;
+        }
+        fprintf(out, "%s: %zu (%s)\n", chaos_violation_name((enum chaos_violation_kind)kind), verdict->counts[kind],
+                chaos_violation_meaning((enum chaos_violation_kind)kind));
+        for (size_t i = 0; i < verdict->violation_count && shown < TEXTS_SHOWN; i++) {
+            if ((size_t)verdict->violations[i].kind == kind) {
+                fprintf(out, "  %s\n", verdict->violations[i].text);
+                shown++;
+            }
+        }
+        if (verdict->counts[kind] > shown) {
+            char text[NUMBER_SIZE];
+            fprintf(out, "  and %s more\n", number((int64_t)(verdict->counts[kind] - shown), text));
+        }
+    }
+}
+
+static void say_all(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    bool breaks = chaos_breaks_assumptions(history);
+    say_done(out, history, verdict);
+    say_protection(out, history, verdict);
+    say_availability(out, verdict);
+    say_latency(out, "Acquires that got the lock", &verdict->acquire);
+    say_latency(out, "Of these, at the first try", &verdict->acquire_first_try);
+    say_latency(out, "Releases", &verdict->release);
+    say_recoveries(out, verdict);
+    say_not_begun(out, history);
+    if (!breaks && verdict->release_lost > 0) {
+        count_of(out, verdict->release_lost, "release was", "releases were");
+        fputs(" answered by LOST, though no fault ended keys early. That is well where the lease was over by its "
+              "deadline, "
+              "or where a node was asked once more because its first answer did not come.\n",
+              out);
+    }
+    if (breaks) {
+        say_broken(out, history, verdict);
+    }
+    if (verdict->violation_count == 0) {
+        fputs("No violation.\n", out);
+        return;
+    }
+    count_of(out, (int64_t)verdict->violation_count, "violation:\n", "violations:\n");
+    say_violations(out, verdict);
+}
+
+char *chaos_verdict_words(const struct chaos_history *history, const struct chaos_verdict *verdict) {
+    char *words = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&words, &size);
+    if (out == NULL) {
+        return NULL;
+    }
+    say_all(out, history, verdict);
+    bool worked = ferror(out) == 0;
+    if (fclose(out) != 0 || !worked) {
+        free(words);
+        return NULL;
+    }
+    return words;
+}

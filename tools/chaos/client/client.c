@@ -1,0 +1,253 @@
+/* A client process: acquires, increments a shared counter, releases, over and over, and writes down all that it does. */
+#include "client/client.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/client_hold.h"
+
+static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
+                  (int)CHAOS_RESTART_GUARD_OBSERVED == (int)REDLOCK_RESTART_GUARD_OBSERVED &&
+                  (int)CHAOS_RESTART_GUARD_STRICT == (int)REDLOCK_RESTART_GUARD_STRICT,
+              "the same guards under other names");
+
+enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
+
+struct client {
+    const struct chaos_client_options *options;
+    redlock_client *library;
+    struct chaos_stop stop;
+    struct chaos_journal journal;
+    int counters;
+    uint64_t random;
+    redlock_statistics told; /* in the last tally */
+    int64_t told_us;
+};
+
+static int broken(const struct client *client, const char *what, const char *why) {
+    fprintf(stderr, "redlock-chaos: client %zu: %s: %s\n", client->options->client + 1, what, why);
+    return EXIT_BROKEN;
+}
+
+/* splitmix64; from 0 to max. */
+static int64_t random_up_to(struct client *client, int64_t max) {
+    uint64_t z = client->random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (int64_t)((z ^ (z >> 31)) % ((uint64_t)max + 1));
+}
+
+/* All choices of one turn, made at its begin: what the nodes do changes none of them. */
+struct choice {
+    size_t resource;
+    bool auto_extend;
+    struct chaos_hold_plan hold;
+    int64_t think_us;
+};
+
+static struct choice choose(struct client *client) {
+    const struct chaos_settings *settings = client->options->settings;
+    struct choice choice;
+    choice.resource = (size_t)random_up_to(client, (int64_t)client->options->resource_count - 1);
+    bool is_long = random_up_to(client, 9) == 0;
+    bool coin = random_up_to(client, 1) == 0;
+    choice.auto_extend = is_long || coin;
+    int64_t hold_us = random_up_to(client, settings->hold_ms * 1000) * (is_long ? LONG_HOLD : 1);
+    /* Half of them work on what they have read, the others read when their work is done. */
+    bool reads_first = random_up_to(client, 1) == 0;
+    choice.hold =
+        (struct chaos_hold_plan){.before_us = reads_first ? 0 : hold_us, .work_us = reads_first ? hold_us : 0};
+    choice.think_us = random_up_to(client, settings->think_ms * 1000);
+    return choice;
+}
+
+/*
+ * By when an acquire ends, whatever the nodes do. With a time to wait, the library's own clock cuts the attempt that is under way when that is
+ * over; without one, the one attempt ends when each node has answered or its timeout has passed (R5, R7), where a node that is still being
+ * connected to counts from the request on, too. So the longer of the two is the bound; both together are what is promised.
+ */
+static int64_t acquire_within_ms(const struct chaos_settings *settings) {
+    return settings->wait_ms + settings->node_timeout_ms;
+}
+
+/*
+ * A release asks each node once, by EVALSHA, and once more, by source, where that is answered by NOSCRIPT (R11), each within
+ * the node timeout. A node that cannot be asked now is not waited for: the library owes it the release (R8, R15).
+ */
+static int64_t release_within_ms(const struct chaos_settings *settings) {
+    return 2 * settings->node_timeout_ms;
+}
+
+static bool may_end_acquire(int code, bool cut) {
+    return code == REDLOCK_OK || code == REDLOCK_ERR_CONTENDED || code == REDLOCK_ERR_NO_QUORUM ||
+           code == REDLOCK_ERR_TOO_SLOW || (cut && code == REDLOCK_ERR_CLOSED);
+}
+
+static bool may_end_release(int code) {
+    return code == REDLOCK_OK || code == REDLOCK_ERR_LOST || code == REDLOCK_ERR_NO_QUORUM;
+}
+
+static int impossible(const struct client *client, const char *what, int code, const redlock_result *result) {
+    char message[2048], text[64];
+    snprintf(text, sizeof text, "%s ended with %s", what, redlock_error_name(code));
+    size_t size = redlock_result_message(result, message, sizeof message);
+    return broken(client, text, size > 0 ? message : redlock_strerror(code));
+}
+
+static void set_options(const struct client *client, const struct choice *choice,
+                        redlock_client_acquire_options *options) {
+    const struct chaos_settings *settings = client->options->settings;
+    redlock_client_acquire_options_default(options);
+    options->lock.ttl_ms = settings->ttl_ms;
+    options->lock.wait_timeout_ms = settings->wait_ms;
+    options->lock.auto_extend = choice->auto_extend;
+    options->lock.fencing = settings->protection.fencing;
+    options->lock.heal = !settings->protection.no_heal;
+    options->lock.lock_delay_ms = settings->protection.lock_delay_ms;
+}
+
+/* The lease is NULL where it was not taken, or where the end came at the same time: it is released by now. Returns 0 or an exit status. */
+static int acquire(struct client *client, const struct choice *choice, redlock_lease **lease, struct chaos_held *held) {
+    redlock_client_acquire_options options;
+    redlock_result *result = NULL;
+    set_options(client, choice, &options);
+    chaos_journal_invoke(&client->journal, CHAOS_ACQUIRE, choice->resource,
+                         acquire_within_ms(client->options->settings));
+    chaos_stop_enter(&client->stop);
+    int code =
+        redlock_client_acquire(client->library, client->options->resources[choice->resource], &options, lease, &result);
+    bool cut = !chaos_stop_leave(&client->stop);
+    *held = (struct chaos_held){.resource = choice->resource};
+    if (cut) {
+        *lease = NULL;
+    } else if (code == REDLOCK_OK) {
+        snprintf(held->token, sizeof held->token, "%s", redlock_lease_token(*lease));
+        held->fence = (int64_t)redlock_lease_fence(*lease);
+    }
+    chaos_journal_complete(&client->journal, code, held, result);
+    int status = may_end_acquire(code, cut) ? 0 : impossible(client, "an acquire", code, result);
+    redlock_result_free(result);
+    return status;
+}
+
+static int release(struct client *client, redlock_lease *lease, const struct chaos_held *held) {
+    redlock_result *result = NULL;
+    chaos_journal_invoke(&client->journal, CHAOS_RELEASE, held->resource, release_within_ms(client->options->settings));
+    int code = redlock_client_release(client->library, lease, &result);
+    chaos_journal_complete(&client->journal, code, held, result);
+    int status = may_end_release(code) ? 0 : impossible(client, "a release", code, result);
+    redlock_result_free(result);
+    return status;
+}
+
+/* Acquire, increment, release. Returns 0 or an exit status. */
+static int take_turn(struct client *client, const struct choice *choice) {
+    redlock_lease *lease;
+    struct chaos_held held;
+    int status = acquire(client, choice, &lease, &held);
+    if (status != 0) {
+        return status;
+    }
+    if (lease == NULL) {
+        (void)chaos_stop_wait_us(&client->stop, AFTER_FAILURE_US);
+        return 0;
+    }
+    const struct chaos_resource resource = {.fd = client->counters,
+                                            .index = held.resource,
+                                            .fencing = client->options->settings->protection.fencing,
+                                            .fence = held.fence};
+    if (!chaos_hold(&client->journal, &client->stop, lease, &held, &resource, &choice->hold)) {
+        return broken(client, client->options->counters_path, strerror(errno));
+    }
+    return release(client, lease, &held);
+}
+
+static bool is_protected(const struct client *client) {
+    const struct chaos_protection *protection = &client->options->settings->protection;
+    return protection->fencing || chaos_has_guard(protection);
+}
+
+/* What the library has counted: after news of a guard, once a second, and at the end. */
+static void tally(struct client *client, const redlock_statistics *now, bool last) {
+    int64_t now_us = chaos_now_us();
+    bool news = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
+    if (news || last || now_us - client->told_us >= TALLY_US) {
+        client->told = *now;
+        client->told_us = now_us;
+        chaos_journal_tally(&client->journal, now);
+    }
+}
+
+static void ask_tally(struct client *client, bool last) {
+    redlock_statistics now = {.size = sizeof now};
+    if (is_protected(client) && redlock_client_statistics(client->library, &now) == REDLOCK_OK) {
+        tally(client, &now, last);
+    }
+}
+
+static int work(struct client *client) {
+    if (!chaos_stop_start(&client->stop, client->library)) {
+        int status = broken(client, "cannot start a thread for signals", strerror(errno));
+        (void)redlock_client_close(client->library);
+        return status;
+    }
+    int status = 0;
+    for (bool stopped = chaos_stop_wait_us(&client->stop, 0); status == 0 && !stopped;) {
+        struct choice choice = choose(client);
+        status = take_turn(client, &choice);
+        if (!chaos_stop_cut(&client->stop)) {
+            ask_tally(client, false);
+        }
+        stopped = chaos_stop_wait_us(&client->stop, choice.think_us);
+    }
+    if (chaos_stop_finish(&client->stop)) {
+        ask_tally(client, true);
+        (void)redlock_client_close(client->library);
+    } else if (is_protected(client)) {
+        tally(client, &client->stop.last, true);
+    }
+    return status;
+}
+
+static int open_library(struct client *client) {
+    redlock_manager_options options;
+    char name[32], error[256];
+    redlock_manager_options_default(&options);
+    snprintf(name, sizeof name, "chaos-client-%zu", client->options->client + 1);
+    options.nodes = client->options->nodes;
+    options.node_count = client->options->node_count;
+    options.node_timeout_ms = client->options->settings->node_timeout_ms;
+    options.client_name = name;
+    const struct chaos_protection *protection = &client->options->settings->protection;
+    options.restart_guard = (redlock_restart_guard)protection->restart_guard;
+    options.clock_guard = protection->clock_guard;
+    options.first_boot = protection->first_boot && !client->options->late;
+    options.ttl_max_ms = protection->ttl_max_ms;
+    int code = redlock_client_open(&options, &client->library, error, sizeof error);
+    return code == REDLOCK_OK ? 0 : broken(client, "cannot open the library's client", error);
+}
+
+int chaos_client_run(const struct chaos_client_options *options) {
+    struct client client = {.options = options, .random = options->seed};
+    if (!chaos_stop_block()) {
+        return broken(&client, "cannot block SIGTERM", strerror(errno));
+    }
+    if (!chaos_journal_open(&client.journal, options->log_path, options->client)) {
+        return broken(&client, options->log_path, strerror(errno));
+    }
+    int status = 0;
+    client.counters = open(options->counters_path, O_RDWR | O_CLOEXEC);
+    if (client.counters < 0) {
+        status = broken(&client, options->counters_path, strerror(errno));
+    } else {
+        status = open_library(&client);
+        status = status == 0 ? work(&client) : status;
+        close(client.counters);
+    }
+    chaos_journal_close(&client.journal);
+    return status;
+}

@@ -1,0 +1,28 @@
+/* A client process: acquires, increments a shared counter, releases, over and over, and writes down all that it does. */
+#ifndef CHAOS_CLIENT_H
+#define CHAOS_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "faults/experiments.h"
+
+struct chaos_client_options {
+    size_t client;            /* from 0 */
+    uint64_t seed;            /* of this process */
+    const char *const *nodes; /* URIs of this client's links */
+    size_t node_count;
+    const char *const *resources;
+    size_t resource_count;
+    const char *log_path;
+    const char *counters_path; /* the guarded resources: resource.h */
+    const struct chaos_settings *settings;
+    bool late; /* begun after the run's begin: nodes may have restarted before it could see them */
+};
+
+/* Runs in a forked process until SIGTERM, then ends the operation that is under way, releases, and returns 0; another number if something broke (a
+ * sentence is on standard error). */
+int chaos_client_run(const struct chaos_client_options *options);
+
+#endif

@@ -1,0 +1,98 @@
+/* What a client writes down, as events of README.md. */
+#include "client/client_journal.h"
+
+#include <unistd.h>
+
+bool chaos_journal_open(struct chaos_journal *journal, const char *path, size_t client) {
+    journal->client = (int)client + 1;
+    journal->op = (int64_t)getpid() * 1000000;
+    return chaos_log_open(&journal->log, path);
+}
+
+void chaos_journal_close(struct chaos_journal *journal) {
+    chaos_log_close(&journal->log);
+}
+
+static int number(size_t resource) {
+    return (int)resource + 1;
+}
+
+void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms) {
+    int64_t now_us = chaos_now_us();
+    journal->op++;
+    chaos_log_event(&journal->log, now_us, "invoke", "s:i,s:I,s:s,s:i,s:I", "client", journal->client, "op",
+                    (json_int_t)journal->op, "what", what == CHAOS_ACQUIRE ? "acquire" : "release", "resource",
+                    number(resource), "deadline", (json_int_t)(now_us + within_ms * 1000));
+}
+
+/* The first letters of the names differ. */
+static void spell_votes(const redlock_result *result, char *letters) {
+    size_t count = result == NULL ? 0 : redlock_result_vote_count(result);
+    for (size_t i = 0; i < count; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        letters[i] = redlock_result_vote(result, i, &vote) == REDLOCK_OK ? redlock_vote_name(vote.kind)[0] : '?';
+    }
+    letters[count] = '\0';
+}
+
+/* What a node said may be no UTF-8, which JSON must be. */
+static void make_ascii(char *text) {
+    for (; *text != '\0'; text++) {
+        *text = *text >= ' ' && *text <= '~' ? *text : '?';
+    }
+}
+
+void chaos_journal_complete(struct chaos_journal *journal, int code, const struct chaos_held *held,
+                            const redlock_result *result) {
+    int64_t now_us = chaos_now_us();
+    char message[2048] = "", votes[REDLOCK_NODES_MAX + 1];
+    spell_votes(result, votes);
+    if (code != REDLOCK_OK && result != NULL) {
+        redlock_result_message(result, message, sizeof message);
+        make_ascii(message);
+    }
+    chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:I,s:s,s:s", "client", journal->client,
+                    "op", (json_int_t)journal->op, "result", redlock_error_name(code), "attempts",
+                    (json_int_t)(result == NULL ? 0 : redlock_result_attempts(result)), "token", held->token, "fence",
+                    (json_int_t)held->fence, "votes", votes, "message", message);
+}
+
+void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held,
+                         int64_t until_us) {
+    chaos_log_event(&journal->log, at_us, "claim", "s:i,s:i,s:s,s:I", "client", journal->client, "resource",
+                    number(held->resource), "token", held->token, "until", (json_int_t)until_us);
+}
+
+void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *held, const char *how) {
+    chaos_log_event(&journal->log, chaos_now_us(), "end", "s:i,s:i,s:s,s:s", "client", journal->client, "resource",
+                    number(held->resource), "token", held->token, "how", how);
+}
+
+void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
+                          const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, chaos_now_us(), "intent", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client,
+                    "resource", number(held->resource), "token", held->token, "read", (json_int_t)read, "fence",
+                    (json_int_t)held->fence, "number", (json_int_t)receipt->number);
+}
+
+void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
+                        int64_t until_us, const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, at_us, "done", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client, "resource",
+                    number(held->resource), "token", held->token, "read", (json_int_t)read, "until",
+                    (json_int_t)until_us, "number", (json_int_t)receipt->number);
+}
+
+void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
+                           const struct chaos_receipt *receipt) {
+    chaos_log_event(&journal->log, chaos_now_us(), "refused", "s:i,s:i,s:s,s:s,s:I,s:I,s:I", "client", journal->client,
+                    "resource", number(held->resource), "token", held->token, "what", read < 0 ? "read" : "write",
+                    "read", (json_int_t)(read < 0 ? 0 : read), "fence", (json_int_t)held->fence, "highest",
+                    (json_int_t)receipt->highest);
+}
+
+void chaos_journal_tally(struct chaos_journal *journal, const redlock_statistics *statistics) {
+    chaos_log_event(&journal->log, chaos_now_us(), "tally", "s:i,s:i,s:I,s:I,s:I,s:I,s:I", "client", journal->client,
+                    "pid", (int)getpid(), "fenced_fast", (json_int_t)statistics->fenced_fast, "fenced_slow",
+                    (json_int_t)statistics->fenced_slow, "healed", (json_int_t)statistics->healed, "quarantines",
+                    (json_int_t)statistics->quarantines, "clock_jumps", (json_int_t)statistics->clock_jumps);
+}

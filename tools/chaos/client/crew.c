@@ -1,0 +1,124 @@
+/* The conductor's own processes: clients and the auditor. */
+#include "client/crew.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static sigset_t only_sigterm(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
+
+/*
+ * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing open that is the conductor's (a socket that is open
+ * here, too, does not tell its other end that the conductor is gone). False if the conductor is dead already.
+ */
+static bool become_child(pid_t parent, const char *name) {
+    sigset_t mask = only_sigterm();
+    prctl(PR_SET_NAME, name);
+    signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
+    (void)setpgid(0, 0);     /* and so is what else is sent to its whole group, by timeout(1) for one */
+    closefrom(STDERR_FILENO + 1);
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &mask, NULL) == 0;
+}
+
+/* SIGTERM waits until the child has a way to take it: who is asked to end right after its start must not die of it. */
+static pid_t fork_child(void) {
+    sigset_t term = only_sigterm(), before;
+    fflush(NULL);
+    if (sigprocmask(SIG_BLOCK, &term, &before) != 0) {
+        return -1;
+    }
+    pid_t pid = fork();
+    if (pid != 0) {
+        int error = errno;
+        sigprocmask(SIG_SETMASK, &before, NULL);
+        errno = error;
+    }
+    return pid;
+}
+
+bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
+    struct chaos_member *member = &crew->clients[client];
+    if (member->pid != 0) {
+        return true;
+    }
+    pid_t parent = getpid();
+    int64_t now_us = chaos_now_us();
+    uint64_t number = ++crew->spawned;
+    pid_t pid = fork_child();
+    if (pid == 0) {
+        struct chaos_client_options options = crew->client[client];
+        options.seed = options.seed * 1000003 + number;
+        options.late = member->again;
+        int status = become_child(parent, "chaos-client") ? chaos_client_run(&options) : 70;
+        fflush(NULL);
+        _exit(status);
+    }
+    if (pid < 0) {
+        return false;
+    }
+    *member = (struct chaos_member){.pid = pid};
+    chaos_log_event(crew->log, now_us, "spawn", "s:i,s:I", "client", (int)client + 1, "pid", (json_int_t)pid);
+    return true;
+}
+
+bool chaos_crew_spawn_auditor(struct chaos_crew *crew) {
+    pid_t parent = getpid();
+    pid_t pid = fork_child();
+    if (pid == 0) {
+        int status = become_child(parent, "chaos-auditor") ? chaos_auditor_run(&crew->auditor_options) : 70;
+        fflush(NULL);
+        _exit(status);
+    }
+    if (pid > 0) {
+        crew->auditor = pid;
+    }
+    return pid > 0;
+}
+
+bool chaos_crew_signal(struct chaos_crew *crew, size_t client, int signal) {
+    struct chaos_member *member = &crew->clients[client];
+    if (member->pid == 0) {
+        return signal == SIGCONT; /* it was killed while it was paused: nothing is left to resume */
+    }
+    member->expected |= signal == SIGKILL;
+    return kill(member->pid, signal) == 0;
+}
+
+bool chaos_crew_ended(struct chaos_crew *crew, pid_t pid, int status) {
+    if (pid == crew->auditor) {
+        crew->auditor = 0;
+        return true;
+    }
+    for (size_t c = 0; c < crew->client_count; c++) {
+        struct chaos_member *member = &crew->clients[c];
+        if (member->pid != pid) {
+            continue;
+        }
+        bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        bool expected = member->expected || (crew->ending && clean);
+        crew->crashes += !expected;
+        chaos_log_event(crew->log, chaos_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
+                        (json_int_t)pid, "status", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "signal",
+                        WIFSIGNALED(status) ? WTERMSIG(status) : 0, "expected", (int)expected);
+        *member = (struct chaos_member){.again = true};
+        return true;
+    }
+    return false;
+}
+
+size_t chaos_crew_running(const struct chaos_crew *crew) {
+    size_t running = 0;
+    for (size_t c = 0; c < crew->client_count; c++) {
+        running += crew->clients[c].pid != 0;
+    }
+    return running;
+}

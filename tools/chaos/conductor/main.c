@@ -1,0 +1,75 @@
+/* redlock-chaos: experiments with faults on a quorum lock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <redlock/redlock.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "conductor/compare.h"
+#include "conductor/control.h"
+#include "conductor/run.h"
+
+/* Where one of the three is closed, the next file that is opened would take its place, and be written into. */
+static bool have_standard_files(void) {
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    return fd >= 0 && close(fd) == 0;
+}
+
+static int judge(const struct chaos_options *options, bool with_page) {
+    return chaos_is_comparison(options->run_directory)
+               ? chaos_judge_comparison(options->run_directory, options->slack_ms, with_page)
+               : chaos_judge(options->run_directory, options->slack_ms, with_page);
+}
+
+static int act(const struct chaos_options *options) {
+    char error[1024];
+    bool interrupted;
+    switch (options->command) {
+    case CHAOS_RUN:
+        return options->compare ? chaos_compare(options) : chaos_run(options, &interrupted);
+    case CHAOS_FAULT:
+        if (!chaos_control_ask(options->run_directory, options->line, error, sizeof error)) {
+            fprintf(stderr, "redlock-chaos fault: %s\n", error);
+            return CHAOS_EXIT_BROKEN;
+        }
+        return CHAOS_EXIT_CLEAN;
+    case CHAOS_CHECK:
+        return judge(options, false);
+    case CHAOS_REPORT:
+        return judge(options, true);
+    case CHAOS_LIST:
+        chaos_options_list();
+        return CHAOS_EXIT_CLEAN;
+    case CHAOS_HELP:
+        chaos_options_help();
+        return CHAOS_EXIT_CLEAN;
+    case CHAOS_VERSION:
+        printf("redlock-chaos %s\n", redlock_version());
+        return CHAOS_EXIT_CLEAN;
+    }
+    return CHAOS_EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    struct chaos_options options;
+    if (!have_standard_files()) {
+        fprintf(stderr, "redlock-chaos: cannot open /dev/null: %s\n", strerror(errno));
+        return CHAOS_EXIT_BROKEN;
+    }
+    if (!chaos_options_parse(argc, argv, &options)) {
+        return CHAOS_EXIT_USAGE;
+    }
+    int status = act(&options);
+    /* Whoever closed its end of a pipe has read what it wanted. */
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
+        fprintf(stderr, "redlock-chaos: cannot write to standard output: %s\n",
+                errno != 0 ? strerror(errno) : "an earlier write failed");
+        return CHAOS_EXIT_BROKEN;
+    }
+    return status;
+}

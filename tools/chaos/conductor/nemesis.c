@@ -1,0 +1,367 @@
+/* Begins and ends faults, and writes them down. */
+#include "conductor/nemesis.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/admin.h"
+
+/*
+ * A fault        begun → ACTIVE; what can have no end, or could not be begun at all, is over at once
+ * ACTIVE         due → undone: over
+ *                due, but one of its nodes is silenced, or did not obey → due a little later
+ */
+
+enum { ACTIVE_MAX = 64, END_TRIES = 20 };
+
+#define RETRY_US INT64_C(500000)
+#define AFTER_US INT64_C(100000) /* a node that was started or resumed gets so long before it is asked */
+
+struct active {
+    struct chaos_fault fault;
+    int64_t id;
+    int64_t end_us;
+    int tries;
+    bool on;
+};
+
+struct chaos_nemesis {
+    struct chaos_backend *backend;
+    struct chaos_links *links;
+    struct chaos_clients_door clients;
+    struct chaos_log *log;
+    int64_t last_id;
+    int held[CHAOS_NODES_MAX]; /* for chaos_admin_begin() */
+    struct active active[ACTIVE_MAX];
+    struct chaos_link_rule rules[CHAOS_CLIENTS_MAX][CHAOS_NODES_MAX]; /* as the proxy has them */
+};
+
+struct outcome {
+    size_t done;
+    size_t failed;
+    char error[512]; /* of the first that failed */
+};
+
+struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
+                                        const struct chaos_clients_door *clients, struct chaos_log *log) {
+    struct chaos_nemesis *nemesis = calloc(1, sizeof *nemesis);
+    if (nemesis != NULL) {
+        nemesis->backend = backend;
+        nemesis->links = links;
+        nemesis->clients = *clients;
+        nemesis->log = log;
+    }
+    return nemesis;
+}
+
+void chaos_nemesis_free(struct chaos_nemesis *nemesis) {
+    for (size_t n = 0; nemesis != NULL && n < CHAOS_NODES_MAX; n++) {
+        if (nemesis->held[n] > 0) {
+            close(nemesis->held[n]);
+        }
+    }
+    free(nemesis);
+}
+
+/* What keeps a node from being asked for anything just now; NULL if nothing does. */
+static const struct active *silencer(const struct chaos_nemesis *nemesis, uint32_t nodes) {
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        const struct active *active = &nemesis->active[i];
+        bool silences = active->fault.kind == CHAOS_FAULT_KILL || active->fault.kind == CHAOS_FAULT_RESTART_EMPTY ||
+                        active->fault.kind == CHAOS_FAULT_PAUSE || active->fault.kind == CHAOS_FAULT_DROP;
+        if (active->on && silences && (active->fault.nodes & nodes) != 0) {
+            return active;
+        }
+    }
+    return NULL;
+}
+
+static bool is_asked(enum chaos_fault_kind kind) {
+    const struct chaos_fault_about *about = chaos_fault_about(kind);
+    return about->target == CHAOS_TARGET_NODES && !about->exclusive && kind != CHAOS_FAULT_CLOCK_JUMP;
+}
+
+static void count(struct outcome *outcome, bool worked, const char *error) {
+    if (worked) {
+        outcome->done++;
+    } else if (outcome->failed++ == 0) {
+        snprintf(outcome->error, sizeof outcome->error, "%s", error);
+    }
+}
+
+static void apply_rules(struct chaos_nemesis *nemesis, struct outcome *outcome) {
+    for (size_t c = 0; c < nemesis->links->clients; c++) {
+        for (size_t n = 0; n < nemesis->links->nodes; n++) {
+            struct chaos_link_rule rule = {0};
+            for (size_t i = 0; i < ACTIVE_MAX; i++) {
+                const struct chaos_fault *fault = &nemesis->active[i].fault;
+                if (!nemesis->active[i].on || (fault->nodes >> n & 1) == 0 || (fault->clients >> c & 1) == 0) {
+                    continue;
+                }
+                rule.hold_requests |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REQUESTS;
+                rule.hold_replies |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REPLIES;
+                rule.delay_us += fault->kind == CHAOS_FAULT_DELAY ? fault->amount * 1000 : 0;
+                rule.jitter_us += fault->kind == CHAOS_FAULT_JITTER ? fault->amount * 1000 : 0;
+                if (fault->kind == CHAOS_FAULT_BANDWIDTH &&
+                    (rule.bytes_per_s == 0 || fault->amount < rule.bytes_per_s)) {
+                    rule.bytes_per_s = fault->amount;
+                }
+            }
+            struct chaos_link_rule *old = &nemesis->rules[c][n];
+            bool same = rule.hold_requests == old->hold_requests && rule.hold_replies == old->hold_replies &&
+                        rule.delay_us == old->delay_us && rule.jitter_us == old->jitter_us &&
+                        rule.bytes_per_s == old->bytes_per_s;
+            if (!same) {
+                char error[512];
+                bool worked = chaos_links_set(nemesis->links, c, n, &rule, error, sizeof error);
+                count(outcome, worked, error);
+                *old = rule;
+                if (!worked) {
+                    return; /* the proxy is dead or hangs: no other link would hear of it either */
+                }
+            }
+        }
+    }
+}
+
+static void cut_links(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct outcome *outcome) {
+    for (size_t c = 0; c < nemesis->links->clients; c++) {
+        for (size_t n = 0; n < nemesis->links->nodes; n++) {
+            if ((fault->clients >> c & 1) != 0 && (fault->nodes >> n & 1) != 0) {
+                char error[512];
+                bool worked = chaos_links_cut(nemesis->links, c, n, error, sizeof error);
+                count(outcome, worked, error);
+            }
+        }
+    }
+}
+
+static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
+                          size_t size) {
+    struct chaos_backend *backend = nemesis->backend;
+    switch (fault->kind) {
+    case CHAOS_FAULT_KILL:
+    case CHAOS_FAULT_RESTART_EMPTY:
+        return backend->ops->kill(backend, n, error, size);
+    case CHAOS_FAULT_PAUSE:
+        return backend->ops->pause(backend, n, error, size);
+    case CHAOS_FAULT_DROP:
+        return backend->ops->drop(backend, n, error, size);
+    case CHAOS_FAULT_CLOCK_JUMP:
+        chaos_clock_jump(backend->clocks[n], fault->amount);
+        return true;
+    case CHAOS_FAULT_CLOCK_SKEW:
+        chaos_clock_skew(backend->clocks[n], fault->amount);
+        return true;
+    default:
+        return chaos_admin_begin(backend->ports[n], fault, &nemesis->held[n], error, size);
+    }
+}
+
+static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
+                        size_t size) {
+    struct chaos_backend *backend = nemesis->backend;
+    switch (fault->kind) {
+    case CHAOS_FAULT_KILL:
+        return backend->ops->restart(backend, n, !backend->options.append_only, error, size);
+    case CHAOS_FAULT_RESTART_EMPTY:
+        return backend->ops->restart(backend, n, true, error, size);
+    case CHAOS_FAULT_PAUSE:
+        return backend->ops->resume(backend, n, error, size);
+    case CHAOS_FAULT_DROP:
+        return backend->ops->pass(backend, n, error, size);
+    case CHAOS_FAULT_CLOCK_SKEW:
+        chaos_clock_skew(backend->clocks[n], 0);
+        return true;
+    case CHAOS_FAULT_SLOW:
+        return true; /* it has ended by itself */
+    default:
+        return chaos_admin_end(backend->ports[n], fault, &nemesis->held[n], error, size);
+    }
+}
+
+static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind, size_t c, bool begins) {
+    struct chaos_clients_door *door = &nemesis->clients;
+    if (kind == CHAOS_FAULT_CLIENT_PAUSE) {
+        return door->signal(door->ctx, c, begins ? SIGSTOP : SIGCONT);
+    }
+    return begins ? door->signal(door->ctx, c, SIGKILL) : door->spawn(door->ctx, c);
+}
+
+/* Link rules come from all faults that are on: the caller has set or cleared this one's `on` before. */
+static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
+    char error[512] = "";
+    switch (chaos_fault_about(fault->kind)->target) {
+    case CHAOS_TARGET_NODES:
+        for (size_t n = 0; n < nemesis->backend->options.nodes; n++) {
+            if ((fault->nodes >> n & 1) != 0) {
+                bool worked = begins ? begin_on_node(nemesis, fault, n, error, sizeof error)
+                                     : end_on_node(nemesis, fault, n, error, sizeof error);
+                count(outcome, worked, error);
+            }
+        }
+        return;
+    case CHAOS_TARGET_CLIENTS:
+        for (size_t c = 0; c < nemesis->links->clients; c++) {
+            if ((fault->clients >> c & 1) != 0) {
+                snprintf(error, sizeof error, "client %zu could not be %s", c + 1,
+                         begins ? "signalled" : "started or resumed");
+                count(outcome, on_client(nemesis, fault->kind, c, begins), error);
+            }
+        }
+        return;
+    case CHAOS_TARGET_LINKS:
+        if (fault->kind == CHAOS_FAULT_CUT) {
+            cut_links(nemesis, fault, outcome);
+        } else {
+            apply_rules(nemesis, outcome);
+        }
+        return;
+    }
+}
+
+static json_t *numbers(uint64_t bits) {
+    json_t *list = json_array();
+    for (int i = 0; i < 64; i++) {
+        if ((bits >> i & 1) != 0) {
+            json_array_append_new(list, json_integer(i + 1));
+        }
+    }
+    return list;
+}
+
+static void log_heal(struct chaos_nemesis *nemesis, int64_t id, const char *error) {
+    chaos_log_event(nemesis->log, chaos_now_us(), "heal", "s:I,s:s", "id", (json_int_t)id, "error", error);
+}
+
+static void log_fault(struct chaos_nemesis *nemesis, int64_t t_us, int64_t id, const struct chaos_fault *fault,
+                      const char *error) {
+    char text[CHAOS_FAULT_LINE_MAX];
+    chaos_fault_describe(fault, nemesis->backend->options.nodes, nemesis->links->clients, text, sizeof text);
+    chaos_log_event(nemesis->log, t_us, "fault", "s:I,s:s,s:o,s:o,s:I,s:s,s:s", "id", (json_int_t)id, "kind",
+                    chaos_fault_about(fault->kind)->name, "nodes", numbers(fault->nodes), "clients",
+                    numbers(fault->clients), "amount", (json_int_t)fault->amount, "text", text, "error", error);
+}
+
+/* Why it cannot be begun now, or NULL. */
+static const char *objection(const struct chaos_nemesis *nemesis, const struct chaos_fault *fault,
+                             struct active **place) {
+    const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
+    *place = NULL;
+    for (size_t i = ACTIVE_MAX; i-- > 0;) {
+        const struct active *active = &nemesis->active[i];
+        if (!active->on) {
+            *place = (struct active *)&nemesis->active[i];
+            continue;
+        }
+        const struct chaos_fault_about *other = chaos_fault_about(active->fault.kind);
+        bool meets = about->target == other->target && about->target != CHAOS_TARGET_LINKS &&
+                     ((active->fault.nodes & fault->nodes) != 0 || (active->fault.clients & fault->clients) != 0);
+        if (about->exclusive && other->exclusive && meets) {
+            return "another fault is on the same node or client, and these two cannot be combined; wait for its end";
+        }
+    }
+    if (*place == NULL) {
+        return "64 faults are on already; wait for the end of one";
+    }
+    bool of_clock = fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW;
+    if (of_clock && nemesis->backend->clocks[0] == NULL) {
+        return "the nodes run without the clock shim, so their clocks cannot be set; see REDLOCK_CHAOS_SHIM in "
+               "redlock-chaos(1)";
+    }
+    if (is_asked(fault->kind) && silencer(nemesis, fault->nodes) != NULL) {
+        return "one of the nodes is dead, paused or without packets, and cannot be asked for it; wait for its end";
+    }
+    return NULL;
+}
+
+bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
+                         size_t error_size) {
+    const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
+    struct active *active;
+    const char *no = objection(nemesis, fault, &active);
+    int64_t now_us = chaos_now_us();
+    int64_t id = ++nemesis->last_id;
+    if (no != NULL) {
+        snprintf(error, error_size, "%s: %s", about->name, no);
+        log_fault(nemesis, now_us, id, fault, error);
+        log_heal(nemesis, id, "");
+        return false;
+    }
+    int64_t lasts_ms = about->lasts ? fault->for_ms : 0;
+    if (fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY) {
+        lasts_ms = fault->amount;
+    }
+    struct outcome outcome = {0};
+    *active = (struct active){.fault = *fault, .id = id, .on = true};
+    act(nemesis, fault, true, &outcome);
+    bool none = outcome.failed > 0 && outcome.done == 0;
+    log_fault(nemesis, now_us, id, fault, outcome.error);
+    active->end_us = now_us + lasts_ms * 1000;
+    if (none || lasts_ms == 0) {
+        active->on = false;
+        log_heal(nemesis, id, "");
+    }
+    if (outcome.failed > 0) {
+        snprintf(error, error_size, "%s: %s", about->name, outcome.error);
+    }
+    return !none;
+}
+
+static void end(struct chaos_nemesis *nemesis, struct active *active, int64_t now_us) {
+    const struct active *by = is_asked(active->fault.kind) ? silencer(nemesis, active->fault.nodes) : NULL;
+    if (by != NULL) {
+        active->end_us = by->end_us + AFTER_US;
+        return;
+    }
+    struct outcome outcome = {0};
+    active->on = false;
+    act(nemesis, &active->fault, false, &outcome);
+    if (outcome.failed > 0 && ++active->tries < END_TRIES) {
+        active->on = true;
+        active->end_us = now_us + RETRY_US;
+        return;
+    }
+    log_heal(nemesis, active->id, outcome.failed > 0 ? outcome.error : "");
+}
+
+void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us) {
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        if (nemesis->active[i].on && nemesis->active[i].end_us <= now_us) {
+            end(nemesis, &nemesis->active[i], now_us);
+        }
+    }
+}
+
+int64_t chaos_nemesis_next_us(const struct chaos_nemesis *nemesis) {
+    int64_t next_us = INT64_MAX;
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        if (nemesis->active[i].on && nemesis->active[i].end_us < next_us) {
+            next_us = nemesis->active[i].end_us;
+        }
+    }
+    return next_us;
+}
+
+bool chaos_nemesis_keeps_dead(const struct chaos_nemesis *nemesis, size_t client) {
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        const struct active *active = &nemesis->active[i];
+        if (active->on && active->fault.kind == CHAOS_FAULT_CLIENT_KILL && (active->fault.clients >> client & 1) != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void chaos_nemesis_heal(struct chaos_nemesis *nemesis) {
+    int64_t now_us = chaos_now_us();
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        if (nemesis->active[i].end_us > now_us) {
+            nemesis->active[i].end_us = now_us;
+        }
+    }
+    chaos_nemesis_turn(nemesis, now_us);
+}

@@ -1,0 +1,256 @@
+/* The run's directory, and what is in it. */
+#include "conductor/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/resource.h"
+#include "history/merge.h"
+
+#ifndef CHAOS_SHIM_INSTALLED
+#define CHAOS_SHIM_INSTALLED "libredlock_chaos_clock.so"
+#endif
+
+/* A server asks for its directory's name in 1024 bytes, which the names of a node's files are part of. */
+enum { DIRECTORY_MAX = 900, TEXT_MAX = 8 << 20 };
+
+static char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
+
+static char *format(const char *pattern, ...) {
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, pattern);
+    int length = vasprintf(&text, pattern, arguments);
+    va_end(arguments);
+    return length < 0 ? NULL : text;
+}
+
+/* Beside the program in a build, where it is installed elsewhere; NULL if it is nowhere. Where REDLOCK_CHAOS_SHIM tells, it is that or none. */
+static char *find_shim(void) {
+    const char *told = getenv("REDLOCK_CHAOS_SHIM");
+    char program[4096];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[length < 0 ? 0 : length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    bool is_told = told != NULL && told[0] != '\0';
+    char *places[] = {is_told ? format("%s", told) : format("%s/libredlock_chaos_clock.so", program),
+                      is_told ? NULL : format("%s/../" CHAOS_SHIM_INSTALLED, program)};
+    char *found = NULL;
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (found == NULL && places[i] != NULL && access(places[i], R_OK) == 0) {
+            found = realpath(places[i], NULL);
+        }
+        free(places[i]);
+    }
+    return found;
+}
+
+/* Whether it holds nothing; a directory that cannot be read is not empty. */
+static bool is_empty(const char *directory) {
+    DIR *entries = opendir(directory);
+    size_t count = 0;
+    while (entries != NULL && readdir(entries) != NULL) {
+        count++;
+    }
+    if (entries != NULL) {
+        closedir(entries);
+    }
+    return count == 2;
+}
+
+bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
+                                size_t error_size) {
+    const char *name = options->experiment == NULL ? "run" : options->experiment->name;
+    char *wanted = options->output != NULL ? format("%s", options->output)
+                                           : format("redlock-chaos-%s-%" PRIu64 "%s", name, options->seed,
+                                                    options->compare ? "-compared" : "");
+    if (wanted == NULL) {
+        snprintf(error, error_size, "out of memory");
+        return false;
+    }
+    place->made = mkdir(wanted, 0777) == 0;
+    if (!place->made && !(errno == EEXIST && is_empty(wanted))) {
+        snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output",
+                 wanted, errno == EEXIST ? "it is there, and not empty" : strerror(errno));
+        free(wanted);
+        return false;
+    }
+    place->directory = realpath(wanted, NULL);
+    if (place->directory == NULL) {
+        snprintf(error, error_size, "cannot find the directory %s: %s", wanted, strerror(errno));
+    } else if (strlen(place->directory) > DIRECTORY_MAX) {
+        snprintf(error, error_size,
+                 "the directory's whole name has %zu bytes, and a server bears %d: name a shorter one with --output",
+                 strlen(place->directory), DIRECTORY_MAX);
+        if (place->made) {
+            (void)rmdir(place->directory);
+        }
+        free(place->directory);
+        place->directory = NULL;
+    }
+    free(wanted);
+    return place->directory != NULL;
+}
+
+/* A client that is killed right after its start has written nothing; its file is there all the same. */
+static bool make_empty(const struct chaos_place *place, char *error, size_t error_size) {
+    for (size_t i = 0; i < place->client_count + 1; i++) {
+        const char *path = i < place->client_count ? place->client_paths[i] : place->auditor_path;
+        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        if (fd < 0) {
+            snprintf(error, error_size, "cannot make %s: %s", path, strerror(errno));
+            return false;
+        }
+        close(fd);
+    }
+    return true;
+}
+
+static bool make_counters(const struct chaos_place *place, char *error, size_t error_size) {
+    int fd = open(place->counters_path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    bool worked = fd >= 0 && ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) == 0;
+    if (!worked) {
+        snprintf(error, error_size, "cannot make %s: %s", place->counters_path, strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return worked;
+}
+
+bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size) {
+    *place = (struct chaos_place){0};
+    if (!chaos_place_make_directory(place, options, error, error_size)) {
+        return false;
+    }
+    place->client_count = (size_t)options->settings.clients;
+    place->resource_count = (size_t)options->settings.resources;
+    place->conductor_path = format("%s/conductor.jsonl", place->directory);
+    place->auditor_path = format("%s/auditor.jsonl", place->directory);
+    place->counters_path = format("%s/counters", place->directory);
+    place->history_path = format("%s/history.jsonl", place->directory);
+    bool whole = place->conductor_path && place->auditor_path && place->counters_path && place->history_path;
+    for (size_t c = 0; c < place->client_count; c++) {
+        place->client_paths[c] = format("%s/client-%zu.jsonl", place->directory, c + 1);
+        whole &= place->client_paths[c] != NULL;
+    }
+    for (size_t i = 0; i < place->resource_count; i++) {
+        snprintf(place->names[i], sizeof place->names[i], "r%zu", i + 1);
+        place->resources[i] = place->names[i];
+    }
+    if (!whole) {
+        snprintf(error, error_size, "out of memory");
+        return false;
+    }
+    place->shim = find_shim();
+    return make_empty(place, error, error_size) && make_counters(place, error, error_size);
+}
+
+bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,
+                       size_t error_size) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", place->directory, name);
+    FILE *out = fopen(path, "we");
+    bool worked = out != NULL && fputs(text, out) >= 0;
+    if (out != NULL && fclose(out) != 0) {
+        worked = false;
+    }
+    if (!worked) {
+        snprintf(error, error_size, "cannot write %s: %s", path, strerror(errno));
+    }
+    return worked;
+}
+
+char *chaos_place_read(const char *path, char *error, size_t error_size) {
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    char *text = in == NULL ? NULL : malloc(TEXT_MAX + 1);
+    size_t length = text == NULL ? 0 : fread(text, 1, TEXT_MAX + 1, in);
+    const char *why = text == NULL || ferror(in) ? strerror(errno)
+                      : length > TEXT_MAX        ? "it has more than 8 MiB"
+                                                 : NULL;
+    if (why == NULL) {
+        text[length] = '\0';
+        why = strlen(text) < length ? "it is no text: it holds a zero byte" : NULL;
+    }
+    if (why != NULL) {
+        snprintf(error, error_size, "cannot read it: %s", why);
+        free(text);
+        text = NULL;
+    }
+    if (in != NULL && in != stdin) {
+        fclose(in);
+    }
+    return text;
+}
+
+bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size) {
+    FILE *in = fopen(place->counters_path, "re");
+    size_t got = in == NULL ? 0 : fread(counters, sizeof counters[0], place->resource_count, in);
+    if (got != place->resource_count) {
+        snprintf(error, error_size, "cannot read %s: %s", place->counters_path, strerror(errno));
+    }
+    if (in != NULL) {
+        fclose(in);
+    }
+    return got == place->resource_count;
+}
+
+bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size) {
+    const char *paths[CHAOS_CLIENTS_MAX + 2];
+    size_t count = 0;
+    paths[count++] = place->conductor_path;
+    paths[count++] = place->auditor_path;
+    for (size_t c = 0; c < place->client_count; c++) {
+        paths[count++] = place->client_paths[c];
+    }
+    if (!chaos_merge(paths, count, place->history_path, error, error_size)) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        (void)unlink(paths[i]); /* they are a second copy from here on */
+    }
+    return true;
+}
+
+void chaos_place_discard(struct chaos_place *place) {
+    static const char *const names[] = {"conductor.jsonl", "auditor.jsonl", "counters", "schedule.txt"};
+    if (place->directory == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0] + place->client_count; i++) {
+        char *path = i < place->client_count ? format("%s/client-%zu.jsonl", place->directory, i + 1)
+                                             : format("%s/%s", place->directory, names[i - place->client_count]);
+        if (path != NULL) {
+            (void)unlink(path);
+        }
+        free(path);
+    }
+    if (place->made && rmdir(place->directory) == 0) {
+        free(place->directory);
+        place->directory = NULL;
+    }
+}
+
+void chaos_place_clear(struct chaos_place *place) {
+    for (size_t c = 0; c < place->client_count; c++) {
+        free(place->client_paths[c]);
+    }
+    free(place->directory);
+    free(place->conductor_path);
+    free(place->auditor_path);
+    free(place->counters_path);
+    free(place->history_path);
+    free(place->shim);
+    *place = (struct chaos_place){0};
+}

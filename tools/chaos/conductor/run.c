@@ -1,0 +1,303 @@
+/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was written down. */
+#include "conductor/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/admin.h"
+#include "client/crew.h"
+#include "conductor/control.h"
+#include "conductor/nemesis.h"
+#include "conductor/run_state.h"
+#include "history/merge.h"
+
+/* timeout(1) sends one signal twice: to us, and to our group. */
+enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
+
+static int64_t run_us(const struct chaos_run *run) {
+    return run->options->settings.seconds * 1000000;
+}
+
+static void tell(const struct chaos_run *run, const char *what) {
+    fprintf(stderr, "%7.3f s  %s\n", (double)(chaos_now_us() - run->start_us) / 1e6, what);
+}
+
+static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, char *error, size_t error_size) {
+    char text[CHAOS_FAULT_LINE_MAX];
+    chaos_fault_describe(fault, run->backend->options.nodes, run->links.clients, text, sizeof text);
+    tell(run, text);
+    error[0] = '\0';
+    bool worked = chaos_nemesis_begin(run->nemesis, fault, error, error_size);
+    if (error[0] != '\0') {
+        tell(run, error);
+    }
+    return worked;
+}
+
+static bool by_hand(void *ctx, const char *line, char *error, size_t error_size) {
+    struct chaos_run *run = ctx;
+    struct chaos_fault fault;
+    if (run->state != CHAOS_RUNNING) {
+        snprintf(error, error_size, "the experiment is ending");
+        return false;
+    }
+    return chaos_fault_parse(line, run->backend->options.nodes, run->links.clients, &fault, error, error_size) &&
+           begin_fault(run, &fault, error, error_size);
+}
+
+/* Who ended by itself, and how: what it said before is above. */
+static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
+    char how[80];
+    if (WIFSIGNALED(status)) {
+        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
+    }
+    if (auditor || pid == run->links.pid) {
+        chaos_run_broke(run, "the %s (pid %d) ended by itself: %s", auditor ? "auditor" : "link proxy", (int)pid, how);
+        return;
+    }
+    size_t n = 0;
+    while (n < run->backend->options.nodes && run->backend->pids[n] != pid) {
+        n++;
+    }
+    if (n < run->backend->options.nodes) {
+        chaos_run_broke(run, "node %zu (pid %d) ended by itself: %s; its log is %s/node-%zu/log", n + 1, (int)pid, how,
+                        run->place.directory, n + 1);
+    } else {
+        chaos_run_broke(run, "a process of a node (pid %d) ended by itself: %s", (int)pid, how);
+    }
+}
+
+static void reap(struct chaos_run *run) {
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+        bool auditor = pid == run->crew.auditor;
+        if (chaos_crew_ended(&run->crew, pid, status) && !auditor) {
+            continue;
+        }
+        if (run->state == CHAOS_BROKEN || run->state == CHAOS_DONE) {
+            continue;
+        }
+        /* The backend itself waits for those that it ends. */
+        tell_end(run, pid, status, auditor);
+    }
+    if (run->state == CHAOS_RUNNING && run->crew.crashes > CRASHES_MAX) {
+        chaos_run_broke(run, "more than %d client processes ended by themselves", CRASHES_MAX);
+    }
+    /* One that crashed is started anew, for the others' sake: the violation is written down. */
+    for (size_t c = 0; run->state == CHAOS_RUNNING && c < run->crew.client_count; c++) {
+        if (run->crew.clients[c].pid == 0 && !chaos_nemesis_keeps_dead(run->nemesis, c)) {
+            (void)chaos_crew_spawn(&run->crew, c);
+        }
+    }
+}
+
+static void to_ending(struct chaos_run *run, int64_t now_us) {
+    run->state = CHAOS_ENDING;
+    run->crew.ending = true;
+    const struct chaos_settings *settings = &run->options->settings;
+    run->state_end_us = now_us + (settings->wait_ms + 10 * settings->hold_ms + settings->ttl_ms + 10000) * 1000;
+    for (size_t c = 0; c < run->crew.client_count; c++) {
+        (void)chaos_crew_signal(&run->crew, c, SIGTERM);
+    }
+}
+
+/* Whether all nodes are empty; at the end of the time, what is left is told. */
+static bool drained(struct chaos_run *run, bool last) {
+    bool empty = true;
+    for (size_t n = 0; n < run->backend->options.nodes; n++) {
+        char error[512];
+        int64_t keys = chaos_admin_key_count(run->backend->ports[n], error, sizeof error);
+        empty &= keys == 0;
+        if (last && keys > 0) {
+            chaos_run_leave(run, "%" PRId64 " keys on node %zu, longer than the ttl after the last release", keys,
+                            n + 1);
+        } else if (last && keys < 0) {
+            chaos_run_leave(run, "node %zu could not be asked for its keys: %s", n + 1, error);
+        }
+    }
+    return empty;
+}
+
+static void turn(struct chaos_run *run) {
+    int64_t now_us = chaos_now_us();
+    char error[700];
+    if (run->state == CHAOS_RUNNING) {
+        while (run->next < run->schedule.count &&
+               run->start_us + run->schedule.faults[run->next].at_ms * 1000 <= now_us) {
+            (void)begin_fault(run, &run->schedule.faults[run->next++], error, sizeof error);
+        }
+        if (now_us >= run->start_us + run_us(run)) {
+            run->state = CHAOS_HEALING;
+            run->state_end_us = now_us + HEAL_MS * INT64_C(1000);
+            chaos_nemesis_heal(run->nemesis);
+            tell(run, "its time is over: the faults end, then the clients");
+        }
+    }
+    chaos_nemesis_turn(run->nemesis, now_us);
+    if (run->state == CHAOS_HEALING &&
+        (chaos_nemesis_next_us(run->nemesis) == INT64_MAX || now_us >= run->state_end_us)) {
+        to_ending(run, now_us);
+    }
+    if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) > 0 && now_us >= run->state_end_us) {
+        for (size_t c = 0; c < run->crew.client_count; c++) {
+            if (run->crew.clients[c].pid != 0) {
+                chaos_run_leave(run, "client %zu, which did not end when it was asked to", c + 1);
+                (void)chaos_crew_signal(&run->crew, c, SIGKILL);
+            }
+        }
+        run->state_end_us = INT64_MAX;
+    }
+    if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) == 0) {
+        run->state = CHAOS_DRAINING;
+        run->state_end_us =
+            now_us + (run->options->settings.ttl_ms + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
+    }
+    if (run->state == CHAOS_DRAINING && drained(run, now_us >= run->state_end_us)) {
+        run->state = CHAOS_DONE;
+    } else if (run->state == CHAOS_DRAINING && now_us >= run->state_end_us) {
+        run->state = CHAOS_DONE;
+    }
+}
+
+static int wait_ms(const struct chaos_run *run) {
+    int64_t next_us = chaos_nemesis_next_us(run->nemesis);
+    if (run->state == CHAOS_RUNNING) {
+        int64_t end_us = run->start_us + run_us(run);
+        if (run->next < run->schedule.count) {
+            int64_t fault_us = run->start_us + run->schedule.faults[run->next].at_ms * 1000;
+            next_us = fault_us < next_us ? fault_us : next_us;
+        }
+        next_us = end_us < next_us ? end_us : next_us;
+    } else if (run->state_end_us < next_us) {
+        next_us = run->state_end_us;
+    }
+    int64_t most_us = run->state == CHAOS_DRAINING ? 50000 : 1000000;
+    int64_t left_us = next_us - chaos_now_us();
+    return left_us <= 0 ? 0 : (int)((left_us < most_us ? left_us : most_us) + 999) / 1000;
+}
+
+static void take_signals(struct chaos_run *run) {
+    struct signalfd_siginfo info;
+    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo != SIGCHLD && run->state == CHAOS_RUNNING) {
+            tell(run, "interrupted: what has been written down so far is judged");
+            run->state = CHAOS_HEALING;
+            run->state_end_us = chaos_now_us() + HEAL_MS * INT64_C(1000);
+            run->interrupted_us = chaos_now_us();
+            chaos_nemesis_heal(run->nemesis);
+        } else if (info.ssi_signo != SIGCHLD && chaos_now_us() - run->interrupted_us >= AGAIN_US) {
+            chaos_run_broke(run, "interrupted twice");
+        }
+    }
+}
+
+static void conduct(struct chaos_run *run) {
+    while (run->state != CHAOS_DONE && run->state != CHAOS_BROKEN) {
+        struct pollfd fds[2] = {{run->signals, POLLIN, 0}, {run->control, POLLIN, 0}};
+        if (poll(fds, 2, wait_ms(run)) < 0 && errno != EINTR) {
+            chaos_run_broke(run, "poll: %s", strerror(errno));
+            return;
+        }
+        take_signals(run);
+        reap(run);
+        if (run->state != CHAOS_BROKEN && (fds[1].revents & POLLIN) != 0) {
+            chaos_control_serve(run->control, by_hand, run);
+        }
+        if (run->state != CHAOS_BROKEN) {
+            turn(run);
+        }
+        if (run->state != CHAOS_BROKEN && run->log.error[0] != '\0') {
+            chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+        }
+    }
+}
+
+static void log_end(struct chaos_run *run) {
+    int64_t counters[CHAOS_RESOURCES_MAX];
+    char error[700];
+    chaos_log_event(&run->log, chaos_now_us(), "left", "s:O", "what", run->left);
+    if (!chaos_place_counters(&run->place, counters, error, sizeof error)) {
+        chaos_run_broke(run, "%s", error);
+        return;
+    }
+    json_t *list = json_array();
+    for (size_t i = 0; i < run->place.resource_count; i++) {
+        json_array_append_new(list, json_integer(counters[i]));
+    }
+    chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
+    if (run->log.error[0] != '\0') {
+        chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+    }
+}
+
+/* One that never began leaves nothing but the nodes' logs, which say why. */
+static int tell_broken(struct chaos_run *run) {
+    fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
+    if (run->start_us == 0) {
+        chaos_place_discard(&run->place);
+    } else {
+        fprintf(stderr, "redlock-chaos: what was written down before is in %s\n", run->place.directory);
+    }
+    return CHAOS_EXIT_BROKEN;
+}
+
+/* What is left is to read, and a signal ends it as it ends any program. */
+static int judge_own(struct chaos_run *run) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    (void)sigprocmask(SIG_UNBLOCK, &ends, NULL);
+    return chaos_judge(run->place.directory, run->options->slack_ms, true);
+}
+
+int chaos_run(const struct chaos_options *options, bool *interrupted) {
+    struct chaos_run *run = calloc(1, sizeof *run);
+    if (run == NULL) {
+        fputs("redlock-chaos: out of memory\n", stderr);
+        return CHAOS_EXIT_BROKEN;
+    }
+    run->options = options;
+    run->log.fd = run->control = run->signals = -1;
+    run->left = json_array();
+    if (chaos_run_start(run)) {
+        conduct(run);
+    }
+    bool whole = run->state == CHAOS_DONE;
+    chaos_run_stop(run);
+    if (whole) {
+        log_end(run);
+    }
+    char error[700];
+    chaos_log_close(&run->log);
+    if (run->state == CHAOS_DONE && !chaos_place_merge(&run->place, error, sizeof error)) {
+        chaos_run_broke(run, "%s", error);
+    }
+    if (run->control >= 0) {
+        chaos_control_close(run->place.directory, run->control);
+    }
+    int status = run->state == CHAOS_DONE ? judge_own(run) : tell_broken(run);
+    *interrupted = run->interrupted_us != 0;
+    close(run->signals);
+    chaos_nemesis_free(run->nemesis);
+    chaos_backend_destroy(run->backend);
+    chaos_schedule_clear(&run->schedule);
+    chaos_place_clear(&run->place);
+    json_decref(run->left);
+    free(run);
+    return status;
+}

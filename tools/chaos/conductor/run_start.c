@@ -1,0 +1,246 @@
+/* Starts an experiment: its directory, nodes, links, and clients. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+
+#include "backends/admin.h"
+#include "conductor/control.h"
+#include "conductor/run_state.h"
+
+enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };
+
+/* The crew's doors for the nemesis. */
+static bool door_signal(void *ctx, size_t client, int signal) {
+    return chaos_crew_signal(ctx, client, signal);
+}
+
+static bool door_spawn(void *ctx, size_t client) {
+    return chaos_crew_spawn(ctx, client);
+}
+
+/* A fault that never begins shows nothing, and would not be missed. */
+static bool all_begin(const struct chaos_schedule *schedule, const struct chaos_options *options, char *error,
+                      size_t error_size) {
+    int64_t seconds = options->settings.seconds;
+    for (size_t i = 0; i < schedule->count; i++) {
+        int64_t at_ms = schedule->faults[i].at_ms;
+        if (schedule->faults[i].kind == CHAOS_FAULT_DROP && strcmp(options->backend, "compose") != 0) {
+            snprintf(error, error_size, "drop: processes have no network of their own; use --backend compose");
+            return false;
+        }
+        if (at_ms >= seconds * 1000) {
+            snprintf(error, error_size,
+                     "a fault at %" PRId64 " ms would never begin, for the run ends after %" PRId64
+                     " s: let it run longer with --seconds",
+                     at_ms, seconds);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool make_schedule(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    size_t nodes = (size_t)settings->nodes, clients = (size_t)settings->clients;
+    char error[700];
+    if (options->schedule != NULL) {
+        char *text = chaos_place_read(options->schedule, error, sizeof error);
+        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error) &&
+                      all_begin(&run->schedule, options, error, sizeof error);
+        free(text);
+        return worked || chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
+    }
+    if (options->experiment != NULL && !options->kinds_given) {
+        return chaos_experiment_schedule(options->experiment, settings, options->seed, &run->schedule, error,
+                                         sizeof error) ||
+               chaos_run_broke(run, "%s: %s", options->experiment->name, error);
+    }
+    struct chaos_schedule_shape shape = {.nodes = nodes,
+                                         .clients = clients,
+                                         .duration_ms = settings->seconds * 1000,
+                                         .kinds = options->kinds,
+                                         .append_only = settings->append_only};
+    return chaos_schedule_random(options->seed, &shape, &run->schedule) || chaos_run_broke(run, "out of memory");
+}
+
+static void log_start(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    json_t *resources = json_array();
+    for (size_t i = 0; i < run->place.resource_count; i++) {
+        json_array_append_new(resources, json_string(run->place.resources[i]));
+    }
+    run->start_us = chaos_now_us();
+    char version[64] = "?", error[256];
+    chaos_admin_version(run->backend->ports[0], version, sizeof version, error, sizeof error);
+    const struct chaos_protection *protection = &settings->protection;
+    chaos_log_event(&run->log, run->start_us, "start",
+                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I", "version",
+                    version, "command", options->command_line, "backend", options->backend, "experiment",
+                    options->experiment == NULL ? "" : options->experiment->name, "seed", (json_int_t)options->seed,
+                    "nodes", (json_int_t)settings->nodes, "clients", (json_int_t)settings->clients, "resources",
+                    resources, "ttl_ms", (json_int_t)settings->ttl_ms, "node_timeout_ms",
+                    (json_int_t)settings->node_timeout_ms, "wait_ms", (json_int_t)settings->wait_ms,
+                    "breaks_assumptions", (int)chaos_schedule_breaks(&run->schedule, settings->append_only),
+                    "memoryless", (int)!settings->append_only, "fencing", (int)protection->fencing, "restart_guard",
+                    chaos_restart_guard_name(protection->restart_guard), "clock_guard", (int)protection->clock_guard,
+                    "first_boot", (int)protection->first_boot, "no_heal", (int)protection->no_heal, "ttl_max_ms",
+                    (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms);
+}
+
+static bool start_crew(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    struct chaos_crew *crew = &run->crew;
+    crew->client_count = (size_t)settings->clients;
+    crew->log = &run->log;
+    crew->auditor_options = (struct chaos_auditor_options){.ports = run->backend->ports,
+                                                           .node_count = (size_t)settings->nodes,
+                                                           .resources = run->place.resources,
+                                                           .resource_count = run->place.resource_count,
+                                                           .interval_ms = SWEEP_MS,
+                                                           .timeout_ms = SWEEP_TIMEOUT_MS,
+                                                           .log_path = run->place.auditor_path};
+    if (!chaos_crew_spawn_auditor(crew)) {
+        return chaos_run_broke(run, "cannot start the auditor: %s", strerror(errno));
+    }
+    for (size_t c = 0; c < crew->client_count; c++) {
+        for (size_t n = 0; n < (size_t)settings->nodes; n++) {
+            snprintf(run->uris[c][n], sizeof run->uris[c][n], "redis://127.0.0.1:%d", run->links.ports[c][n]);
+            run->nodes[c][n] = run->uris[c][n];
+        }
+        crew->client[c] = (struct chaos_client_options){.client = c,
+                                                        .seed = options->seed,
+                                                        .nodes = run->nodes[c],
+                                                        .node_count = (size_t)settings->nodes,
+                                                        .resources = run->place.resources,
+                                                        .resource_count = run->place.resource_count,
+                                                        .log_path = run->place.client_paths[c],
+                                                        .counters_path = run->place.counters_path,
+                                                        .settings = settings};
+        if (!chaos_crew_spawn(crew, c)) {
+            return chaos_run_broke(run, "cannot start client %zu: %s", c + 1, strerror(errno));
+        }
+    }
+    return true;
+}
+
+/* A fault that could not happen would leave a run without violations that proves nothing. */
+static bool has_clocks(struct chaos_run *run) {
+    for (size_t i = 0; run->place.shim == NULL && i < run->schedule.count; i++) {
+        enum chaos_fault_kind kind = run->schedule.faults[i].kind;
+        if (kind == CHAOS_FAULT_CLOCK_JUMP || kind == CHAOS_FAULT_CLOCK_SKEW) {
+            return chaos_run_broke(run,
+                                   "%s: there is no clock to move: libredlock_chaos_clock.so, which is preloaded into "
+                                   "the servers, is not where it is installed, or cannot be read; say by "
+                                   "REDLOCK_CHAOS_SHIM where it is",
+                                   chaos_fault_about(kind)->name);
+        }
+    }
+    return true;
+}
+
+/* Whether packets can be dropped at all, if they are to be: before anything depends on it. */
+static bool prove_drop(struct chaos_run *run) {
+    struct chaos_backend *backend = run->backend;
+    char error[800];
+    for (size_t i = 0; i < run->schedule.count; i++) {
+        if (run->schedule.faults[i].kind == CHAOS_FAULT_DROP) {
+            return (backend->ops->drop(backend, 0, error, sizeof error) &&
+                    backend->ops->pass(backend, 0, error, sizeof error)) ||
+                   chaos_run_broke(run, "drop: %s", error);
+        }
+    }
+    return true;
+}
+
+static bool start_parts(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_settings *settings = &options->settings;
+    struct chaos_place *place = &run->place;
+    char error[800];
+    /* Two descriptors a link in the proxy. Where the limit is too low, the proxy says so. */
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (!chaos_place_make(place, options, error, sizeof error)) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    if (!has_clocks(run)) {
+        return false;
+    }
+    char *schedule = chaos_schedule_format(&run->schedule, (size_t)settings->nodes, (size_t)settings->clients);
+    bool written = schedule != NULL && chaos_place_write(place, "schedule.txt", schedule, error, sizeof error);
+    free(schedule);
+    if (!written) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    if (!chaos_log_open(&run->log, place->conductor_path)) {
+        return chaos_run_broke(run, "cannot write %s: %s", place->conductor_path, strerror(errno));
+    }
+    run->log.goes_on = true; /* whose failure ends the run, but not before its nodes are ended */
+    struct chaos_backend_options nodes = {.nodes = (size_t)settings->nodes,
+                                          .append_only = settings->append_only,
+                                          .directory = place->directory,
+                                          .server = options->server,
+                                          .shim = place->shim,
+                                          .compose_file = options->compose_file};
+    run->backend = chaos_backend_create(options->backend, &nodes, error, sizeof error);
+    if (run->backend == NULL || !run->backend->ops->start(run->backend, error, sizeof error)) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    if (!prove_drop(run)) {
+        return false;
+    }
+    run->links_started = chaos_links_start(&run->links, (size_t)settings->clients, (size_t)settings->nodes,
+                                           run->backend->ports, error, sizeof error);
+    if (!run->links_started) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    run->control = chaos_control_listen(place->directory, error, sizeof error);
+    if (run->control < 0) {
+        return chaos_run_broke(run, "%s", error);
+    }
+    log_start(run);
+    struct chaos_clients_door door = {&run->crew, door_signal, door_spawn};
+    run->nemesis = chaos_nemesis_new(run->backend, &run->links, &door, &run->log);
+    fprintf(stderr, "redlock-chaos: the seed is %" PRIu64 ", the directory %s\n", options->seed, place->directory);
+    return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
+}
+
+/*
+ * Signals come as events; SIGPIPE is an error of the write. SIGCHLD that somebody had ignored would leave nobody to wait for. The terminal's SIGHUP
+ * goes to all its processes, but ends the clients no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
+ */
+static bool take_over_signals(struct chaos_run *run) {
+    static bool asked, hangup_ends; /* a comparison runs more than once */
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    hangup_ends = asked ? hangup_ends : signal(SIGHUP, SIG_IGN) != SIG_IGN;
+    asked = true;
+    if (hangup_ends) {
+        sigaddset(&set, SIGHUP);
+    }
+    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
+        sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return chaos_run_broke(run, "signals: %s", strerror(errno));
+    }
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return run->signals >= 0 || chaos_run_broke(run, "signalfd: %s", strerror(errno));
+}
+
+bool chaos_run_start(struct chaos_run *run) {
+    /* The schedule first: where it is typed in, Ctrl-C ends that. */
+    return make_schedule(run) && take_over_signals(run) && start_parts(run);
+}

@@ -1,0 +1,380 @@
+/* The named experiments: what each shows, its settings, and its faults for any number of nodes, clients and seconds. */
+#include "faults/experiments.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * A schedule under way. Times come from the run's length; where something must outlast a ttl, from the ttl. All faults end by
+ * nine tenths of the run.
+ */
+struct plan {
+    const struct chaos_settings *settings;
+    struct chaos_schedule *schedule;
+    size_t nodes, clients, quorum, minority;
+    size_t first; /* the node that counts begin at: another one with another seed */
+    int64_t from_ms, to_ms;
+    uint64_t seed;
+    bool no_memory;
+};
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* `count` nodes from the index on, around the ring. */
+static uint32_t ring(const struct plan *plan, size_t index, size_t count) {
+    uint32_t set = 0;
+    for (size_t i = 0; i < count; i++) {
+        set |= UINT32_C(1) << ((plan->first + index + i) % plan->nodes);
+    }
+    return set;
+}
+
+static uint32_t all_nodes(const struct plan *plan) {
+    return (uint32_t)((UINT64_C(1) << plan->nodes) - 1);
+}
+
+static uint64_t all_clients(const struct plan *plan) {
+    return plan->clients >= 64 ? UINT64_MAX : (UINT64_C(1) << plan->clients) - 1;
+}
+
+/* A fault that would hit nobody, as with few nodes or clients, is left out. */
+static void add(struct plan *plan, struct chaos_fault fault) {
+    enum chaos_target target = chaos_fault_about(fault.kind)->target;
+    if ((target != CHAOS_TARGET_CLIENTS && fault.nodes == 0) || (target != CHAOS_TARGET_NODES && fault.clients == 0)) {
+        return;
+    }
+    plan->no_memory |= !chaos_schedule_add(plan->schedule, &fault);
+}
+
+/* How many of such a length fit, within bounds. */
+static int64_t fit(const struct plan *plan, int64_t each_ms, int64_t min, int64_t max) {
+    return most(min, least(max, (plan->to_ms - plan->from_ms) / each_ms));
+}
+
+/* So long after a fault all clients surely have their connections again: the longest delay between tries, and some. */
+enum { RECOVERED_MS = 3000 };
+
+static void minority_down(struct plan *plan) {
+    /* In between all have time to be connected again, so that never more than a minority is away. */
+    int64_t phases = fit(plan, 6000, 2, 10);
+    int64_t phase_ms = (plan->to_ms - plan->from_ms) / phases;
+    int64_t gap_ms = least(RECOVERED_MS + 500, phase_ms / 2);
+    for (int64_t phase = 0; phase < phases; phase++) {
+        size_t index = (size_t)phase * plan->minority;
+        size_t dead = (plan->minority + (phase % 2 == 0)) / 2;
+        int64_t at_ms = plan->from_ms + phase * phase_ms, for_ms = phase_ms - gap_ms;
+        add(plan, (struct chaos_fault){
+                      .kind = CHAOS_FAULT_KILL, .nodes = ring(plan, index, dead), .at_ms = at_ms, .for_ms = for_ms});
+        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_PAUSE,
+                                       .nodes = ring(plan, index + dead, plan->minority - dead),
+                                       .at_ms = at_ms,
+                                       .for_ms = for_ms});
+    }
+}
+
+static void rolling_restart(struct plan *plan) {
+    int64_t rounds = fit(plan, 6000 * (int64_t)plan->nodes, 1, 5);
+    int64_t turns = rounds * (int64_t)plan->nodes;
+    int64_t turn_ms = (plan->to_ms - plan->from_ms) / turns;
+    for (int64_t turn = 0; turn < turns; turn++) {
+        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_KILL,
+                                       .nodes = ring(plan, (size_t)turn, 1),
+                                       .at_ms = plan->from_ms + turn * turn_ms,
+                                       .for_ms = most(1, least(5000, turn_ms * 2 / 5))});
+    }
+}
+
+static void majority_pause(struct plan *plan) {
+    /* A short pause that leases outlive, then a long one that none does. */
+    int64_t short_ms = most(100, plan->settings->ttl_ms / 3), long_ms = plan->settings->ttl_ms * 2;
+    int64_t pairs = fit(plan, short_ms + long_ms + 2200, 1, 6);
+    int64_t pair_ms = (plan->to_ms - plan->from_ms) / pairs;
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        struct chaos_fault fault = {.kind = CHAOS_FAULT_PAUSE,
+                                    .nodes = ring(plan, (size_t)pair, plan->quorum),
+                                    .at_ms = plan->from_ms + pair * pair_ms,
+                                    .for_ms = least(short_ms, pair_ms / 5)};
+        add(plan, fault);
+        /* Every other time all of them. */
+        fault.nodes = ring(plan, (size_t)pair + 1, pair % 2 == 1 ? plan->nodes : plan->quorum);
+        fault.at_ms += fault.for_ms + pair_ms / 6;
+        fault.for_ms = least(long_ms, pair_ms / 2);
+        add(plan, fault);
+    }
+}
+
+static void split(struct plan *plan) {
+    static const struct {
+        enum chaos_fault_kind kind;
+        bool neither; /* no group sees a majority */
+    } phases[] = {{CHAOS_FAULT_PARTITION, false},
+                  {CHAOS_FAULT_LOSE_REPLIES, false},
+                  {CHAOS_FAULT_PARTITION, true},
+                  {CHAOS_FAULT_LOSE_REQUESTS, false}};
+    const int64_t kinds = (int64_t)(sizeof phases / sizeof *phases);
+    uint64_t one = all_clients(plan) & ((UINT64_C(1) << (plan->clients + 1) / 2) - 1), other = all_clients(plan) & ~one;
+    int64_t rounds = fit(plan, kinds * 6000, 1, 10), slots = rounds * kinds;
+    int64_t slot_ms = (plan->to_ms - plan->from_ms) / slots;
+    for (int64_t slot = 0; slot < slots; slot++) {
+        /* The group of the minority side is cut off from the majority of the nodes, the other group from the rest. */
+        uint32_t big = ring(plan, (size_t)slot * plan->minority, plan->quorum), small = all_nodes(plan) & ~big;
+        bool swapped = (slot / kinds + slot) % 2 == 1;
+        struct chaos_fault fault = {
+            .kind = phases[slot % kinds].kind, .at_ms = plan->from_ms + slot * slot_ms, .for_ms = slot_ms * 3 / 5};
+        fault.nodes = big;
+        fault.clients = swapped ? one : other;
+        add(plan, fault);
+        fault.nodes = phases[slot % kinds].neither
+                          ? ring(plan, (size_t)slot * plan->minority + plan->minority, plan->quorum)
+                          : small;
+        fault.clients = swapped ? other : one;
+        add(plan, fault);
+    }
+}
+
+static void clock_jump(struct plan *plan) {
+    /* With a guard the nodes stay away for a ttl: then there is a quorum again for a while. */
+    int64_t jumps = fit(plan, plan->settings->ttl_ms + 3000, 2, 12);
+    for (int64_t i = 0; i < jumps; i++) {
+        add(plan,
+            (struct chaos_fault){.kind = CHAOS_FAULT_CLOCK_JUMP,
+                                 .nodes = ring(plan, (size_t)i * plan->quorum, plan->quorum),
+                                 .at_ms = plan->from_ms + (2 * i + 1) * (plan->to_ms - plan->from_ms) / (2 * jumps),
+                                 .amount = plan->settings->ttl_ms * 2});
+    }
+}
+
+/* A server needs so long to start, and clients to find it again. */
+enum { RESTART_MS = 200, DOWN_MS = 100 };
+
+static void memoryless_restarts(struct plan *plan) {
+    size_t group = (plan->nodes + 4) / 5; /* five steps at most, or it would take longer than a ttl */
+    int64_t steps = (int64_t)((plan->nodes + group - 1) / group);
+    int64_t burst_ms = steps * RESTART_MS;
+    /* With a guard the last node stays away for a ttl more: then all vote for a while. */
+    int64_t bursts = fit(plan, burst_ms + plan->settings->ttl_ms + 1000, 1, 20);
+    int64_t slot_ms = (plan->to_ms - plan->from_ms) / bursts;
+    for (int64_t i = 0; i < bursts * steps; i++) {
+        int64_t step = i % steps;
+        size_t index = (size_t)step * group;
+        size_t count = index + group > plan->nodes ? plan->nodes - index : group;
+        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_RESTART_EMPTY,
+                                       .nodes = ring(plan, index, count),
+                                       .at_ms = plan->from_ms + i / steps * slot_ms +
+                                                least(step * RESTART_MS, step * slot_ms / steps),
+                                       .for_ms = most(1, least(DOWN_MS, slot_ms / steps / 2))});
+    }
+}
+
+static void slow_node(struct plan *plan) {
+    enum { KINDS = 5, PIECES = 3 };
+    int64_t rounds = fit(plan, KINDS * 6000, 1, 10), slots = rounds * KINDS;
+    int64_t slot_ms = (plan->to_ms - plan->from_ms) / slots, for_ms = slot_ms * 3 / 5;
+    static const struct {
+        enum chaos_fault_kind kind;
+        int64_t amount; /* of those that last */
+    } kinds[KINDS] = {{CHAOS_FAULT_SLOW, 0},
+                      {CHAOS_FAULT_DELAY, 80},
+                      {CHAOS_FAULT_BUSY, 0},
+                      {CHAOS_FAULT_BANDWIDTH, 2000},
+                      {CHAOS_FAULT_JITTER, 60}};
+    /* In a short run the same nodes all the time: others would be hit before these are well again. */
+    size_t others = slot_ms - for_ms >= RECOVERED_MS ? plan->minority : 0;
+    for (int64_t slot = 0; slot < slots; slot++) {
+        struct chaos_fault fault = {.kind = kinds[slot % KINDS].kind,
+                                    .nodes = ring(plan, (size_t)slot * others, plan->minority),
+                                    .at_ms = plan->from_ms + slot * slot_ms,
+                                    .amount = kinds[slot % KINDS].amount};
+        bool lasts = chaos_fault_about(fault.kind)->lasts;
+        for (int piece = 0; piece < (lasts ? 1 : PIECES); piece++) {
+            if (lasts) {
+                fault.clients = all_clients(plan);
+                fault.for_ms = for_ms;
+            } else {
+                fault.amount = most(1, least(1000, for_ms / PIECES * 2 / 3));
+            }
+            add(plan, fault);
+            fault.at_ms += for_ms / PIECES;
+        }
+    }
+}
+
+static void everything(struct plan *plan) {
+    struct chaos_schedule_shape shape = {.nodes = plan->nodes,
+                                         .clients = plan->clients,
+                                         .duration_ms = plan->settings->seconds * 1000,
+                                         .append_only = plan->settings->append_only};
+    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        bool left_out = chaos_fault_about((enum chaos_fault_kind)kind)->breaks ||
+                        chaos_fault_is_named_only((enum chaos_fault_kind)kind);
+        shape.kinds |= (left_out ? 0 : UINT32_C(1)) << kind;
+    }
+    plan->no_memory |= !chaos_schedule_random(plan->seed, &shape, plan->schedule);
+}
+
+/* Of the settings 0 means: as they were. */
+struct entry {
+    struct chaos_experiment about;
+    size_t nodes_min;
+    struct chaos_settings settings;
+    bool forgets; /* nodes without an AOF */
+    void (*plan)(struct plan *plan);
+};
+
+static const struct entry entries[] = {
+    {{"minority-down", "A minority of the nodes down",
+      "Of five nodes two are away, one killed and one paused, then others in turn, never more. "
+      "Every acquire must succeed, hardly later than before.",
+      false},
+     3,
+     {.resources = 10},
+     false,
+     minority_down},
+    {{"rolling-restart", "Every node restarted in turn",
+      "One node after the other is killed and started again with the keys of its append-only file. "
+      "Leases are kept, and nobody waits.",
+      false},
+     3,
+     {.resources = 10},
+     false,
+     rolling_restart},
+    {{"majority-pause", "A majority of the nodes hangs",
+      "Three of five nodes, or all, stop for longer than the ttl, and also for a short while. Who holds a lease gives "
+      "it up "
+      "at its deadline, nobody gets one meanwhile, and all goes on soon after the nodes wake up.",
+      false},
+     1,
+     {.resources = 20, .ttl_ms = 1000, .hold_ms = 400},
+     false,
+     majority_pause},
+    {{"split", "The network splits",
+      "Half of the clients see most of the nodes, the other half the rest; then requests alone or replies alone are "
+      "lost, and "
+      "for a while no side sees a majority. Only a side with a majority gets locks.",
+      false},
+     3,
+     {.resources = 6},
+     false,
+     split},
+    {{"clock-jump", "Clocks jump forward",
+      "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: the nodes "
+      "forget the "
+      "keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock, unless "
+      "the clock guard is on (--protect).",
+      true},
+     1,
+     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
+     false,
+     clock_jump},
+    {{"memoryless-restarts", "Nodes come back empty",
+      "Nodes without an append-only file are restarted one after another within a ttl: together they forget a lease "
+      "that is "
+      "held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the restart "
+      "guard is on (--protect).",
+      true},
+     1,
+     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
+     true,
+     memoryless_restarts},
+    {{"slow-node", "A minority of the nodes is slow",
+      "Two of five nodes sleep, run long scripts, or sit behind links with delay, jitter or little bandwidth. "
+      "The others decide: acquires stay quick, and every one succeeds.",
+      false},
+     3,
+     {.resources = 10},
+     false,
+     slow_node},
+    {{"everything", "Everything at once, at random",
+      "All faults that Redlock must endure come at random from the seed, one to three at a time, now and then on a "
+      "majority of the nodes. "
+      "No lock may ever have two holders.",
+      false},
+     1,
+     {0},
+     false,
+     everything},
+};
+
+void chaos_settings_default(struct chaos_settings *settings) {
+    *settings = (struct chaos_settings){.nodes = 5,
+                                        .clients = 20,
+                                        .resources = 3,
+                                        .seconds = 60,
+                                        .ttl_ms = 2000,
+                                        .node_timeout_ms = 50,
+                                        .wait_ms = 10000,
+                                        .hold_ms = 20,
+                                        .think_ms = 200,
+                                        .append_only = true};
+}
+
+size_t chaos_experiment_count(void) {
+    return sizeof entries / sizeof *entries;
+}
+
+const struct chaos_experiment *chaos_experiment_at(size_t index) {
+    return &entries[index].about;
+}
+
+const struct chaos_experiment *chaos_experiment_find(const char *name) {
+    for (size_t i = 0; i < chaos_experiment_count(); i++) {
+        if (strcmp(name, entries[i].about.name) == 0) {
+            return &entries[i].about;
+        }
+    }
+    return NULL;
+}
+
+static const struct entry *entry_of(const struct chaos_experiment *experiment) {
+    size_t i = 0;
+    while (&entries[i].about != experiment) {
+        i++;
+    }
+    return &entries[i];
+}
+
+void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings) {
+    const struct entry *entry = entry_of(experiment);
+    const struct chaos_settings *own = &entry->settings;
+    settings->resources = own->resources > 0 ? own->resources : settings->resources;
+    settings->ttl_ms = own->ttl_ms > 0 ? own->ttl_ms : settings->ttl_ms;
+    settings->hold_ms = own->hold_ms > 0 ? own->hold_ms : settings->hold_ms;
+    settings->think_ms = own->think_ms > 0 ? own->think_ms : settings->think_ms;
+    settings->append_only = !entry->forgets && settings->append_only;
+}
+
+bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
+                               uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size) {
+    const struct entry *entry = entry_of(experiment);
+    *schedule = (struct chaos_schedule){0};
+    if (settings->nodes < (int64_t)entry->nodes_min) {
+        snprintf(error, error_size, "%zu nodes or more are needed: of %" PRId64 " none can be missed", entry->nodes_min,
+                 settings->nodes);
+        return false;
+    }
+    size_t nodes = (size_t)settings->nodes;
+    struct plan plan = {.settings = settings,
+                        .schedule = schedule,
+                        .nodes = nodes,
+                        .clients = (size_t)settings->clients,
+                        .quorum = nodes / 2 + 1,
+                        .minority = (nodes - 1) / 2,
+                        .first = (size_t)(seed % nodes),
+                        .from_ms = least(2000, settings->seconds * 100),
+                        .to_ms = settings->seconds * 900,
+                        .seed = seed};
+    entry->plan(&plan);
+    if (plan.no_memory) {
+        snprintf(error, error_size, "out of memory");
+        chaos_schedule_clear(schedule);
+        return false;
+    }
+    return true;
+}

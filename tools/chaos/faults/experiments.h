@@ -1,0 +1,45 @@
+/* The named experiments: what each shows, its settings, and its schedule. Pure. */
+#ifndef CHAOS_EXPERIMENTS_H
+#define CHAOS_EXPERIMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "faults/protection.h"
+#include "faults/schedule.h"
+
+/* What a run is made of. Those that the command line does not set are an experiment's, or the defaults. */
+struct chaos_settings {
+    int64_t nodes;
+    int64_t clients;
+    int64_t resources;
+    int64_t seconds;
+    int64_t ttl_ms;
+    int64_t node_timeout_ms;
+    int64_t wait_ms;  /* of an acquire */
+    int64_t hold_ms;  /* a client holds from 0 up to so long; a tenth of them ten times as long, renewing */
+    int64_t think_ms; /* between a release and the next acquire, from 0 up to so long */
+    bool append_only; /* nodes keep their keys over a restart (appendfsync always) */
+    struct chaos_protection protection;
+};
+
+struct chaos_experiment {
+    const char *name;
+    const char *title;   /* "Two of five nodes down" */
+    const char *purpose; /* one or two sentences: what happens, and what to see */
+    bool breaks;         /* violations are expected: it breaks what Redlock assumes */
+};
+
+void chaos_settings_default(struct chaos_settings *settings);
+size_t chaos_experiment_count(void);
+const struct chaos_experiment *chaos_experiment_at(size_t index);
+/* NULL if there is none. */
+const struct chaos_experiment *chaos_experiment_find(const char *name);
+/* Puts the experiment's own settings over these. */
+void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings);
+/* The schedule, stretched to settings->seconds and to as many nodes and clients. False without memory, or with a sentence where it needs more nodes. */
+bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
+                               uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size);
+
+#endif

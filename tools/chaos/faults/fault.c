@@ -1,0 +1,257 @@
+/* The kinds of faults, and one fault as text: its line, and its phrase for people. */
+#include "faults/fault.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct chaos_fault_about abouts[] = {
+#define CHAOS_X(constant, name, target, amount, lasts, exclusive, breaks, help)                                        \
+    {name, help, CHAOS_TARGET_##target, CHAOS_AMOUNT_##amount, lasts, exclusive, breaks},
+    CHAOS_FAULT_MAP(CHAOS_X)
+#undef CHAOS_X
+};
+
+_Static_assert(CHAOS_FAULT_KINDS <= 32, "kinds are bits of a uint32_t");
+
+const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind) {
+    return &abouts[kind];
+}
+
+bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind) {
+    for (int i = 0; i < CHAOS_FAULT_KINDS; i++) {
+        if (strcmp(name, abouts[i].name) == 0) {
+            *kind = (enum chaos_fault_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Text that grows in a buffer of a fixed size; what does not fit is cut off. */
+struct words {
+    char *buffer;
+    size_t size;
+    size_t length;
+};
+
+static void say(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct words *words, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(words->buffer + words->length, words->size - words->length, format, arguments);
+    va_end(arguments);
+    if (length > 0) {
+        size_t room = words->size - words->length - 1;
+        words->length += (size_t)length < room ? (size_t)length : room;
+    }
+}
+
+static bool has(uint64_t set, size_t i) {
+    return i < 64 && (set >> i & 1) != 0;
+}
+
+/* The last of the run of set bits that begins at `first`. */
+static size_t run_end(uint64_t set, size_t first) {
+    while (has(set, first + 1)) {
+        first++;
+    }
+    return first;
+}
+
+static size_t count_bits(uint64_t set) {
+    size_t count = 0;
+    for (size_t i = 0; i < 64; i++) {
+        count += has(set, i);
+    }
+    return count;
+}
+
+enum { RUN_MIN = 4 }; /* from so many on, "4-7" is easier to read than "4,5,6,7" */
+
+static void say_list(struct words *words, uint64_t set, size_t count) {
+    if (count_bits(set) == count) {
+        say(words, "all");
+        return;
+    }
+    const char *comma = "";
+    for (size_t i = 0; i < 64; i++) {
+        if (!has(set, i)) {
+            continue;
+        }
+        size_t end = run_end(set, i);
+        if (end - i + 1 >= RUN_MIN) {
+            say(words, "%s%zu-%zu", comma, i + 1, end + 1);
+            i = end;
+        } else {
+            say(words, "%s%zu", comma, i + 1);
+        }
+        comma = ",";
+    }
+}
+
+/* "node 1", "nodes 1, 2 and 4 to 9", "all nodes" */
+static void say_set(struct words *words, const char *one, uint64_t set, size_t count) {
+    size_t bits = count_bits(set);
+    if (bits == count && count > 1) {
+        say(words, "all %ss", one);
+        return;
+    }
+    say(words, "%s%s ", one, bits == 1 ? "" : "s");
+    const char *comma = "";
+    for (size_t i = 0; i < 64; i++) {
+        if (!has(set, i)) {
+            continue;
+        }
+        size_t end = run_end(set, i);
+        size_t next = end - i + 1 >= RUN_MIN ? end : i;
+        bool last = next >= 63 || set >> (next + 1) == 0;
+        say(words, "%s%zu", comma[0] != '\0' && last ? " and " : comma, i + 1);
+        if (next > i) {
+            say(words, " to %zu", next + 1);
+        }
+        i = next;
+        comma = ", ";
+    }
+}
+
+/* With the largest unit that loses nothing. */
+static void say_time(struct words *words, int64_t ms) {
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+    size_t i = 0;
+    while (ms % units[i].ms != 0) {
+        i++;
+    }
+    say(words, "%" PRId64 "%s", ms / units[i].ms, ms == 0 ? "ms" : units[i].name);
+}
+
+char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
+                         char *buffer, size_t size) {
+    const struct chaos_fault_about *about = &abouts[fault->kind];
+    struct words words = {buffer, size, 0};
+    if (with_at) {
+        say(&words, "at=");
+        say_time(&words, fault->at_ms);
+        say(&words, " ");
+    }
+    if (about->lasts) {
+        say(&words, "for=");
+        say_time(&words, fault->for_ms);
+        say(&words, " ");
+    }
+    say(&words, "fault=%s", about->name);
+    if (about->target != CHAOS_TARGET_CLIENTS) {
+        say(&words, " nodes=");
+        say_list(&words, fault->nodes, node_count);
+    }
+    if (about->target != CHAOS_TARGET_NODES) {
+        say(&words, " clients=");
+        say_list(&words, fault->clients, client_count);
+    }
+    switch (about->amount) {
+    case CHAOS_AMOUNT_NONE:
+        break;
+    case CHAOS_AMOUNT_TIME:
+        say(&words, " amount=");
+        say_time(&words, fault->amount);
+        break;
+    case CHAOS_AMOUNT_PPM:
+        say(&words, " amount=%" PRId64 "ppm", fault->amount);
+        break;
+    case CHAOS_AMOUNT_BYTES_PER_S:
+        say(&words, " amount=%" PRId64 "B/s", fault->amount);
+        break;
+    }
+    return buffer;
+}
+
+/*
+ * What one node (or client) suffers, and what several do; NULL: the same words. '@' stands for the nodes, '&' for the clients, '#' for the
+ * amount without its sign, '<' and '>' for a word that depends on it.
+ */
+static const struct {
+    const char *one;
+    const char *several;
+} phrases[] = {
+    [CHAOS_FAULT_KILL] = {"@ killed", NULL},
+    [CHAOS_FAULT_RESTART_EMPTY] = {"@ killed, without keys afterwards", NULL},
+    [CHAOS_FAULT_PAUSE] = {"@ paused", NULL},
+    [CHAOS_FAULT_DROP] = {"packets from and to @ lost", NULL},
+    [CHAOS_FAULT_SLOW] = {"@ asleep for #", NULL},
+    [CHAOS_FAULT_BUSY] = {"@ busy with a script for #", NULL},
+    [CHAOS_FAULT_SCRIPT_FLUSH] = {"@ without its scripts", "@ without their scripts"},
+    [CHAOS_FAULT_FLUSHALL] = {"@ flushed: all keys gone", NULL},
+    [CHAOS_FAULT_DISCONNECT] = {"@ closed all connections", NULL},
+    [CHAOS_FAULT_MAXCLIENTS] = {"@ taking no new connections", NULL},
+    [CHAOS_FAULT_OOM] = {"@ out of memory", NULL},
+    [CHAOS_FAULT_PASSWORD] = {"@ with another password", NULL},
+    [CHAOS_FAULT_CLOCK_JUMP] = {"@'s clock steps <by #", "the clocks of @ step <by #"},
+    [CHAOS_FAULT_CLOCK_SKEW] = {"@'s clock runs # >", "the clocks of @ run # >"},
+    [CHAOS_FAULT_PARTITION] = {"& cut off from @", NULL},
+    [CHAOS_FAULT_LOSE_REQUESTS] = {"requests of & to @ held back", NULL},
+    [CHAOS_FAULT_LOSE_REPLIES] = {"replies of @ to & held back", NULL},
+    [CHAOS_FAULT_DELAY] = {"# more each way between & and @", NULL},
+    [CHAOS_FAULT_JITTER] = {"up to # more each way between & and @", NULL},
+    [CHAOS_FAULT_BANDWIDTH] = {"# each way between & and @", NULL},
+    [CHAOS_FAULT_CUT] = {"connections of & to @ reset", NULL},
+    [CHAOS_FAULT_CLIENT_PAUSE] = {"& paused", NULL},
+    [CHAOS_FAULT_CLIENT_KILL] = {"& killed", NULL},
+};
+_Static_assert(sizeof phrases / sizeof *phrases == CHAOS_FAULT_KINDS, "a phrase for each kind");
+
+static void say_amount(struct words *words, enum chaos_amount amount, int64_t value) {
+    int64_t size = value < 0 ? -value : value;
+    switch (amount) {
+    case CHAOS_AMOUNT_NONE:
+        break;
+    case CHAOS_AMOUNT_TIME:
+        if (size >= 1000 && size % 1000 == 0) {
+            say(words, "%" PRId64 " s", size / 1000);
+        } else if (size >= 1000 && size % 100 == 0) {
+            say(words, "%" PRId64 ".%" PRId64 " s", size / 1000, size % 1000 / 100);
+        } else {
+            say(words, "%" PRId64 " ms", size);
+        }
+        break;
+    case CHAOS_AMOUNT_PPM:
+        say(words, "%" PRId64 " ppm", size);
+        break;
+    case CHAOS_AMOUNT_BYTES_PER_S:
+        say(words, "%" PRId64 " bytes a second", size);
+        break;
+    }
+}
+
+char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer,
+                           size_t size) {
+    const struct chaos_fault_about *about = &abouts[fault->kind];
+    struct words words = {buffer, size, 0};
+    bool several = phrases[fault->kind].several != NULL && count_bits(fault->nodes) > 1;
+    for (const char *c = several ? phrases[fault->kind].several : phrases[fault->kind].one; *c != '\0'; c++) {
+        switch (*c) {
+        case '@':
+            say_set(&words, "node", fault->nodes, node_count);
+            break;
+        case '&':
+            say_set(&words, "client", fault->clients, client_count);
+            break;
+        case '#':
+            say_amount(&words, about->amount, fault->amount);
+            break;
+        case '<':
+            say(&words, "%s", fault->amount < 0 ? "back " : "");
+            break;
+        case '>':
+            say(&words, "%s", fault->amount < 0 ? "slow" : "fast");
+            break;
+        default:
+            say(&words, "%c", *c);
+        }
+    }
+    return buffer;
+}

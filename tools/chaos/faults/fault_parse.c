@@ -1,0 +1,283 @@
+/* A fault's line and lists of kinds, read strictly: what is not understood is refused with a sentence. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "faults/fault.h"
+
+#define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: microseconds and sums stay far from the end of int64_t */
+#define PPM_MAX     INT64_C(1000000)    /* a clock that stands, or runs twice as fast */
+#define BYTES_MAX   INT64_C(1000000000)
+
+static bool wrong(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static bool wrong(char *error, size_t size, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error, size, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+/* Digits only, up to `most`; *end is what follows them. */
+static bool read_number(const char *text, int64_t most, int64_t *number, const char **end) {
+    size_t digits = strspn(text, "0123456789");
+    *number = 0;
+    *end = text + digits;
+    for (size_t i = 0; i < digits; i++) {
+        *number = *number * 10 + (text[i] - '0');
+        if (*number > most) {
+            return false;
+        }
+    }
+    return digits > 0;
+}
+
+bool chaos_time_parse(const char *text, int64_t *ms) {
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
+    int64_t number;
+    const char *unit;
+    if (!read_number(text, TIME_MAX_MS, &number, &unit)) {
+        return false;
+    }
+    if (*unit == '\0') {
+        *ms = 0;
+        return number == 0;
+    }
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(unit, units[i].name) == 0) {
+            *ms = number * units[i].ms;
+            return number <= TIME_MAX_MS / units[i].ms;
+        }
+    }
+    return false;
+}
+
+/* ", "-separated names of all kinds, for a sentence. */
+static const char *names_of_kinds(char *buffer, size_t size) {
+    size_t length = 0;
+    for (int kind = 0; kind < CHAOS_FAULT_KINDS && length < size; kind++) {
+        length += (size_t)snprintf(buffer + length, size - length, "%s%s", kind == 0 ? "" : ", ",
+                                   chaos_fault_about((enum chaos_fault_kind)kind)->name);
+    }
+    return buffer;
+}
+
+bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size) {
+    char names[CHAOS_FAULT_LINE_MAX];
+    uint32_t set = 0;
+    for (const char *at = list;; at++) {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), at);
+        enum chaos_fault_kind one;
+        bool all = strcmp(name, "all") == 0, safe = strcmp(name, "safe") == 0;
+        if (chaos_fault_kind_find(name, &one)) {
+            set |= UINT32_C(1) << one;
+        } else if (!all && !safe && strcmp(name, "none") != 0) {
+            return wrong(error, error_size, "%s '%s'; there are: all, safe, none, %s",
+                         length == 0 ? "an empty name of a fault," : "unknown fault", name,
+                         names_of_kinds(names, sizeof names));
+        }
+        for (int kind = 0; (all || safe) && kind < CHAOS_FAULT_KINDS; kind++) {
+            bool breaks = chaos_fault_about((enum chaos_fault_kind)kind)->breaks;
+            bool meant = !chaos_fault_is_named_only((enum chaos_fault_kind)kind) && (all || !breaks);
+            set |= (meant ? UINT32_C(1) : 0) << kind;
+        }
+        at += length;
+        if (*at == '\0') {
+            break;
+        }
+    }
+    *kinds = set;
+    return true;
+}
+
+/* The words of a line, in no order. */
+enum word { AT, FOR, FAULT, NODES, CLIENTS, AMOUNT, WORDS };
+
+static const char *const word_names[WORDS] = {"at", "for", "fault", "nodes", "clients", "amount"};
+
+struct line {
+    char text[CHAOS_FAULT_LINE_MAX];
+    const char *values[WORDS]; /* NULL: not given */
+    char *error;
+    size_t error_size;
+};
+
+static bool read_word(struct line *line, const char *word) {
+    for (int i = 0; i < WORDS; i++) {
+        size_t length = strlen(word_names[i]);
+        if (strncmp(word, word_names[i], length) != 0 || word[length] != '=') {
+            continue;
+        }
+        if (line->values[i] != NULL) {
+            return wrong(line->error, line->error_size, "%s= is given twice", word_names[i]);
+        }
+        line->values[i] = word + length + 1;
+        return true;
+    }
+    return wrong(line->error, line->error_size,
+                 "cannot understand '%s'; a fault is told by at=, for=, fault=, nodes=, clients=, amount=", word);
+}
+
+/* "1,3-5" or "all", of 1 to count. */
+static bool read_set(struct line *line, enum word word, size_t count, uint64_t *set) {
+    const char *text = line->values[word];
+    uint64_t all = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+    *set = 0;
+    if (text == NULL || strcmp(text, "all") == 0) {
+        *set = all;
+        return true;
+    }
+    const char *what = word_names[word];
+    for (const char *at = text;; at++) {
+        int64_t first, last;
+        const char *end;
+        bool number = read_number(at, INT32_MAX, &first, &end);
+        last = first;
+        if (number && *end == '-') {
+            number = read_number(end + 1, INT32_MAX, &last, &end);
+        }
+        if (!number || (*end != '\0' && *end != ',')) {
+            return wrong(line->error, line->error_size,
+                         "cannot understand %s=%s; numbers and ranges are expected, such as %s=1,3-5, or %s=all", what,
+                         text, what, what);
+        }
+        if (first < 1 || last > (int64_t)count || first > last) {
+            return wrong(line->error, line->error_size,
+                         "%s=%s: %s are numbered from 1 to %zu, and a range begins with the smaller one", what, text,
+                         what, count);
+        }
+        for (int64_t i = first; i <= last; i++) {
+            *set |= UINT64_C(1) << (i - 1);
+        }
+        at = end;
+        if (*at == '\0') {
+            return true;
+        }
+    }
+}
+
+static bool read_time_word(struct line *line, enum word word, bool positive, int64_t *ms) {
+    const char *text = line->values[word];
+    if (!chaos_time_parse(text, ms) || (positive && *ms == 0)) {
+        return wrong(line->error, line->error_size,
+                     "cannot understand %s=%s; a time%s of up to 1000h is expected, such as 500ms, 10s, 2m",
+                     word_names[word], text, positive ? " above 0" : "");
+    }
+    return true;
+}
+
+static bool read_amount(struct line *line, const struct chaos_fault_about *about, bool may_be_negative,
+                        int64_t *amount) {
+    const char *text = line->values[AMOUNT], *unit = "";
+    bool negative = may_be_negative && *text == '-';
+    const char *digits = text + (negative ? 1 : 0), *expected = "";
+    bool understood = false;
+    switch (about->amount) {
+    case CHAOS_AMOUNT_NONE:
+        break;
+    case CHAOS_AMOUNT_TIME:
+        expected = may_be_negative ? "a time but 0 is expected, such as 500ms, 10s, -3s"
+                                   : "a time above 0 is expected, such as 500ms, 10s, 2m";
+        understood = chaos_time_parse(digits, amount);
+        break;
+    case CHAOS_AMOUNT_PPM:
+        expected = "parts per million of up to 1000000 and but 0 are expected, such as 50000ppm or -2000ppm";
+        understood = read_number(digits, PPM_MAX, amount, &unit) && strcmp(unit, "ppm") == 0;
+        break;
+    case CHAOS_AMOUNT_BYTES_PER_S:
+        expected = "bytes a second above 0 are expected, such as 2000B/s";
+        understood = read_number(digits, BYTES_MAX, amount, &unit) && strcmp(unit, "B/s") == 0;
+        break;
+    }
+    if (!understood || *amount == 0) {
+        return wrong(line->error, line->error_size, "cannot understand amount=%s; %s", text, expected);
+    }
+    *amount = negative ? -*amount : *amount;
+    return true;
+}
+
+/* A word is there if and only if the kind has it. */
+static bool check_word(struct line *line, enum word word, bool needed, const char *kind, const char *why_not) {
+    bool given = line->values[word] != NULL;
+    if (given && !needed) {
+        return wrong(line->error, line->error_size, "%s takes no %s=: %s", kind, word_names[word], why_not);
+    }
+    if (!given && needed) {
+        return wrong(line->error, line->error_size, "%s needs %s=, such as %s", kind, word_names[word], why_not);
+    }
+    return true;
+}
+
+static const char *example_of(enum chaos_amount amount) {
+    switch (amount) {
+    case CHAOS_AMOUNT_TIME:
+        return "amount=500ms";
+    case CHAOS_AMOUNT_PPM:
+        return "amount=50000ppm";
+    case CHAOS_AMOUNT_BYTES_PER_S:
+        return "amount=2000B/s";
+    default:
+        return "there is nothing to measure";
+    }
+}
+
+static bool read_values(struct line *line, size_t node_count, size_t client_count, struct chaos_fault *fault) {
+    char names[CHAOS_FAULT_LINE_MAX];
+    const char *kind = line->values[FAULT];
+    if (kind == NULL || !chaos_fault_kind_find(kind, &fault->kind)) {
+        names_of_kinds(names, sizeof names);
+        return kind == NULL ? wrong(line->error, line->error_size, "fault= is missing; there are: %s", names)
+                            : wrong(line->error, line->error_size, "unknown fault '%s'; there are: %s", kind, names);
+    }
+    const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
+    bool amounts = about->amount != CHAOS_AMOUNT_NONE;
+    bool of_nodes = about->target != CHAOS_TARGET_CLIENTS, of_clients = about->target != CHAOS_TARGET_NODES;
+    uint64_t nodes = 0;
+    if (!check_word(line, FOR, about->lasts, kind, about->lasts ? "for=3s" : "it has no length of its own") ||
+        !check_word(line, AMOUNT, amounts, kind, example_of(about->amount)) ||
+        (!of_nodes && !check_word(line, NODES, false, kind, "it hits clients")) ||
+        (!of_clients && !check_word(line, CLIENTS, false, kind, "it hits nodes"))) {
+        return false;
+    }
+    if ((of_nodes && !read_set(line, NODES, node_count, &nodes)) ||
+        (of_clients && !read_set(line, CLIENTS, client_count, &fault->clients)) ||
+        (line->values[AT] != NULL && !read_time_word(line, AT, false, &fault->at_ms)) ||
+        (about->lasts && !read_time_word(line, FOR, true, &fault->for_ms)) ||
+        (amounts &&
+         !read_amount(line, about, fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW,
+                      &fault->amount))) {
+        return false;
+    }
+    fault->nodes = (uint32_t)nodes;
+    return true;
+}
+
+bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault, char *error,
+                       size_t error_size) {
+    struct line words = {.error = error, .error_size = error_size};
+    struct chaos_fault read = {0};
+    size_t length = strlen(line);
+    if (length >= sizeof words.text) {
+        return wrong(error, error_size, "a fault's line of %zu bytes is too long; %d are enough for each", length,
+                     CHAOS_FAULT_LINE_MAX - 1);
+    }
+    memcpy(words.text, line, length + 1);
+    char *rest = NULL;
+    for (char *word = strtok_r(words.text, " \t\r\n", &rest); word != NULL; word = strtok_r(NULL, " \t\r\n", &rest)) {
+        if (!read_word(&words, word)) {
+            return false;
+        }
+    }
+    if (!read_values(&words, node_count, client_count, &read)) {
+        return false;
+    }
+    *fault = read;
+    return true;
+}

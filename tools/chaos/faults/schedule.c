@@ -1,0 +1,124 @@
+/* Faults over time as text, and what can be said of them. */
+#include "faults/schedule.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FAULTS_MAX = 10000 };
+
+void chaos_schedule_clear(struct chaos_schedule *schedule) {
+    free(schedule->faults);
+    *schedule = (struct chaos_schedule){0};
+}
+
+bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault) {
+    size_t count = schedule->count;
+    /* Full at each power of two. */
+    if ((count & (count - 1)) == 0) {
+        struct chaos_fault *grown = realloc(schedule->faults, (count == 0 ? 1 : count * 2) * sizeof *grown);
+        if (grown == NULL) {
+            return false;
+        }
+        schedule->faults = grown;
+    }
+    /* What is at one time stays in order. A schedule is written in order for the most part, and short. */
+    size_t place = count;
+    while (place > 0 && schedule->faults[place - 1].at_ms > fault->at_ms) {
+        schedule->faults[place] = schedule->faults[place - 1];
+        place--;
+    }
+    schedule->faults[place] = *fault;
+    schedule->count++;
+    return true;
+}
+
+static bool parse_line(const char *text, size_t length, size_t nodes, size_t clients, struct chaos_schedule *schedule,
+                       char *error, size_t error_size) {
+    char line[CHAOS_FAULT_LINE_MAX];
+    struct chaos_fault fault;
+    size_t blank = strspn(text, " \t\r");
+    if (blank >= length || text[blank] == '#') {
+        return true;
+    }
+    if (length >= sizeof line) {
+        snprintf(error, error_size, "a fault's line of %zu bytes is too long; %d are enough for each", length,
+                 CHAOS_FAULT_LINE_MAX - 1);
+        return false;
+    }
+    memcpy(line, text, length);
+    line[length] = '\0';
+    if (!chaos_fault_parse(line, nodes, clients, &fault, error, error_size)) {
+        return false;
+    }
+    if (schedule->count == FAULTS_MAX) {
+        snprintf(error, error_size, "more than %d faults", FAULTS_MAX);
+        return false;
+    }
+    if (!chaos_schedule_add(schedule, &fault)) {
+        snprintf(error, error_size, "out of memory");
+        return false;
+    }
+    return true;
+}
+
+bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule, char *error,
+                          size_t error_size) {
+    struct chaos_schedule read = {0};
+    for (size_t number = 1;; number++) {
+        size_t length = strcspn(text, "\n");
+        char why[640];
+        if (!parse_line(text, length, nodes, clients, &read, why, sizeof why)) {
+            snprintf(error, error_size, "line %zu: %s", number, why);
+            chaos_schedule_clear(&read);
+            return false;
+        }
+        if (text[length] == '\0') {
+            break;
+        }
+        text += length + 1;
+    }
+    *schedule = read;
+    return true;
+}
+
+char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients) {
+    char *text = malloc(schedule->count * (CHAOS_FAULT_LINE_MAX + 1) + 1);
+    if (text == NULL) {
+        return NULL;
+    }
+    char *at = text;
+    for (size_t i = 0; i < schedule->count; i++) {
+        chaos_fault_format(&schedule->faults[i], nodes, clients, true, at, CHAOS_FAULT_LINE_MAX);
+        at += strlen(at);
+        *at++ = '\n';
+    }
+    *at = '\0';
+    return text;
+}
+
+bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only) {
+    for (size_t i = 0; i < schedule->count; i++) {
+        const struct chaos_fault *fault = &schedule->faults[i];
+        enum chaos_fault_kind kind = fault->kind;
+        if ((chaos_fault_about(kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
+            (kind == CHAOS_FAULT_KILL && !append_only)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int64_t chaos_fault_end_ms(const struct chaos_fault *fault) {
+    bool for_amount = fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY;
+    return fault->at_ms + (for_amount ? fault->amount : fault->for_ms);
+}
+
+int64_t chaos_schedule_end_ms(const struct chaos_schedule *schedule) {
+    int64_t end_ms = 0;
+    for (size_t i = 0; i < schedule->count; i++) {
+        int64_t fault_end_ms = chaos_fault_end_ms(&schedule->faults[i]);
+        end_ms = fault_end_ms > end_ms ? fault_end_ms : end_ms;
+    }
+    return end_ms;
+}

@@ -1,0 +1,45 @@
+/* Faults over time: from a seed, or from text. Pure. */
+#ifndef CHAOS_SCHEDULE_H
+#define CHAOS_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "faults/fault.h"
+
+struct chaos_schedule {
+    struct chaos_fault *faults; /* by at_ms; owned */
+    size_t count;
+};
+
+struct chaos_schedule_shape {
+    size_t nodes;
+    size_t clients;
+    int64_t duration_ms; /* all faults have ended at 9/10 of it: the rest shows the recovery */
+    uint32_t kinds;      /* bits */
+    bool append_only;    /* else `kill` would forget keys: it is left out unless breaking kinds are asked for */
+};
+
+/*
+ * The same seed and shape give the same schedule, on every machine. Faults come one to three at a time, with quiet spells between them;
+ * most hit a minority of the nodes, about a quarter a majority; exclusive kinds never share a node or a client. Every kind that is asked for
+ * comes, if the duration has room for it. False without memory.
+ */
+bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule);
+/* One fault a line; empty lines and those that begin with # are skipped; sorted by at. False with "line 3: …" in error. */
+bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule, char *error,
+                          size_t error_size);
+/* Text that chaos_schedule_parse() reads back; to be freed; NULL without memory. */
+char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
+/* Whether it has a fault under which Redlock promises no safety. */
+bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only);
+/* When the fault has ended: SLOW and BUSY last for their amount. */
+int64_t chaos_fault_end_ms(const struct chaos_fault *fault);
+/* Puts a fault in its place, after those at the same time. False without memory. */
+bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
+/* When the last fault has ended. */
+int64_t chaos_schedule_end_ms(const struct chaos_schedule *schedule);
+void chaos_schedule_clear(struct chaos_schedule *schedule);
+
+#endif

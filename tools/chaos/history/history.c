@@ -1,0 +1,43 @@
+/* Frees a history, whoever made it: the reader, or a test by hand. */
+#include "history/history.h"
+
+#include <stdlib.h>
+
+static void free_texts(char **texts, size_t count) {
+    for (size_t i = 0; texts != NULL && i < count; i++) {
+        free(texts[i]);
+    }
+    free(texts);
+}
+
+void chaos_history_clear(struct chaos_history *history) {
+    for (size_t i = 0; i < history->operation_count; i++) {
+        free(history->operations[i].message);
+    }
+    for (size_t i = 0; i < history->lease_count; i++) {
+        free(history->leases[i].claims);
+    }
+    for (size_t i = 0; i < history->sweep_count; i++) {
+        free(history->sweeps[i].nodes);
+    }
+    for (size_t i = 0; i < history->band_count; i++) {
+        free(history->bands[i].text);
+        free(history->bands[i].error);
+    }
+    free(history->operations);
+    free(history->leases);
+    free(history->increments);
+    free(history->sweeps);
+    free(history->bands);
+    free(history->lives);
+    free(history->refusals);
+    free(history->tallies);
+    free(history->counters);
+    free_texts(history->resources, history->resource_count);
+    free_texts(history->left, history->left_count);
+    free(history->version);
+    free(history->command);
+    free(history->backend);
+    free(history->experiment);
+    *history = (struct chaos_history){0};
+}
