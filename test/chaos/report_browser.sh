@@ -18,7 +18,8 @@ sandbox=()
 # open PAGE WIDTH: runs the script in the page, prints what it found.
 open() {
     # Without a display no frames are drawn: the page's own redraw comes by a timer.
-    sed '0,/<\/head>/s|</head>|<script>requestAnimationFrame = call => setTimeout(call, 10);</script></head>|' "$work/$1.html" >"$work/driven.html"
+    sed "0,/<\/head>/s|</head>|<script>document.documentElement.dataset.driven = '$1'; requestAnimationFrame = call => setTimeout(call, 10);</script></head>|" \
+        "$work/$1.html" >"$work/driven.html"
     { echo '<script>' && cat "$here/report_drive.js" && echo '</script>'; } >>"$work/driven.html"
     timeout 100 "$browser" --headless "${sandbox[@]}" --disable-gpu --no-first-run --user-data-dir="$work/profile" \
         --window-size="$2,900" --virtual-time-budget=30000 --enable-logging=stderr --dump-dom "file://$work/driven.html" \
@@ -28,7 +29,7 @@ open() {
 
 "$1" "$work" >/dev/null
 status=0
-for page in everything:1400 everything:500 broken:1000 nothing:1400 hostile:1000 large:1400; do
+for page in everything:1400 everything:500 broken:1000 nothing:1400 hostile:1000 large:1400 lanes:1200 intervals:1200 comparison:1400 comparison:400; do
     echo "== ${page%:*}, ${page#*:} wide"
     open "${page%:*}" "${page#*:}"
     grep -E '^(ok|NOT OK)|CONSOLE' "$work/found" | cut -c1-160 || true

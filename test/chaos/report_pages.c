@@ -6,6 +6,7 @@
 
 #include "report/report.h"
 #include "report_runs.h"
+#include "trio.h"
 
 enum {
     KEEPS = ~(1 << CHAOS_FAULT_RESTART_EMPTY | 1 << CHAOS_FAULT_FLUSHALL | 1 << CHAOS_FAULT_CLOCK_JUMP |
@@ -29,37 +30,94 @@ static const struct chaos_experiment experiment = {
     "assumes. Nobody may ever hold what another one holds.",
     false};
 
-static int write_page(const char *directory, const struct report_run *run) {
-    char path[4096];
-    struct kit kit;
-    struct chaos_verdict verdict = {0};
-    report_run_make(run, &kit);
-    if (strcmp(run->name, "hostile") == 0) {
-        report_run_poison(&kit);
+/* Faults that overlap. */
+static void make_lanes(struct kit *kit) {
+    kit_begin(kit, 3, 2, 1);
+    kit_band(kit, CHAOS_FAULT_OOM, 1, 0, 1000000, 3000000);
+    kit_band(kit, CHAOS_FAULT_PARTITION, 3, 3, 2000000, 5000000);
+    kit_band(kit, CHAOS_FAULT_PASSWORD, 1, 0, 2500000, 2600000);
+    kit_band(kit, CHAOS_FAULT_PAUSE, 1, 0, 3000000, 6000000);
+    kit_band(kit, CHAOS_FAULT_FLUSHALL, 1, 0, 5000000, 5000000);
+    kit_finish(kit, 10000000);
+}
+
+static void acquire(struct kit *kit, int64_t completed_us, int64_t took_us, const char *result) {
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, completed_us - took_us, completed_us, result);
+}
+
+/* Acquires around the bounds of an interval, and clients that lose their quorum. */
+static void make_intervals(struct kit *kit) {
+    kit_begin(kit, 3, 2, 1);
+    kit_band(kit, CHAOS_FAULT_PARTITION, 3, 1, 1000000, 2000000);
+    kit_band(kit, CHAOS_FAULT_PAUSE, 3, 0, 1500000, 3000000);
+    for (int i = 1; i <= 100; i++) {
+        acquire(kit, 1000000 + i * 4000, i * 100, "OK");
     }
-    snprintf(path, sizeof path, "%s/%s.html", directory, run->name);
+    acquire(kit, 1499999, 1000000, "CONTENDED");
+    acquire(kit, 1200000, 1000000, "NO_QUORUM");
+    acquire(kit, 1200000, 1000000, "TOO_SLOW");
+    acquire(kit, 1300000, 1000000, "CLOSED");
+    acquire(kit, 1500000, 7000, "OK");
+    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1600000, CHAOS_NEVER_US, "");
+    kit_operation(kit, 0, 0, CHAOS_RELEASE, 1600000, 1700000, "OK");
+    kit_finish(kit, 10000000);
+}
+
+/* The page NAME of a history, and what there is to say of it; the kit is cleared. */
+static bool write_page(const char *directory, const char *name, struct kit *kit) {
+    char path[4096];
+    struct chaos_verdict verdict = {0};
+    snprintf(path, sizeof path, "%s/%s.html", directory, name);
     FILE *out = fopen(path, "we");
-    bool named = strcmp(run->name, "everything") == 0;
-    bool worked = out != NULL && chaos_check(&kit.history, 500000, &verdict) &&
-                  chaos_report_write(out, &kit.history, &verdict, named ? &experiment : NULL);
+    bool named = strcmp(name, "everything") == 0;
+    bool worked = out != NULL && chaos_check(&kit->history, 500000, &verdict) &&
+                  chaos_report_write(out, &kit->history, &verdict, named ? &experiment : NULL);
     if (!worked) {
         perror(path);
     } else {
-        printf("%s: %ld bytes, %zu leases, %zu faults, %zu violations\n", path, ftell(out), kit.history.lease_count,
-               kit.history.band_count, verdict.violation_count);
+        printf("%s: %ld bytes, %zu leases, %zu faults, %zu violations\n", path, ftell(out), kit->history.lease_count,
+               kit->history.band_count, verdict.violation_count);
     }
     if (out != NULL && fclose(out) != 0) {
         worked = false;
     }
     chaos_verdict_clear(&verdict);
-    kit_clear(&kit);
-    return worked ? 0 : 1;
+    kit_clear(kit);
+    return worked;
+}
+
+static bool write_comparison(const char *directory) {
+    char path[4096];
+    struct trio *trio = trio_make();
+    snprintf(path, sizeof path, "%s/comparison.html", directory);
+    FILE *out = fopen(path, "we");
+    if (trio == NULL || out == NULL) {
+        perror(path);
+        return false;
+    }
+    free(trio->kits[0].history.resources[0]);
+    trio->kits[0].history.resources[0] = strdup("<r&1>");
+    bool worked = trio_judge(trio) && chaos_report_compare(out, &trio->comparison, NULL);
+    trio_free(trio);
+    return fclose(out) == 0 && worked;
 }
 
 int main(int argc, char **argv) {
-    int status = argc == 2 ? 0 : 2;
-    for (size_t i = 0; status == 0 && i < sizeof runs / sizeof *runs; i++) {
-        status = write_page(argv[1], &runs[i]);
+    struct kit kit;
+    if (argc != 2) {
+        return 2;
     }
-    return status;
+    bool worked = write_comparison(argv[1]);
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        report_run_make(&runs[i], &kit);
+        if (strcmp(runs[i].name, "hostile") == 0) {
+            report_run_poison(&kit);
+        }
+        worked &= write_page(argv[1], runs[i].name, &kit);
+    }
+    make_lanes(&kit);
+    worked &= write_page(argv[1], "lanes", &kit);
+    make_intervals(&kit);
+    worked &= write_page(argv[1], "intervals", &kit);
+    return worked ? 0 : 1;
 }

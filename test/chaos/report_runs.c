@@ -166,7 +166,7 @@ void report_run_make(const struct report_run *run, struct kit *kit) {
 
 const char report_poison[] =
     "</script></title></style>--><script>window.broken=1</script><img src=x onerror=\"window.broken=2\">"
-    "\"'&amp;\\u003c\\ \xE2\x80\xA8\xE2\x80\xAE \xFF\xC3 \xED\xA0\x80 \x01\n]]>";
+    "\"'&amp;\\u003c\\ \xE2\x80\xA8\xE2\x80\xAE \xFF\xC3 \xED\xA0\x80 \x01\n]]><!--<script>";
 
 static void replace(char **text) {
     free(*text);

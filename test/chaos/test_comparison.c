@@ -9,12 +9,10 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
-#include "kit.h"
 #include "report/report.h"
-
-#define S  INT64_C(1000000)
-#define MS INT64_C(1000)
+#include "trio.h"
 
 static bool no_memory;
 
@@ -25,73 +23,19 @@ void *__wrap_calloc(size_t count, size_t size) {
     return no_memory ? NULL : __real_calloc(count, size);
 }
 
-struct trio {
-    struct kit kits[CHAOS_SIDES];
-    struct chaos_comparison comparison;
-};
-
-static void make_side(struct kit *kit, enum chaos_side side) {
-    kit_begin(kit, 5, 3, 2);
-    kit->history.protection = chaos_side_protection(side);
-    kit->history.protection.ttl_max_ms = side == CHAOS_SIDE_GUARDS ? 1000 : 0;
-    kit->history.breaks_assumptions = true;
-    kit_sweep(kit, 1, 1 * S, 1100 * MS);
-    kit_band(kit, CHAOS_FAULT_CLOCK_JUMP, 0x07, 0, 1300 * MS, 1300 * MS);
-    kit->history.bands[0].fault.amount = 5000;
-}
-
-static size_t acquire(struct kit *kit, int client, const char *token, int64_t fence, int64_t from_us) {
-    size_t lease = kit_acquire(kit, client, 0, token, from_us, from_us + 900 * MS);
-    kit_fence(kit, token, fence);
-    return lease;
-}
-
-/* Without protection an overlap and a lost update; with tokens an overlap, and the write is refused; with guards nothing. */
 static int set_up(void **state) {
-    struct trio *trio = calloc(1, sizeof *trio);
-    assert_non_null(trio);
-    *state = trio;
-    for (int side = 0; side < CHAOS_SIDES; side++) {
-        struct kit *kit = &trio->kits[side];
-        bool fenced = side != CHAOS_SIDE_NONE;
-        make_side(kit, (enum chaos_side)side);
-        size_t one = acquire(kit, 0, "a", fenced ? 10 : 0, 1 * S);
-        size_t two = acquire(kit, 1, "b", fenced ? 11 : 0, side == CHAOS_SIDE_GUARDS ? 2500 * MS : 1500 * MS);
-        int64_t read_us = side == CHAOS_SIDE_GUARDS ? 2600 * MS : 1600 * MS;
-        size_t old = kit_increment(kit, one, 0, 1100 * MS, side == CHAOS_SIDE_FENCING ? CHAOS_NEVER_US : 1700 * MS);
-        size_t new = kit_increment(kit, two, side == CHAOS_SIDE_GUARDS, read_us, read_us + 50 * MS);
-        if (fenced) {
-            kit_receipts(kit, old, 10, 1, side == CHAOS_SIDE_FENCING ? 0 : 2);
-            kit_receipts(kit, new, 11, side == CHAOS_SIDE_FENCING ? 2 : 3, side == CHAOS_SIDE_FENCING ? 3 : 4);
-            kit_tally(kit, 0, 3 * S, 1, side == CHAOS_SIDE_GUARDS ? 3 : 0);
-        }
-        if (side == CHAOS_SIDE_FENCING) {
-            kit_refuse(kit, old, 0, 0, 1710 * MS, 10, 11);
-        }
-        kit_release(kit, one, 1750 * MS);
-        kit_release(kit, two, 3300 * MS);
-        kit_finish(kit, 9 * S);
-    }
+    *state = trio_make();
+    assert_non_null(*state);
     return 0;
 }
 
-/* The histories are the kits'. */
 static int tear_down(void **state) {
-    struct trio *trio = *state;
-    for (int side = 0; side < CHAOS_SIDES; side++) {
-        chaos_verdict_clear(&trio->comparison.verdicts[side]);
-        kit_clear(&trio->kits[side]);
-    }
-    free(trio);
+    trio_free(*state);
     return 0;
 }
 
 static void judge(struct trio *trio) {
-    for (int side = 0; side < CHAOS_SIDES; side++) {
-        chaos_verdict_clear(&trio->comparison.verdicts[side]);
-        trio->comparison.histories[side] = trio->kits[side].history;
-        assert_true(chaos_check(&trio->kits[side].history, 1 * S, &trio->comparison.verdicts[side]));
-    }
+    assert_true(trio_judge(trio));
 }
 
 static void expect_says(struct trio *trio, const char *words) {
@@ -135,8 +79,8 @@ static void expect_side_fails(struct trio *trio, enum chaos_side side, const cha
 static void unprotected_and_nothing_happened(void **state) {
     struct trio *trio = *state;
     kit_clear(&trio->kits[CHAOS_SIDE_NONE]);
-    make_side(&trio->kits[CHAOS_SIDE_NONE], CHAOS_SIDE_NONE);
-    kit_release(&trio->kits[CHAOS_SIDE_NONE], acquire(&trio->kits[CHAOS_SIDE_NONE], 0, "a", 0, 1 * S), 1500 * MS);
+    trio_make_side(&trio->kits[CHAOS_SIDE_NONE], CHAOS_SIDE_NONE);
+    kit_release(&trio->kits[CHAOS_SIDE_NONE], trio_acquire(&trio->kits[CHAOS_SIDE_NONE], 0, "a", 0, 1 * S), 1500 * MS);
     kit_finish(&trio->kits[CHAOS_SIDE_NONE], 9 * S);
     expect_side_fails(trio, CHAOS_SIDE_NONE, "nothing went wrong, so this run shows nothing");
 }
@@ -167,20 +111,18 @@ static void guards_and_nobody_got_it(void **state) {
     struct trio *trio = *state;
     struct kit *kit = &trio->kits[CHAOS_SIDE_GUARDS];
     kit_clear(kit);
-    make_side(kit, CHAOS_SIDE_GUARDS);
+    trio_make_side(kit, CHAOS_SIDE_GUARDS);
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, 2 * S, "NO_QUORUM");
     kit_finish(kit, 9 * S);
     expect_side_fails(trio, CHAOS_SIDE_GUARDS, "nobody got the lock: this run proves nothing.");
 }
 
-static char *write_page(struct trio *trio) {
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
+static void write_page(struct trio *trio, char **text) {
+    static size_t size;
+    FILE *out = open_memstream(text, &size);
     assert_non_null(out);
     assert_true(chaos_report_compare(out, &trio->comparison, NULL));
     assert_int_equal(fclose(out), 0);
-    return text;
 }
 
 static size_t occurrences(const char *text, const char *part) {
@@ -191,32 +133,63 @@ static size_t occurrences(const char *text, const char *part) {
     return count;
 }
 
+static size_t length(json_t *run, const char *list) {
+    return json_array_size(json_object_get(run, list));
+}
+
+/* What the script draws of the three runs. */
+static void the_data(const char *page) {
+    static const size_t overlaps[] = {1, 1, 0}, lost[] = {1, 0, 0}, refusals[] = {0, 1, 0}, voteless[] = {0, 0, 1};
+    static const char mark[] = "id=\"chaos-data\">";
+    const char *begin = strstr(page, mark);
+    assert_non_null(begin);
+    json_t *data = json_loads(begin + sizeof mark - 1, JSON_DISABLE_EOF_CHECK, NULL);
+    json_t *runs = json_object_get(data, "runs");
+    assert_int_equal(json_array_size(runs), CHAOS_SIDES);
+    for (size_t side = 0; side < CHAOS_SIDES; side++) {
+        json_t *run = json_array_get(runs, side), *violations = json_object_get(run, "violations");
+        size_t leases = 0, found[2] = {0};
+        for (size_t client = 0; client < length(run, "clients"); client++) {
+            leases += length(json_array_get(json_object_get(run, "clients"), client), "leases");
+        }
+        for (size_t i = 0; i < json_array_size(violations); i++) {
+            const char *kind = json_string_value(json_object_get(json_array_get(violations, i), "kind"));
+            found[0] += strcmp(kind, "overlap") == 0;
+            found[1] += strcmp(kind, "lost update") == 0;
+        }
+        assert_int_equal(leases, 2);
+        assert_int_equal(found[0], overlaps[side]);
+        assert_int_equal(found[1], lost[side]);
+        assert_int_equal(length(run, "refusals"), refusals[side]);
+        assert_int_equal(length(run, "faults"), 1);
+        assert_int_equal(length(run, "voteless"), voteless[side]); /* three of five nodes are kept out */
+    }
+    json_t *name = json_array_get(json_object_get(json_array_get(runs, 0), "resources"), 0);
+    assert_string_equal(json_string_value(name), "<r&1>");
+    json_decref(data);
+}
+
 static void the_page(void **state) {
     struct trio *trio = *state;
     free(trio->kits[0].history.resources[0]);
     trio->kits[0].history.resources[0] = strdup("<r&1>");
     judge(trio);
-    char *page = write_page(trio);
-    assert_int_equal(occurrences(page, "<svg class=\"lane compared\""), 3);
-    assert_int_equal(occurrences(page, "class=\"hue"), 6); /* two leases a run; the legend's is no fill of these */
-    assert_int_equal(occurrences(page, "<rect class=\"overlap\""), 2);
-    assert_int_equal(occurrences(page, "<path class=\"lost-update\""), 1);
-    assert_int_equal(occurrences(page, "<path class=\"refused\""), 1);
-    assert_int_equal(occurrences(page, "<rect class=\"fault\""), 3);
-    assert_int_equal(occurrences(page, "<rect class=\"without\""), 1); /* three of five nodes are kept out */
+    char *page = NULL;
+    write_page(trio, &page);
+    assert_int_equal(occurrences(page, "<figure></figure>"), 3);
     for (int side = 0; side < CHAOS_SIDES; side++) {
         char link[64];
         snprintf(link, sizeof link, "href=\"%s/report.html\"", chaos_side_name((enum chaos_side)side));
         assert_int_equal(occurrences(page, link), 2);
     }
     assert_null(strstr(page, "<r&1>"));
-    assert_non_null(strstr(page, "&lt;r&amp;1&gt;"));
     assert_non_null(strstr(page, "Violations without protection, none with it"));
     for (size_t row = 0; row < chaos_row_count(); row++) {
         assert_non_null(strstr(page, chaos_row_at(row).name));
     }
+    the_data(page);
     /* Each tag that is opened is closed. */
-    static const char *const tags[] = {"section", "table", "tr", "td", "svg", "title", "h3", "div", "ul", "li"};
+    static const char *const tags[] = {"section", "table", "tr", "td", "svg", "figure", "h3", "div"};
     for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
         char opened[16], plain[16], closed[16];
         snprintf(opened, sizeof opened, "<%s ", tags[i]);

@@ -1,0 +1,26 @@
+/* Three runs of a comparison: without protection, with fencing tokens, with guards. */
+#ifndef CHAOS_TRIO_H
+#define CHAOS_TRIO_H
+
+#include "checks/comparison.h"
+#include "kit.h"
+
+#define S  INT64_C(1000000)
+#define MS INT64_C(1000)
+
+struct trio {
+    struct kit kits[CHAOS_SIDES];
+    struct chaos_comparison comparison;
+};
+
+/* A side in which nothing has happened but clocks that jump. */
+void trio_make_side(struct kit *kit, enum chaos_side side);
+size_t trio_acquire(struct kit *kit, int client, const char *token, int64_t fence, int64_t from_us);
+/* Without protection an overlap and a lost update; with tokens an overlap, and the write is refused; with guards
+ * nothing. NULL without memory. */
+struct trio *trio_make(void);
+/* False without memory. */
+bool trio_judge(struct trio *trio);
+void trio_free(struct trio *trio);
+
+#endif

@@ -1,0 +1,112 @@
+/* The page of a comparison: one schedule without protection, with fencing tokens, and with guards as well. */
+#include <inttypes.h>
+
+#include "report/html.h"
+#include "report/parts.h"
+#include "report/report.h"
+
+struct compared {
+    const struct chaos_comparison *comparison;
+    const struct chaos_experiment *experiment; /* NULL for none */
+};
+
+static void put_head(FILE *out, const struct chaos_history *history, const struct chaos_experiment *experiment) {
+    chaos_html(out,
+               "<header>\n<p class=\"over\">redlock-chaos <span aria-hidden=\"true\">/</span> %s <span "
+               "aria-hidden=\"true\">/</span> compared <span aria-hidden=\"true\">/</span> %s</p>\n"
+               "<h1>%s: with and without protection</h1>\n<p class=\"purpose\">%s The same schedule and the same seed, "
+               "three times.</p>\n</header>\n<main>\n",
+               experiment != NULL ? experiment->name : "a schedule of one's own", history->version,
+               experiment != NULL ? experiment->title : "Faults of one's own",
+               experiment != NULL ? experiment->purpose : "");
+}
+
+static void put_verdict(FILE *out, const struct chaos_comparison *comparison) {
+    bool holds = chaos_comparison_holds(comparison);
+    bool shows = comparison->verdicts[CHAOS_SIDE_NONE].violation_count > 0;
+    char text[512];
+    chaos_page_verdict(out, holds ? "clean" : "wrong",
+                       holds   ? "Violations without protection, none with it"
+                       : shows ? "The protection does not hold what it promises"
+                               : "Nothing went wrong without protection either: this shows nothing");
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        chaos_side_sentence(comparison, (enum chaos_side)side, text, sizeof text);
+        chaos_html(out, "<p><b>%s:</b> %s</p>", chaos_side_title((enum chaos_side)side), text);
+    }
+    fputs("</div></section>\n", out);
+}
+
+static void put_table(FILE *out, const struct chaos_comparison *comparison) {
+    fputs("<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>\n<div class=\"wide\"><table "
+          "class=\"numbers compared\"><thead><tr><th scope=\"col\"></th>",
+          out);
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        chaos_html(out, "<th scope=\"col\"><a href=\"%s/report.html\">%s</a></th>",
+                   chaos_side_name((enum chaos_side)side), chaos_side_title((enum chaos_side)side));
+    }
+    fputs("</tr></thead><tbody>\n", out);
+    for (size_t row = 0; row < chaos_row_count(); row++) {
+        chaos_html(out, "<tr><th scope=\"row\">%s</th>", chaos_row_at(row).name);
+        for (int side = 0; side < CHAOS_SIDES; side++) {
+            char text[64];
+            bool above_0;
+            chaos_row_figure(comparison, row, (enum chaos_side)side, text, sizeof text, &above_0);
+            chaos_html(out, "<td class=\"%s\">%s</td>", above_0 && chaos_row_at(row).bad ? "bad" : "",
+                       text[0] == '\0' ? "–" : text);
+        }
+        fputs("</tr>\n", out);
+    }
+    fputs("</tbody></table></div>\n<p class=\"note\">A dash: that protection was off. The share of acquires leaves out "
+          "those that were cut by the end of their client. Availability counts acquires during all of which a quorum "
+          "of nodes was under no fault: it does not see what the guards cost. The three rows above it do.</p>"
+          "</section>\n",
+          out);
+}
+
+/* Each figure is filled by the script. */
+static void put_pictures(FILE *out, const struct chaos_comparison *comparison) {
+    fputs("<section id=\"pictures\" aria-labelledby=\"pictures-title\"><h2 id=\"pictures-title\">Who held what</h2>\n"
+          "<noscript><p>The pictures are drawn by JavaScript, which is off.</p></noscript>\n",
+          out);
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        chaos_html(out,
+                   "<h3>%s: %s <a href=\"%s/report.html\">the whole page of this run</a></h3>\n<figure></figure>\n",
+                   chaos_side_title((enum chaos_side)side),
+                   CHAOS_MANY(comparison->verdicts[side].violation_count, "violation"),
+                   chaos_side_name((enum chaos_side)side));
+    }
+    fputs("</section>\n", out);
+}
+
+static void put_body(FILE *out, const void *what) {
+    const struct compared *compared = what;
+    const struct chaos_history *history = &compared->comparison->histories[CHAOS_SIDE_NONE];
+    char seed[CHAOS_NUMBER_SIZE];
+    snprintf(seed, sizeof seed, "%" PRIu64, history->seed);
+    put_head(out, history, compared->experiment);
+    put_verdict(out, compared->comparison);
+    put_pictures(out, compared->comparison);
+    put_table(out, compared->comparison);
+    chaos_html(out,
+               "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
+               "class=\"number\">%s</b>; the command of each run stands on its page.</p></section>\n</main>\n",
+               seed);
+}
+
+bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
+                          const struct chaos_experiment *experiment) {
+    const struct compared compared = {comparison, experiment};
+    json_t *runs = json_array();
+    bool worked = true;
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        struct chaos_view view = chaos_view_of(&comparison->histories[side], &comparison->verdicts[side], experiment);
+        worked = worked && json_array_append_new(runs, chaos_page_data(&view)) == 0;
+    }
+    if (!worked) {
+        json_decref(runs);
+        runs = NULL;
+    }
+    return chaos_page_write(out, experiment != NULL ? experiment->title : "Faults compared",
+                            comparison->verdicts[CHAOS_SIDE_GUARDS].violation_count, put_body, &compared,
+                            json_pack("{s:o}", "runs", runs));
+}
