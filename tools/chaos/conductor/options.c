@@ -1,76 +1,82 @@
-/* The command line: what is asked for. */
+/* The command line: what is asked for, and the help. */
 #include "conductor/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-enum {
-    OPTION_BACKEND = 256,
-    OPTION_NODES,
-    OPTION_CLIENTS,
-    OPTION_RESOURCES,
-    OPTION_SECONDS,
-    OPTION_SEED,
-    OPTION_FAULTS,
-    OPTION_SCHEDULE,
-    OPTION_TTL,
-    OPTION_NODE_TIMEOUT,
-    OPTION_WAIT,
-    OPTION_HOLD,
-    OPTION_THINK,
-    OPTION_PERSISTENCE,
-    OPTION_OUTPUT,
-    OPTION_SERVER,
-    OPTION_COMPOSE_FILE,
-    OPTION_SLACK,
-    OPTION_RUN,
-    OPTION_PROTECT,
-    OPTION_FENCING,
-    OPTION_RESTART_GUARD,
-    OPTION_CLOCK_GUARD,
-    OPTION_FIRST_BOOT,
-    OPTION_TTL_MAX,
-    OPTION_LOCK_DELAY,
-    OPTION_NO_HEAL,
-    OPTION_COMPARE
+/* How a value is read. What ANY_OTHER does, take_other() says. */
+enum kind { A_NUMBER, A_TIME, A_NAME, A_FLAG, ANY_OTHER };
+enum { OF_RUN = 1, OF_FAULT = 2, OF_JUDGE = 4, HELP_COLUMN = 30 };
+
+/* Each option: which commands have it, how it is read and where to, and what the help says of it. */
+static const struct about {
+    const char *name, *value, *help;
+    int commands;
+    enum kind kind;
+    int64_t least, most; /* numbers, and times in ms */
+    size_t offset;
+} abouts[] = {
+#define IN(member) offsetof(struct chaos_options, member)
+#define NUMBER(name, value, least, most, member, help)                                                                 \
+    { name, value, help, OF_RUN, A_NUMBER, least, most, IN(member) }
+#define TIME(name, least, most, member, help)                                                                          \
+    { name, "TIME", help, OF_RUN, A_TIME, least, most, IN(member) }
+#define NAME(name, value, member, help)                                                                                \
+    { name, value, help, OF_RUN, A_NAME, 0, 0, IN(member) }
+#define FLAG(name, member, help)                                                                                       \
+    { name, NULL, help, OF_RUN, A_FLAG, 0, 0, IN(member) }
+#define OTHER(name, value, help)                                                                                       \
+    { name, value, help, OF_RUN, ANY_OTHER, 0, 0, 0 }
+    OTHER("backend", "process|compose", "redis-servers on loopback (the default), or docker-compose"),
+    NUMBER("nodes", "N", 1, CHAOS_NODES_MAX, settings.nodes, "5;  1 to 31"),
+    NUMBER("clients", "N", 1, CHAOS_CLIENTS_MAX, settings.clients, "20; processes of their own; 1 to 64"),
+    NUMBER("resources", "N", 1, CHAOS_RESOURCES_MAX, settings.resources, "3"),
+    NUMBER("seconds", "N", 1, 86400, settings.seconds, "60"),
+    OTHER("seed", "N", "repeats the faults and the clients' choices; default: random, and told"),
+    OTHER("faults", "LIST",
+          "kinds for a random schedule: names with commas, safe (the default: all under\n"
+          "which no violation may happen), all, none; drop only by its name"),
+    NAME("schedule", "FILE", schedule,
+         "faults from a file (- is standard input), one a line:\nat=2s for=3s fault=pause nodes=1,2"),
+    TIME("ttl", 10, 600000, settings.ttl_ms, "2s; of the locks"),
+    TIME("node-timeout", 1, 60000, settings.node_timeout_ms, "50ms"),
+    TIME("wait", 0, 600000, settings.wait_ms, "10s; how long an acquire tries"),
+    TIME("hold", 0, 60000, settings.hold_ms,
+         "20ms; how long a client holds a lock, at most; one in ten holds ten times as long"),
+    TIME("think", 0, 60000, settings.think_ms, "200ms; how long a client pauses between locks, at most"),
+    OTHER("persistence", "none|aof", "aof: a node that is killed comes back with its keys"),
+    NAME("output", "DIR", output,
+         "default: redlock-chaos-EXPERIMENT-SEED; gets history.jsonl, report.html,\nschedule.txt, and the nodes' logs"),
+    NAME("server", "PROGRAM", server, "redis-server or valkey-server; default: from the PATH"),
+    NAME("compose-file", "FILE", compose_file, "docker-compose.yml"),
+    {"slack", "TIME", "1s; what this machine may add to an operation's deadline", OF_RUN | OF_JUDGE, A_TIME, 0, 600000,
+     IN(slack_ms)},
+    {"run", "DIR", NULL, OF_FAULT, A_NAME, 0, 0, IN(run_directory)},
+    OTHER("protect", NULL, "all of the following but the lock delay, with --restart-guard strict"),
+    FLAG("fencing", settings.protection.fencing,
+         "leases have fencing tokens, and the shared counter refuses accesses with old ones"),
+    OTHER("restart-guard", "GUARD", "off, observed or strict: whether a node that restarted may vote"),
+    FLAG("first-boot", settings.protection.first_boot,
+         "the clients that begin with the run trust the nodes that they meet"),
+    FLAG("clock-guard", settings.protection.clock_guard, "a node whose clock jumps forward loses its votes"),
+    TIME("ttl-max", 10, 1200000, settings.protection.ttl_max_ms,
+         "of the guards: how long such a node does not vote; default: ttl and lock delay"),
+    TIME("lock-delay", 0, 600000, settings.protection.lock_delay_ms,
+         "keys outlive a lease that is lost or abandoned by this"),
+    FLAG("no-heal", settings.protection.no_heal, "keys that nodes lost are not set again"),
+    FLAG("compare", compare,
+         "runs the same schedule without protection, with fencing tokens, and with all;\none page shows the three side "
+         "by side; 0 only if violations come without, and\nnone with all"),
 };
 
-static const struct option run_options[] = {{"backend", required_argument, NULL, OPTION_BACKEND},
-                                            {"nodes", required_argument, NULL, OPTION_NODES},
-                                            {"clients", required_argument, NULL, OPTION_CLIENTS},
-                                            {"resources", required_argument, NULL, OPTION_RESOURCES},
-                                            {"seconds", required_argument, NULL, OPTION_SECONDS},
-                                            {"seed", required_argument, NULL, OPTION_SEED},
-                                            {"faults", required_argument, NULL, OPTION_FAULTS},
-                                            {"schedule", required_argument, NULL, OPTION_SCHEDULE},
-                                            {"ttl", required_argument, NULL, OPTION_TTL},
-                                            {"node-timeout", required_argument, NULL, OPTION_NODE_TIMEOUT},
-                                            {"wait", required_argument, NULL, OPTION_WAIT},
-                                            {"hold", required_argument, NULL, OPTION_HOLD},
-                                            {"think", required_argument, NULL, OPTION_THINK},
-                                            {"persistence", required_argument, NULL, OPTION_PERSISTENCE},
-                                            {"output", required_argument, NULL, OPTION_OUTPUT},
-                                            {"server", required_argument, NULL, OPTION_SERVER},
-                                            {"compose-file", required_argument, NULL, OPTION_COMPOSE_FILE},
-                                            {"slack", required_argument, NULL, OPTION_SLACK},
-                                            {"protect", no_argument, NULL, OPTION_PROTECT},
-                                            {"fencing", no_argument, NULL, OPTION_FENCING},
-                                            {"restart-guard", required_argument, NULL, OPTION_RESTART_GUARD},
-                                            {"clock-guard", no_argument, NULL, OPTION_CLOCK_GUARD},
-                                            {"first-boot", no_argument, NULL, OPTION_FIRST_BOOT},
-                                            {"ttl-max", required_argument, NULL, OPTION_TTL_MAX},
-                                            {"lock-delay", required_argument, NULL, OPTION_LOCK_DELAY},
-                                            {"no-heal", no_argument, NULL, OPTION_NO_HEAL},
-                                            {"compare", no_argument, NULL, OPTION_COMPARE},
-                                            {NULL, 0, NULL, 0}};
-static const struct option fault_options[] = {{"run", required_argument, NULL, OPTION_RUN}, {NULL, 0, NULL, 0}};
-static const struct option judge_options[] = {{"slack", required_argument, NULL, OPTION_SLACK}, {NULL, 0, NULL, 0}};
+enum { ABOUTS = sizeof abouts / sizeof *abouts };
 
 static bool complain(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 
@@ -110,124 +116,76 @@ static bool read_persistence(const char *text, bool *append_only) {
     return *append_only || strcmp(text, "none") == 0 || complain("--persistence takes none or aof, not '%s'", text);
 }
 
-static bool read_seed(const char *text, uint64_t *seed) {
-    int64_t number;
-    if (!read_number("seed", text, 0, INT64_MAX, &number)) {
-        return false;
-    }
-    *seed = (uint64_t)number;
-    return true;
-}
-
 static bool read_faults(const char *text, struct chaos_options *options) {
     char error[1024];
     options->kinds_given = true;
     return chaos_fault_kinds_parse(text, &options->kinds, error, sizeof error) || complain("--faults: %s", error);
 }
 
-static bool take_setting(struct chaos_settings *settings, int option, const char *value) {
-    switch (option) {
-    case OPTION_NODES:
-        return read_number("nodes", value, 1, CHAOS_NODES_MAX, &settings->nodes);
-    case OPTION_CLIENTS:
-        return read_number("clients", value, 1, CHAOS_CLIENTS_MAX, &settings->clients);
-    case OPTION_RESOURCES:
-        return read_number("resources", value, 1, CHAOS_RESOURCES_MAX, &settings->resources);
-    case OPTION_SECONDS:
-        return read_number("seconds", value, 1, 86400, &settings->seconds);
-    case OPTION_TTL:
-        return read_time("ttl", value, 10, 600000, &settings->ttl_ms);
-    case OPTION_NODE_TIMEOUT:
-        return read_time("node-timeout", value, 1, 60000, &settings->node_timeout_ms);
-    case OPTION_WAIT:
-        return read_time("wait", value, 0, 600000, &settings->wait_ms);
-    case OPTION_HOLD:
-        return read_time("hold", value, 0, 60000, &settings->hold_ms);
-    case OPTION_THINK:
-        return read_time("think", value, 0, 60000, &settings->think_ms);
-    default:
-        return read_persistence(value, &settings->append_only);
-    }
+static bool read_seed(const char *text, struct chaos_options *options) {
+    int64_t number;
+    bool worked = read_number("seed", text, 0, INT64_MAX, &number);
+    options->seed = worked ? (uint64_t)number : 0;
+    return options->seed_given = worked;
 }
 
-static bool read_guard(const char *text, enum chaos_restart_guard *guard) {
-    return chaos_restart_guard_find(text, guard) ||
-           complain("--restart-guard takes off, observed or strict, not '%s'", text);
+static bool read_backend(const char *text, struct chaos_options *options) {
+    options->backend = text;
+    return strcmp(text, "process") == 0 || strcmp(text, "compose") == 0 ||
+           complain("--backend takes process or compose, not '%s'", text);
 }
 
-/* False: it is none of these, or a sentence has been said; *known tells which. */
-static bool take_protection(struct chaos_options *options, int option, const char *value, bool *known) {
+/* What the options of protection beside it have said stays. */
+static void protect(struct chaos_protection *protection) {
+    struct chaos_protection full = chaos_protection_full();
+    full.ttl_max_ms = protection->ttl_max_ms;
+    full.lock_delay_ms = protection->lock_delay_ms;
+    full.no_heal = protection->no_heal;
+    *protection = full;
+}
+
+static bool take_other(struct chaos_options *options, const char *name, const char *value) {
     struct chaos_protection *protection = &options->settings.protection;
-    *known = true;
-    switch (option) {
-    case OPTION_PROTECT: {
-        struct chaos_protection full = chaos_protection_full();
-        full.ttl_max_ms = protection->ttl_max_ms;
-        full.lock_delay_ms = protection->lock_delay_ms;
-        full.no_heal = protection->no_heal;
-        *protection = full;
+    if (strcmp(name, "protect") == 0) {
+        protect(protection);
         return true;
     }
-    case OPTION_FENCING:
-        return protection->fencing = true;
-    case OPTION_RESTART_GUARD:
-        return read_guard(value, &protection->restart_guard);
-    case OPTION_CLOCK_GUARD:
-        return protection->clock_guard = true;
-    case OPTION_FIRST_BOOT:
-        return protection->first_boot = true;
-    case OPTION_TTL_MAX:
-        return read_time("ttl-max", value, 10, 1200000, &protection->ttl_max_ms);
-    case OPTION_LOCK_DELAY:
-        return read_time("lock-delay", value, 0, 600000, &protection->lock_delay_ms);
-    case OPTION_NO_HEAL:
-        return protection->no_heal = true;
-    case OPTION_COMPARE:
-        return options->compare = true;
-    default:
-        return *known = false;
+    if (strcmp(name, "restart-guard") == 0) {
+        return chaos_restart_guard_find(value, &protection->restart_guard) ||
+               complain("--restart-guard takes off, observed or strict, not '%s'", value);
     }
+    return strcmp(name, "backend") == 0  ? read_backend(value, options)
+           : strcmp(name, "seed") == 0   ? read_seed(value, options)
+           : strcmp(name, "faults") == 0 ? read_faults(value, options)
+                                         : read_persistence(value, &options->settings.append_only);
 }
 
-static bool take_text(const char *name, const char *value, const char **text) {
-    *text = value;
-    return value[0] != '\0' || complain("--%s takes a name, not ''", name);
-}
-
-static bool take(struct chaos_options *options, int option, const char *value) {
-    bool known, taken = take_protection(options, option, value, &known);
-    if (known) {
-        return taken;
-    }
-    switch (option) {
-    case OPTION_BACKEND:
-        options->backend = value;
-        return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
-               complain("--backend takes process or compose, not '%s'", value);
-    case OPTION_SEED:
-        options->seed_given = true;
-        return read_seed(value, &options->seed);
-    case OPTION_FAULTS:
-        return read_faults(value, options);
-    case OPTION_SCHEDULE:
-        return take_text("schedule", value, &options->schedule);
-    case OPTION_OUTPUT:
-        return take_text("output", value, &options->output);
-    case OPTION_SERVER:
-        return take_text("server", value, &options->server);
-    case OPTION_COMPOSE_FILE:
-        return take_text("compose-file", value, &options->compose_file);
-    case OPTION_SLACK:
-        return read_time("slack", value, 0, 600000, &options->slack_ms);
-    case OPTION_RUN:
-        return take_text("run", value, &options->run_directory);
+static bool take(struct chaos_options *options, const struct about *about, const char *value) {
+    void *member = (char *)options + about->offset;
+    switch (about->kind) {
+    case A_NUMBER:
+        return read_number(about->name, value, about->least, about->most, member);
+    case A_TIME:
+        return read_time(about->name, value, about->least, about->most, member);
+    case A_NAME:
+        *(const char **)member = value;
+        return value[0] != '\0' || complain("--%s takes a name, not ''", about->name);
+    case A_FLAG:
+        return *(bool *)member = true;
     default:
-        return take_setting(&options->settings, option, value);
+        return take_other(options, about->name, value);
     }
 }
 
 /* Reads the options of a command; what is no option is left in argv from *next on. */
-static bool take_all(int argc, char **argv, const struct option *known, struct chaos_options *options, int *next) {
+static bool take_all(int argc, char **argv, int command, struct chaos_options *options, int *next) {
+    struct option known[ABOUTS + 1] = {{0}};
+    for (int i = 0, count = 0; i < ABOUTS; i++) {
+        if ((abouts[i].commands & command) != 0) {
+            int takes = abouts[i].value == NULL ? no_argument : required_argument;
+            known[count++] = (struct option){abouts[i].name, takes, NULL, 256 + i};
+        }
+    }
     optind = 1;
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":", known, NULL)) != -1;) {
@@ -240,7 +198,7 @@ static bool take_all(int argc, char **argv, const struct option *known, struct c
         if (option == '?') {
             return complain("%s is no option of `%s`, or the begin of more than one", argv[optind - 1], argv[0]);
         }
-        if (!take(options, option, optarg)) {
+        if (!take(options, &abouts[option - 256], optarg)) {
             return false;
         }
     }
@@ -252,7 +210,7 @@ static bool take_all(int argc, char **argv, const struct option *known, struct c
 static bool find_experiment(int argc, char **argv, struct chaos_options *options) {
     struct chaos_options ignored = *options;
     int next;
-    if (!take_all(argc, argv, run_options, &ignored, &next)) {
+    if (!take_all(argc, argv, OF_RUN, &ignored, &next)) {
         return false;
     }
     if (next == argc) {
@@ -308,7 +266,7 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
         return complain("the kernel gives no random number for a seed; name one with --seed");
     }
     options->seed %= 1000000;
-    if (!take_all(argc, argv, run_options, options, &next)) {
+    if (!take_all(argc, argv, OF_RUN, options, &next)) {
         return false;
     }
     if (options->schedule != NULL && (options->experiment != NULL || options->kinds_given)) {
@@ -346,7 +304,7 @@ static bool check_fault(const char *line) {
 
 static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
     int next;
-    if (!take_all(argc, argv, fault_options, options, &next)) {
+    if (!take_all(argc, argv, OF_FAULT, options, &next)) {
         return false;
     }
     if (options->run_directory == NULL) {
@@ -367,7 +325,7 @@ static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
 
 static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
     int next;
-    if (!take_all(argc, argv, judge_options, options, &next)) {
+    if (!take_all(argc, argv, OF_JUDGE, options, &next)) {
         return false;
     }
     if (next + 1 != argc || argv[next][0] == '\0') {
@@ -449,4 +407,55 @@ bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
     }
     return argc > 1 ? complain("there is no command '%s'", name)
                     : complain("say what to do: run, fault, check, report, list");
+}
+
+/* "  --name VALUE   what it does": what is in the next lines stands below it. */
+static void put_about(const struct about *about) {
+    int width =
+        printf("  --%s%s%s", about->name, about->value == NULL ? "" : " ", about->value == NULL ? "" : about->value);
+    for (const char *line = about->help; line != NULL;) {
+        size_t length = strcspn(line, "\n");
+        printf("%*s%.*s\n", width < HELP_COLUMN ? HELP_COLUMN - width : 1, "", (int)length, line);
+        line = line[length] == '\0' ? NULL : line + length + 1;
+        width = 0;
+    }
+}
+
+void chaos_options_help(void) {
+    puts("usage: redlock-chaos run [EXPERIMENT] [OPTION]...\n"
+         "       redlock-chaos fault --run DIR FAULT [nodes=1,2] [clients=3-5] [for=3s] [amount=20ms]\n"
+         "       redlock-chaos check DIR\n"
+         "       redlock-chaos report DIR\n"
+         "       redlock-chaos list\n"
+         "\n"
+         "run     starts nodes and clients that lock shared resources; breaks things; judges what happened\n"
+         "fault   begins a fault by hand, in an experiment that runs\n"
+         "check   judges the history of a run again;  report  does so and writes the page again\n"
+         "list    names the experiments and the kinds of faults\n"
+         "\n"
+         "Options of run. What is given here counts, not what an experiment brings:");
+    for (int i = 0; i < ABOUTS; i++) {
+        if (strcmp(abouts[i].name, "protect") == 0) {
+            puts("\nProtection of the clients; none by default:");
+        }
+        if (abouts[i].help != NULL) {
+            put_about(&abouts[i]);
+        }
+    }
+    puts("\n"
+         "The last line is violations=V lost_updates=U operations=O availability=A. Exit status: 0 no\n"
+         "violation, 1 violations, 2 bad usage, 3 the experiment could not run. docs/experiments.md has more.");
+}
+
+void chaos_options_list(void) {
+    puts("* breaks what Redlock assumes: violations are expected.\n\nExperiments (redlock-chaos run NAME):");
+    for (size_t i = 0; i < chaos_experiment_count(); i++) {
+        const struct chaos_experiment *experiment = chaos_experiment_at(i);
+        printf("  %-20s%c %s\n", experiment->name, experiment->breaks ? '*' : ' ', experiment->title);
+    }
+    puts("\nFaults (redlock-chaos fault, and --faults):");
+    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        const struct chaos_fault_about *about = chaos_fault_about((enum chaos_fault_kind)kind);
+        printf("  %-14s%c %s\n", about->name, about->breaks ? '*' : ' ', about->help);
+    }
 }
