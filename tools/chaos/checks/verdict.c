@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "checks/check_parts.h"
+#include "checks/numbers.h"
 
-enum { TEXTS_SHOWN = 3, NUMBER_SIZE = 32 };
+enum { TEXTS_SHOWN = 3 };
 
 char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size) {
     int64_t share = chaos_availability_10000(verdict);
@@ -18,25 +19,9 @@ char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size
     return buffer;
 }
 
-/* "8,412"; the number is not negative. Returns buffer, of NUMBER_SIZE. */
-static const char *number(int64_t value, char *buffer) {
-    char digits[NUMBER_SIZE];
-    int length = snprintf(digits, sizeof digits, "%" PRId64, value);
-    size_t to = 0;
-    for (int from = 0; from < length; from++) {
-        if (from > 0 && (length - from) % 3 == 0) {
-            buffer[to++] = ',';
-        }
-        buffer[to++] = digits[from];
-    }
-    buffer[to] = '\0';
-    return buffer;
-}
-
 /* "3 nodes", "1 node". */
 static void count_of(FILE *out, int64_t count, const char *one, const char *many) {
-    char text[NUMBER_SIZE];
-    fprintf(out, "%s %s", number(count, text), count == 1 ? one : many);
+    fprintf(out, "%s %s", CHAOS_COUNT(count), count == 1 ? one : many);
 }
 
 /* " (12 contended, 3 without a quorum)", without those that are 0. */
@@ -49,8 +34,7 @@ static void parts(FILE *out, const struct part *list, size_t count) {
     const char *before = " (";
     for (size_t i = 0; i < count; i++) {
         if (list[i].count > 0) {
-            char text[NUMBER_SIZE];
-            fprintf(out, "%s%s %s", before, number(list[i].count, text), list[i].name);
+            fprintf(out, "%s%s %s", before, CHAOS_COUNT(list[i].count), list[i].name);
             before = ", ";
         }
     }
@@ -90,14 +74,13 @@ static void say_availability(FILE *out, const struct chaos_verdict *verdict) {
         fputs("Availability: no acquire had a healthy quorum all the time.\n", out);
         return;
     }
-    char acquired[NUMBER_SIZE], acquires[NUMBER_SIZE];
     int64_t share = chaos_availability_10000(verdict);
     fprintf(out,
             "Availability: of %s acquires that had a healthy quorum all the time, %s got the lock (%" PRId64
             ".%02" PRId64
             " %%). With a healthy quorum for all clients, the longest time without a success was %.3f s.\n",
-            number(verdict->healthy_acquires, acquires), number(verdict->healthy_acquired, acquired), share / 100,
-            share % 100, (double)verdict->longest_gap_us / 1e6);
+            CHAOS_COUNT(verdict->healthy_acquires), CHAOS_COUNT(verdict->healthy_acquired), share / 100, share % 100,
+            (double)verdict->longest_gap_us / 1e6);
 }
 
 static void say_latency(FILE *out, const char *what, const struct chaos_percentiles *latency) {
@@ -140,16 +123,9 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
     fputs(".\n", out);
 }
 
-struct kind {
-    const char *name;
-    bool breaks;
-};
-
-static const struct kind kinds[] = {
-#define CHAOS_X(constant, name, target, amount, lasts, exclusive, breaks, help) {name, breaks},
-    CHAOS_FAULT_MAP(CHAOS_X)
-#undef CHAOS_X
-};
+static bool breaks_by_kind(enum chaos_fault_kind kind) {
+    return chaos_fault_about(kind)->breaks;
+}
 
 /* Whether there was a fault of the kind that could be begun, and that the drift does not allow for. */
 static bool happened(const struct chaos_history *history, size_t kind) {
@@ -167,7 +143,7 @@ static bool happened(const struct chaos_history *history, size_t kind) {
 bool chaos_breaks_assumptions(const struct chaos_history *history) {
     bool breaks = history->breaks_assumptions;
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        breaks |= kinds[kind].breaks && happened(history, kind);
+        breaks |= breaks_by_kind((enum chaos_fault_kind)kind) && happened(history, kind);
     }
     return breaks;
 }
@@ -176,7 +152,7 @@ bool chaos_all_guarded(const struct chaos_history *history) {
     bool any = false;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_fault *fault = &history->bands[i].fault;
-        bool breaks = (kinds[fault->kind].breaks && !chaos_fault_is_within_drift(fault)) ||
+        bool breaks = (breaks_by_kind(fault->kind) && !chaos_fault_is_within_drift(fault)) ||
                       (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
         if (breaks && !chaos_is_guarded(history, fault)) {
             return false;
@@ -198,8 +174,8 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
           "breaks that",
           out);
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        if (kinds[kind].breaks && happened(history, kind)) {
-            fprintf(out, "%s%s", before, kinds[kind].name);
+        if (breaks_by_kind((enum chaos_fault_kind)kind) && happened(history, kind)) {
+            fprintf(out, "%s%s", before, chaos_fault_about((enum chaos_fault_kind)kind)->name);
             before = ", ";
         }
     }
@@ -219,7 +195,6 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
 /* Which protection was on, and what it did. */
 static void say_protection(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
     const struct chaos_protection *protection = &history->protection;
-    char text[NUMBER_SIZE];
     if (chaos_has_guard(protection)) {
         fprintf(out, "Guards: restarts %s%s, clocks %s, ttl_max %.1f s: ",
                 chaos_restart_guard_name(protection->restart_guard), protection->first_boot ? " (first boot)" : "",
@@ -230,11 +205,11 @@ static void say_protection(FILE *out, const struct chaos_history *history, const
         fprintf(out, ", counted by each client.\n");
     }
     if (protection->fencing) {
-        fprintf(out, "Fencing: %s tokens at once, ", number(verdict->fenced_fast, text));
-        fprintf(out, "%s written back; the resource refused ", number(verdict->fenced_slow, text));
+        fprintf(out, "Fencing: %s tokens at once, ", CHAOS_COUNT(verdict->fenced_fast));
+        fprintf(out, "%s written back; the resource refused ", CHAOS_COUNT(verdict->fenced_slow));
         count_of(out, verdict->reads_refused, "stale read and ", "stale reads and ");
         count_of(out, verdict->writes_refused, "stale write", "stale writes");
-        fprintf(out, ", and granted %s.\n", number((int64_t)verdict->counts[CHAOS_VIOLATION_STALE], text));
+        fprintf(out, ", and granted %s.\n", CHAOS_COUNT(verdict->counts[CHAOS_VIOLATION_STALE]));
     }
     if (chaos_has_guard(protection) || protection->fencing) {
         count_of(out, verdict->healed, "key", "keys");
@@ -270,8 +245,7 @@ static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
             }
         }
         if (verdict->counts[kind] > shown) {
-            char text[NUMBER_SIZE];
-            fprintf(out, "  and %s more\n", number((int64_t)(verdict->counts[kind] - shown), text));
+            fprintf(out, "  and %s more\n", CHAOS_COUNT(verdict->counts[kind] - shown));
         }
     }
 }
