@@ -65,9 +65,9 @@ static const char *ask(uint16_t port, const char *command) {
 }
 
 static void wait_until_it_says(uint16_t port, const char *command, const char *wanted) {
-    int64_t deadline_ms = chaos_compose_now_ms() + WAIT_MS;
+    int64_t deadline_ms = chaos_now_ms() + WAIT_MS;
     while (strcmp(ask(port, command), wanted) != 0) {
-        if (chaos_compose_now_ms() > deadline_ms) {
+        if (chaos_now_ms() > deadline_ms) {
             fail_msg("%s at port %d says '%s', not '%s'", command, port, ask(port, command), wanted);
         }
         (void)poll(NULL, 0, 20);
@@ -193,7 +193,8 @@ static void a_paused_node_is_silent(void **state) {
 static bool can_drop(void) {
     struct chaos_said said = {0};
     if (geteuid() == 0) {
-        chaos_compose_run((const char *const[]){"iptables", "-w", "5", "-S", "INPUT", NULL}, NULL, -1, &said);
+        chaos_program_run((const char *const[]){"iptables", "-w", "5", "-S", "INPUT", NULL}, NULL, -1, CHAOS_DOCKER_MS,
+                          &said);
         if (said.status == 0) {
             return true;
         }
@@ -338,10 +339,10 @@ static void nothing_outlives_its_maker(void **state) {
         char project[64] = "", byte;
         assert_int_equal(read(fds[0], project, sizeof project), sizeof project);
         struct chaos_said said = {0};
-        int64_t deadline_ms = chaos_compose_now_ms() + WAIT_MS;
+        int64_t deadline_ms = chaos_now_ms() + WAIT_MS;
         if (early) {
             /* As soon as the first of its things is there. */
-            while (said.text[0] == '\0' && chaos_compose_now_ms() < deadline_ms) {
+            while (said.text[0] == '\0' && chaos_now_ms() < deadline_ms) {
                 list(project, &said);
             }
         } else {
@@ -355,7 +356,7 @@ static void nothing_outlives_its_maker(void **state) {
         for (int quiet = 0; quiet < 5;) {
             list(project, &said);
             quiet = said.text[0] == '\0' ? quiet + 1 : 0;
-            if (chaos_compose_now_ms() > deadline_ms) {
+            if (chaos_now_ms() > deadline_ms) {
                 fail_msg("this outlived its maker: %s", said.text);
             }
             (void)poll(NULL, 0, 100);

@@ -5,27 +5,18 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/admin.h"
+#include "backends/node_files.h"
 
-enum {
-    ANSWER_MS = 10000,
-    DIES_MS = 10000,
-    PORT_TRIES = 3,
-    /* Below those that the kernel gives to connections: a dead node's port must not be taken by one. */
-    PORT_FIRST = 10000,
-    PORT_COUNT = 20000,
-    CLOCK_PROOF_MS = 1000000
-};
+enum { ANSWER_MS = 10000, DIES_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
 /* A container, as docker sees it. */
 enum state { STATE_UNKNOWN, STATE_DEAD, STATE_RUNS, STATE_PAUSED };
@@ -36,7 +27,7 @@ static bool check_docker(char *error, size_t error_size) {
     if (said.status == 0) {
         return true;
     }
-    bool missing = said.status == 127;
+    bool missing = said.status == CHAOS_CANNOT_RUN;
     const char *why = chaos_said_why(&said);
     const char *help = missing ? "install it (Debian: apt-get install docker.io docker-compose)"
                        : strstr(why, "permission denied") != NULL
@@ -52,7 +43,7 @@ static bool check_compose(struct chaos_compose *compose, char *error, size_t err
     CHAOS_DOCKER(&said, "compose", "version");
     compose->plugin = said.status == 0;
     if (!compose->plugin) {
-        chaos_compose_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, &said);
+        chaos_program_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, CHAOS_DOCKER_MS, &said);
     }
     if (said.status != 0) {
         snprintf(error, error_size,
@@ -97,14 +88,14 @@ static bool compose_kill(struct chaos_backend *backend, size_t node, char *error
     /* A frozen one does not die before it thaws. Should it end by itself meanwhile, that is as good. */
     bool told = (state != STATE_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
                 tell(backend, node, "kill", error, error_size);
-    int64_t deadline_ms = chaos_compose_now_ms() + (told ? DIES_MS : 0);
+    int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
     for (;;) {
         char why[512];
         state = look(backend, node, why, sizeof why);
         if (state == STATE_DEAD) {
             return true;
         }
-        if (chaos_compose_now_ms() >= deadline_ms) {
+        if (chaos_now_ms() >= deadline_ms) {
             break;
         }
         (void)poll(NULL, 0, 20);
@@ -151,36 +142,12 @@ static bool compose_resume(struct chaos_backend *backend, size_t node, char *err
            (state == STATE_PAUSED && tell(backend, node, "unpause", error, error_size));
 }
 
-static bool port_is_free(uint16_t port) {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-                   bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 1) == 0;
-    if (fd >= 0) {
-        close(fd);
-    }
-    return is_free;
-}
-
 static bool choose_ports(struct chaos_backend *backend, char *error, size_t error_size) {
     for (size_t n = 0; n < backend->options.nodes; n++) {
-        bool chosen = false;
-        for (int tries = 0; !chosen && tries < 1000; tries++) {
-            uint32_t random;
-            if (getrandom(&random, sizeof random, 0) != sizeof random) {
-                continue;
-            }
-            uint16_t port = (uint16_t)(PORT_FIRST + random % PORT_COUNT);
-            chosen = port_is_free(port);
-            for (size_t i = 0; i < n; i++) {
-                chosen &= backend->ports[i] != port;
-            }
-            backend->ports[n] = port;
-        }
-        if (!chosen) {
-            snprintf(error, error_size, "no free port on 127.0.0.1 from %d to %d for node %zu", PORT_FIRST,
-                     PORT_FIRST + PORT_COUNT - 1, n + 1);
+        backend->ports[n] = 0;
+        backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
+        if (backend->ports[n] == 0) {
+            snprintf(error, error_size, "no free port on 127.0.0.1 was found for node %zu", n + 1);
             return false;
         }
     }
@@ -223,13 +190,13 @@ static void tell_end(const struct chaos_backend *backend, size_t node, char *err
 }
 
 static bool wait_for_answer(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    int64_t deadline_ms = chaos_compose_now_ms() + ANSWER_MS;
+    int64_t deadline_ms = chaos_now_ms() + ANSWER_MS;
     char why[512] = "";
     while (!chaos_admin_ping(backend->ports[node], why, sizeof why)) {
         enum state state = look(backend, node, error, error_size);
         if (state == STATE_DEAD) {
             tell_end(backend, node, error, error_size);
-        } else if (state != STATE_UNKNOWN && chaos_compose_now_ms() > deadline_ms) {
+        } else if (state != STATE_UNKNOWN && chaos_now_ms() > deadline_ms) {
             snprintf(error, error_size, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s",
                      node + 1, backend->ports[node], ANSWER_MS / 1000, why);
         } else if (state != STATE_UNKNOWN) {
@@ -295,7 +262,7 @@ static void up(const struct chaos_backend *backend, struct chaos_said *said) {
         more[n] = variables[n];
         argv[argc++] = services[n];
     }
-    chaos_compose_run(argv, more, -1, said);
+    chaos_program_run(argv, more, -1, CHAOS_DOCKER_MS, said);
 }
 
 static bool bring_up(struct chaos_backend *backend, char *error, size_t error_size) {
@@ -356,8 +323,8 @@ static void save_log(const struct chaos_backend *backend, size_t node) {
     snprintf(path, sizeof path, "%s/node-%zu/log", backend->options.directory, node + 1);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd >= 0) {
-        chaos_compose_run((const char *const[]){"docker", "logs", chaos_compose_name(backend->own, node, name), NULL},
-                          NULL, fd, &said);
+        chaos_program_run((const char *const[]){"docker", "logs", chaos_compose_name(backend->own, node, name), NULL},
+                          NULL, fd, CHAOS_DOCKER_MS, &said);
         close(fd);
     }
 }

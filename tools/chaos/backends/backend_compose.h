@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "backends/backend.h"
+#include "backends/program.h"
 
 /* In the containers. */
 #define CHAOS_COMPOSE_MOUNT "/redlock-chaos"          /* a node's directory */
@@ -21,25 +22,10 @@ struct chaos_compose {
     int guard;               /* the guard's ear; -1: there is none */
 };
 
-/* Programs (backend_compose_run.c) */
-
-/* What a program said, its errors too; what is more than this is dropped. */
-struct chaos_said {
-    int status; /* its exit status; 128 + n: signal n; 127: it cannot be run; CHAOS_SAID_LATE: it took too long and was killed */
-    char text[32768];
-};
-enum { CHAOS_SAID_LATE = 256 };
-
-/*
- * Runs argv, found in PATH, for a minute at most, and waits for its end. In its environment are `more`, "NAME=value"… up to a NULL, besides
- * ours without what would steer compose. out_fd: where its words go instead of into `said`; -1 for none.
- */
-void chaos_compose_run(const char *const *argv, const char *const *more, int out_fd, struct chaos_said *said);
-/* The line that says what was wrong; cuts it out of said->text. */
-const char *chaos_said_why(struct chaos_said *said);
-int64_t chaos_compose_now_ms(void);
-
-#define CHAOS_DOCKER(said, ...) chaos_compose_run((const char *const[]){"docker", __VA_ARGS__, NULL}, NULL, -1, (said))
+/* docker, for a minute at most. */
+enum { CHAOS_DOCKER_MS = 60000 };
+#define CHAOS_DOCKER(said, ...)                                                                                        \
+    chaos_program_run((const char *const[]){"docker", __VA_ARGS__, NULL}, NULL, -1, CHAOS_DOCKER_MS, (said))
 
 /* The compose file (backend_compose_file.c) */
 

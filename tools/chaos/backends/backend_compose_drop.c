@@ -11,8 +11,6 @@
 
 /* The image need not have iptables: it is ours, run in the container's network alone. The rules end with that network, when the container does. */
 
-enum { CANNOT_RUN = 127 };
-
 /* What a node has to do with itself, such as its health check, still passes. */
 static const char *const rules[][3] = {{"INPUT", "-i", "lo"}, {"OUTPUT", "-o", "lo"}};
 
@@ -84,9 +82,9 @@ static int open_network(const struct container *container, size_t node, char *er
 static void iptables(int network, const char *verb, const char *const *rule, bool whole, struct chaos_said *said) {
     char net[64];
     snprintf(net, sizeof net, "--net=/proc/%d/fd/%d", (int)getpid(), network);
-    chaos_compose_run((const char *const[]){"nsenter", net, "iptables", "-w", "5", verb, rule[0], whole ? "!" : NULL,
+    chaos_program_run((const char *const[]){"nsenter", net, "iptables", "-w", "5", verb, rule[0], whole ? "!" : NULL,
                                             rule[1], rule[2], "-j", "DROP", NULL},
-                      NULL, -1, said);
+                      NULL, -1, CHAOS_DOCKER_MS, said);
 }
 
 /* The rule is there, or is not, afterwards. It is looked for first, for each is to be there once at most. */
@@ -108,9 +106,10 @@ static bool set_rules(int network, size_t node, bool there, char *error, size_t 
         if (set_rule(network, rules[r], there, &said)) {
             continue;
         }
-        const char *help = said.status == CANNOT_RUN ? "; install it (Debian: apt-get install iptables util-linux)"
-                           : geteuid() != 0          ? "; only root can drop packets"
-                                                     : "";
+        const char *help = said.status == CHAOS_CANNOT_RUN
+                               ? "; install it (Debian: apt-get install iptables util-linux)"
+                           : geteuid() != 0 ? "; only root can drop packets"
+                                            : "";
         snprintf(error, error_size, "node %zu: iptables in its network: %.300s%s", node + 1, chaos_said_why(&said),
                  help);
         worked = false;

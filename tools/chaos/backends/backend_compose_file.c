@@ -78,7 +78,7 @@ bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes,
     struct chaos_said said;
     const char *argv[16] = {0};
     argv[chaos_compose_argv(compose, false, argv)] = "config";
-    chaos_compose_run(argv, NULL, -1, &said);
+    chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, &said);
     if (said.status != 0) {
         snprintf(error, error_size, "the compose file %s is not sound: %.400s", compose->file, chaos_said_why(&said));
         return false;

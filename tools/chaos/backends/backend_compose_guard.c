@@ -38,7 +38,7 @@ static int list(const struct kind *kind, const char *project, struct chaos_said 
     snprintf(filter, sizeof filter, "label=com.docker.compose.project=%s", project);
     argv[argc++] = "--filter";
     argv[argc] = filter;
-    chaos_compose_run(argv, NULL, -1, said);
+    chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, said);
     if (said->status != 0) {
         return -1;
     }
@@ -65,7 +65,7 @@ static int sweep_once(const char *project, char *error, size_t error_size) {
         }
         int count = list(&kinds[k], project, &said, argv + argc);
         if (count > 0) {
-            chaos_compose_run(argv, NULL, -1, &answer);
+            chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, &answer);
             found += count;
         }
         if (count < 0 || (count > 0 && answer.status != 0)) {
@@ -130,8 +130,8 @@ static _Noreturn void guard(const char *project, int ear, int parent) {
         _exit(0);
     }
     /* A command that was under way may still be making what is then there. */
-    int64_t deadline_ms = chaos_compose_now_ms() + GUARD_MS;
-    for (int quiet = 0; quiet < GUARD_QUIET_LOOKS && chaos_compose_now_ms() < deadline_ms;) {
+    int64_t deadline_ms = chaos_now_ms() + GUARD_MS;
+    for (int quiet = 0; quiet < GUARD_QUIET_LOOKS && chaos_now_ms() < deadline_ms;) {
         char error[1024];
         quiet = sweep_once(project, error, sizeof error) == 0 ? quiet + 1 : 0;
         (void)poll(NULL, 0, 500);

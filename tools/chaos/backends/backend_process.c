@@ -16,6 +16,7 @@
 #include "backends/admin.h"
 #include "backends/backend.h"
 #include "backends/node_files.h"
+#include "backends/program.h"
 #include "backends/server.h"
 #include "faults/fault.h"
 
@@ -41,12 +42,6 @@ struct processes {
     char **environment;
     struct node nodes[CHAOS_NODES_MAX];
 };
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void sleep_ms(long ms) {
     struct timespec time = {0, ms * 1000000};
@@ -141,9 +136,9 @@ static bool kill_node(struct chaos_backend *backend, size_t n, char *error, size
     if (kill(node->pid, SIGKILL) != 0) {
         return fail(backend, n, error, size, "SIGKILL to its process %d: %s", (int)node->pid, strerror(errno));
     }
-    int64_t deadline_ms = now_ms() + END_MS;
+    int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (waitpid(node->pid, NULL, WNOHANG) == 0) {
-        if (now_ms() > deadline_ms) {
+        if (chaos_now_ms() > deadline_ms) {
             return fail(backend, n, error, size, "its process %d did not end within %d s of SIGKILL", (int)node->pid,
                         END_MS / 1000);
         }
@@ -175,14 +170,14 @@ static bool pause_node(struct chaos_backend *backend, size_t n, char *error, siz
     if (kill(node->pid, SIGSTOP) != 0) {
         return fail(backend, n, error, size, "SIGSTOP to its process %d: %s", (int)node->pid, strerror(errno));
     }
-    int64_t deadline_ms = now_ms() + END_MS;
+    int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)node->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
             node->state = PAUSED;
             return true;
         }
-        if (now_ms() > deadline_ms) {
+        if (chaos_now_ms() > deadline_ms) {
             return fail(backend, n, error, size, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
                         END_MS / 1000);
         }
@@ -292,14 +287,14 @@ static bool start(struct chaos_backend *backend, char *error, size_t size) {
             return false;
         }
     }
-    int64_t deadline_ms = now_ms() + START_MS;
+    int64_t deadline_ms = chaos_now_ms() + START_MS;
     for (size_t n = 0; n < backend->options.nodes;) {
         if (!look(backend, n, &port_tries[n], &ready[n], error, size)) {
             return false;
         }
         if (ready[n]) {
             n++;
-        } else if (now_ms() > deadline_ms) {
+        } else if (chaos_now_ms() > deadline_ms) {
             char end[400];
             const char *directory = node_of(backend, n)->directory;
             return fail(backend, n, error, size, "no answer within %d s of its start; its log, %s/log, ends: %s",

@@ -1,8 +1,11 @@
-/* Runs docker and compose: without a shell, for a minute at most, their words in a buffer. */
+/* Runs programs: without a shell, for a limited time, their words in a buffer. */
+#include "backends/program.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/backend_compose.h"
-
-enum { RUN_MS = 60000, CANNOT_RUN = 127 };
-
-int64_t chaos_compose_now_ms(void) {
+int64_t chaos_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
@@ -29,11 +28,11 @@ static _Noreturn void become(const char *const *argv, const char *const *more, i
     (void)signal(SIGPIPE, SIG_DFL);
     (void)setpgid(0, 0); /* to be killed with all that it starts */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
-        _exit(CANNOT_RUN);
+        _exit(CHAOS_CANNOT_RUN);
     }
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) {
-        _exit(CANNOT_RUN);
+        _exit(CHAOS_CANNOT_RUN);
     }
     static const char *const steering[] = {"COMPOSE_FILE", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME",
                                            "COMPOSE_ENV_FILES"};
@@ -45,14 +44,14 @@ static _Noreturn void become(const char *const *argv, const char *const *more, i
     }
     execvp(argv[0], (char *const *)(uintptr_t)argv);
     dprintf(2, "%s: %s\n", argv[0], strerror(errno));
-    _exit(CANNOT_RUN);
+    _exit(CHAOS_CANNOT_RUN);
 }
 
 /* Until it says no more, or the time is over: false. */
 static bool listen_to(int fd, int64_t deadline_ms, struct chaos_said *said) {
     size_t length = 0;
     for (;;) {
-        int64_t left_ms = deadline_ms - chaos_compose_now_ms();
+        int64_t left_ms = deadline_ms - chaos_now_ms();
         struct pollfd poll_ = {.fd = fd, .events = POLLIN};
         int ready = left_ms > 0 ? poll(&poll_, 1, (int)left_ms) : 0;
         if (ready < 0 && errno == EINTR) {
@@ -87,10 +86,10 @@ static void wait_for(pid_t pid, int64_t deadline_ms, struct chaos_said *said) {
             break;
         }
         if (ended < 0 && errno != EINTR) {
-            status = CANNOT_RUN << 8; /* somebody else has waited for it */
+            status = CHAOS_CANNOT_RUN << 8; /* somebody else has waited for it */
             break;
         }
-        if (!late && chaos_compose_now_ms() >= deadline_ms) {
+        if (!late && chaos_now_ms() >= deadline_ms) {
             late = true;
             (void)kill(-pid, SIGKILL);
             (void)kill(pid, SIGKILL); /* it may have no group yet */
@@ -101,15 +100,16 @@ static void wait_for(pid_t pid, int64_t deadline_ms, struct chaos_said *said) {
     said->status = late ? CHAOS_SAID_LATE : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void chaos_compose_run(const char *const *argv, const char *const *more, int out_fd, struct chaos_said *said) {
+void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
+                       struct chaos_said *said) {
     int fds[2];
     said->text[0] = '\0';
-    said->status = CANNOT_RUN;
+    said->status = CHAOS_CANNOT_RUN;
     if (pipe2(fds, O_CLOEXEC) != 0) {
         snprintf(said->text, sizeof said->text, "pipe: %s", strerror(errno));
         return;
     }
-    int64_t deadline_ms = chaos_compose_now_ms() + RUN_MS;
+    int64_t deadline_ms = chaos_now_ms() + limit_ms;
     pid_t self = getpid(), pid = fork();
     if (pid == 0) {
         become(argv, more, out_fd < 0 ? fds[1] : out_fd, self);
@@ -122,7 +122,8 @@ void chaos_compose_run(const char *const *argv, const char *const *more, int out
         bool heard = listen_to(fds[0], deadline_ms, said);
         wait_for(pid, heard ? deadline_ms : 0, said);
         if (said->status == CHAOS_SAID_LATE) {
-            snprintf(said->text, sizeof said->text, "it did not end within %d s, and was killed", RUN_MS / 1000);
+            snprintf(said->text, sizeof said->text, "it did not end within %d s, and was killed",
+                     (int)(limit_ms / 1000));
         }
     }
     close(fds[0]);

@@ -1,0 +1,28 @@
+/* Programs that are run for what they say. */
+#ifndef CHAOS_PROGRAM_H
+#define CHAOS_PROGRAM_H
+
+#include <stdint.h>
+
+/* What a program said, its errors too; what is more than this is dropped. */
+struct chaos_said {
+    /* Its exit status; 128 + n: signal n; CHAOS_CANNOT_RUN; CHAOS_SAID_LATE: it took too long and was killed. */
+    int status;
+    char text[32768];
+};
+enum { CHAOS_CANNOT_RUN = 127, CHAOS_SAID_LATE = 256 };
+
+/*
+ * Runs argv, found in PATH, for limit_ms at most, and waits for its end. In its environment are `more`, "NAME=value"…
+ * up to a NULL, besides ours without what would steer compose. out_fd: where its words go instead of into `said`; -1
+ * for none.
+ */
+void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
+                       struct chaos_said *said);
+/* The line that says what was wrong; cuts it out of said->text. */
+const char *chaos_said_why(struct chaos_said *said);
+
+/* CLOCK_BOOTTIME. */
+int64_t chaos_now_ms(void);
+
+#endif
