@@ -19,7 +19,8 @@ enum { TIMEOUT_MS = 500, STALE_REPLIES_MAX = 64 };
 /* After so long a script, others are answered by BUSY, and SCRIPT KILL is heard. */
 #define BUSY_AFTER       "10"
 #define BUSY_AFTER_USUAL "5000"
-/* TIME stands still in scripts of Redis 7.2, and os.clock() came with 7.4: so the script counts, and cannot run for ever. */
+/* TIME stands still in scripts of Redis 7.2, and os.clock() came with 7.4: so the script counts,
+ * and cannot run for ever. */
 #define COUNT_SCRIPT "for i = 1, tonumber(ARGV[1]) do end"
 
 struct session {
@@ -85,7 +86,8 @@ static bool unanswered(const struct session *session, const char *what) {
     return false;
 }
 
-/* The answer, to be freed, or NULL with a sentence where there is none; an error's text is an answer. */
+/* The answer, to be freed, or NULL with a sentence where there is none; an error's text is an
+ * answer. */
 static redisReply *ask_anything(const struct session *session, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -197,8 +199,9 @@ static bool open_session(struct session *session, uint16_t port, int *held, char
 }
 
 /*
- * Sends without waiting for the answer, but until the node's kernel has it all: a server reads what a connection had been sent before it
- * sees the connection's end, so it is done even if we close at once, and even if it reads a second later.
+ * Sends without waiting for the answer, but until the node's kernel has it all: a server reads what
+ * a connection had been sent before it sees the connection's end, so it is done even if we close at
+ * once, and even if it reads a second later.
  */
 static bool tell(const struct session *session, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

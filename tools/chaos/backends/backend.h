@@ -10,19 +10,23 @@
 
 struct chaos_backend_options {
     size_t nodes;
-    bool append_only;         /* appendfsync always: a killed node comes back with its keys */
-    const char *directory;    /* the run's own, absolute; a node's files go to node-1, … in it */
-    const char *server;       /* processes: the program; NULL: redis-server, then valkey-server, of PATH */
+    bool append_only;      /* appendfsync always: a killed node comes back with its keys */
+    const char *directory; /* the run's own, absolute; a node's files go to node-1, … in it */
+    /* processes: the program; NULL: redis-server, then valkey-server, of PATH */
+    const char *server;
     const char *shim;         /* the preloadable clock, absolute; NULL: no clock faults */
     const char *compose_file; /* compose: docker-compose.yml of the project */
 };
 
 /*
- * To kill a dead node, to restart one that runs, to resume one that is not paused, to let pass where nothing is dropped, is done already: true. A
- * process that it ends or starts for a while is waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
- * Every node has, besides its default user (no password), a user "chaos" with the password "chaos" that may do anything: the nemesis and the auditor ask as that one, so that
- * a password fault does not lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made the backend.
- * Functions return false with a sentence in error: what was tried, on which node, what came back, what to do.
+ * To kill a dead node, to restart one that runs, to resume one that is not paused, to let pass
+ * where nothing is dropped, is done already: true. A process that it ends or starts for a while is
+ * waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
+ * Every node has, besides its default user (no password), a user "chaos" with the password "chaos"
+ * that may do anything: the nemesis and the auditor ask as that one, so that a password fault does
+ * not lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made
+ * the backend. Functions return false with a sentence in error: what was tried, on which node, what
+ * came back, what to do.
  */
 struct chaos_backend;
 
@@ -32,16 +36,19 @@ struct chaos_backend_ops {
     bool (*start)(struct chaos_backend *backend, char *error, size_t error_size);
     /* SIGKILL; returns when it is dead. */
     bool (*kill)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    /* Starts it again at the same address, without waiting until it answers. `empty`: without its AOF. */
+    /* Starts it again at the same address, without waiting until it answers. `empty`: without its
+     * AOF. */
     bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size);
     bool (*pause)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     bool (*resume)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    /* From now on all packets from and to the node are lost, until pass() or its restart. Of processes it is refused: they have no network of their own. */
+    /* From now on all packets from and to the node are lost, until pass() or its restart. Of
+     * processes it is refused: they have no network of their own. */
     bool (*drop)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     bool (*pass)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
     /*
-     * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in left (allocated text, NULL for nothing)
-     * what it could not end. Only chaos_backend_destroy() may follow.
+     * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in
+     * left (allocated text, NULL for nothing) what it could not end. Only chaos_backend_destroy()
+     * may follow.
      */
     void (*stop)(struct chaos_backend *backend, char **left);
 };
@@ -55,13 +62,15 @@ struct chaos_backend {
     void *own;                      /* the implementation's */
 };
 
-/* "process" or "compose". Copies nothing: the strings must live as long. NULL with a sentence: no such backend, no redis-server, no docker. */
+/* "process" or "compose". Copies nothing: the strings must live as long. NULL with a sentence: no
+ * such backend, no redis-server, no docker. */
 struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options, char *error,
                                            size_t error_size);
 /* Stops what has not been stopped, and closes the clocks. NULL is let pass. */
 void chaos_backend_destroy(struct chaos_backend *backend);
 
-/* For chaos_backend_create(): set ops and own. stop() frees own, and does nothing where it is NULL. */
+/* For chaos_backend_create(): set ops and own. stop() frees own, and does nothing where it is
+ * NULL. */
 bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size);
 bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size);
 

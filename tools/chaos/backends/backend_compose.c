@@ -85,7 +85,8 @@ static bool compose_kill(struct chaos_backend *backend, size_t node, char *error
     if (state == STATE_UNKNOWN || state == STATE_DEAD) {
         return state == STATE_DEAD;
     }
-    /* A frozen one does not die before it thaws. Should it end by itself meanwhile, that is as good. */
+    /* A frozen one does not die before it thaws. Should it end by itself meanwhile, that is as
+     * good. */
     bool told = (state != STATE_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
                 tell(backend, node, "kill", error, error_size);
     int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
@@ -154,7 +155,8 @@ static bool choose_ports(struct chaos_backend *backend, char *error, size_t erro
     return true;
 }
 
-/* A node's directory: data in one of its own, for the image may look at what is there; and the clock's page. All to be read by others. */
+/* A node's directory: data in one of its own, for the image may look at what is there; and the
+ * clock's page. All to be read by others. */
 static bool make_directory(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
     char path[PATH_MAX], data[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/node-%zu", backend->options.directory, node + 1);
@@ -229,7 +231,8 @@ static long long ask_time(uint16_t port) {
     return seconds;
 }
 
-/* A shim that the image's loader does not take is silently left out, and no clock fault would do anything. */
+/* A shim that the image's loader does not take is silently left out, and no clock fault would do
+ * anything. */
 static bool prove_clock(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
     long long before_s = ask_time(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], CLOCK_PROOF_MS);

@@ -15,8 +15,9 @@
 #define CHAOS_COMPOSE_SHIM  "/redlock-chaos-clock.so" /* the preloaded clock */
 
 struct chaos_compose {
-    bool plugin;             /* `docker compose`, version 2; else docker-compose */
-    char project[64];        /* of this run alone: its containers, networks and volumes have it as a label */
+    bool plugin; /* `docker compose`, version 2; else docker-compose */
+    /* of this run alone: its containers, networks and volumes have it as a label */
+    char project[64];
     char file[PATH_MAX];     /* docker-compose.yml, absolute */
     char override[PATH_MAX]; /* ours, laid over it */
     int guard;               /* the guard's ear; -1: there is none */
@@ -31,7 +32,8 @@ enum { CHAOS_DOCKER_MS = 60000 };
 
 /* The command line that compose's own words are to follow; returns how many there are. */
 size_t chaos_compose_argv(const struct chaos_compose *compose, bool with_override, const char **argv);
-/* Whether the file is sound, has a service for every node, and the images of those are here. False with a sentence. */
+/* Whether the file is sound, has a service for every node, and the images of those are here. False
+ * with a sentence. */
 bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, char *error, size_t error_size);
 /* Writes the override. False with a sentence. */
 bool chaos_compose_write_override(const struct chaos_backend *backend, char *error, size_t error_size);
@@ -44,9 +46,11 @@ bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error,
 
 /* What is left (backend_compose_guard.c) */
 
-/* Ends and removes all that docker has of the project. False with a sentence about what is still there. */
+/* Ends and removes all that docker has of the project. False with a sentence about what is still
+ * there. */
 bool chaos_compose_sweep(const char *project, char *error, size_t error_size);
-/* A process that sweeps once we are dead, however we died; it is no child of ours. False with errno. */
+/* A process that sweeps once we are dead, however we died; it is no child of ours. False with
+ * errno. */
 bool chaos_compose_guard_start(struct chaos_compose *compose);
 /* Sends it home and waits until it has gone. */
 void chaos_compose_guard_stop(struct chaos_compose *compose);

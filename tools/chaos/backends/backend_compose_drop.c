@@ -1,4 +1,5 @@
-/* Lost packets: iptables drops what a container sends and receives, in the container's own network namespace. */
+/* Lost packets: iptables drops what a container sends and receives, in the container's own network
+ * namespace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +10,8 @@
 
 #include "backends/backend_compose.h"
 
-/* The image need not have iptables: it is ours, run in the container's network alone. The rules end with that network, when the container does. */
+/* The image need not have iptables: it is ours, run in the container's network alone. The rules end
+ * with that network, when the container does. */
 
 /* What a node has to do with itself, such as its health check, still passes. */
 static const char *const rules[][3] = {{"INPUT", "-i", "lo"}, {"OUTPUT", "-o", "lo"}};
@@ -48,8 +50,9 @@ static bool is_in_container(int proc, const char *id) {
 }
 
 /*
- * The container's network namespace; -1 with a sentence. Where the daemon is elsewhere, its pids are not ours: one may be that of a process that has nothing to do with
- * it. So the process must be in the container's control group, and its network must not be our own; and all is asked of one
+ * The container's network namespace; -1 with a sentence. Where the daemon is elsewhere, its pids
+ * are not ours: one may be that of a process that has nothing to do with it. So the process must be
+ * in the container's control group, and its network must not be our own; and all is asked of one
  * directory in /proc, which is that process or none.
  */
 static int open_network(const struct container *container, size_t node, char *error, size_t error_size) {
@@ -87,7 +90,8 @@ static void iptables(int network, const char *verb, const char *const *rule, boo
                       NULL, -1, CHAOS_DOCKER_MS, said);
 }
 
-/* The rule is there, or is not, afterwards. It is looked for first, for each is to be there once at most. */
+/* The rule is there, or is not, afterwards. It is looked for first, for each is to be there once at
+ * most. */
 static bool set_rule(int network, const char *const *rule, bool there, struct chaos_said *said) {
     char line[64];
     snprintf(line, sizeof line, "-A %s ! %s %s -j DROP", rule[0], rule[1], rule[2]);

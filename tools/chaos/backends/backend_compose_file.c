@@ -36,8 +36,8 @@ static size_t indentation(const char *line) {
 }
 
 /*
- * The image of a service, out of what `config` prints: both versions of compose lay it out alike, two blanks a level. False if there is no
- * such service.
+ * The image of a service, out of what `config` prints: both versions of compose lay it out alike,
+ * two blanks a level. False if there is no such service.
  */
 static bool find_image(const char *config, const char *service, char *image) {
     bool in_services = false, in_service = false, found = false;
@@ -129,7 +129,8 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
     const struct chaos_backend_options *options = &backend->options;
     char name[96], directory[PATH_MAX];
     fprintf(out, "  node%zu:\n    container_name: \"%s\"\n", n + 1, chaos_compose_name(compose, n, name));
-    /* Its files are to be ours. As root it does as the image likes, which may be to become somebody else. */
+    /* Its files are to be ours. As root it does as the image likes, which may be to become somebody
+     * else. */
     fprintf(out, "    user: \"%u:%u\"\n", (unsigned)geteuid(), (unsigned)getegid());
     fprintf(out, "    working_dir: \"%s/data\"\n", CHAOS_COMPOSE_MOUNT);
     fprintf(out,
@@ -139,7 +140,8 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
             "      \"--user\", \"default\", \"on\", \"nopass\", \"~*\", \"&*\", \"+@all\",\n"
             "      \"--user\", \"chaos\", \"on\", \">chaos\", \"~*\", \"&*\", \"+@all\"]\n",
             options->append_only ? "yes" : "no");
-    /* We ask them ourselves: a check every few seconds would only be noise. docker-compose 1.29 cannot switch one off that a file has. */
+    /* We ask them ourselves: a check every few seconds would only be noise. docker-compose 1.29
+     * cannot switch one off that a file has. */
     fputs("    restart: \"no\"\n    healthcheck: {interval: 24h}\n", out);
     if (options->shim != NULL) {
         fprintf(out, "    environment: {LD_PRELOAD: \"%s\", %s: \"%s/clock\"}\n", CHAOS_COMPOSE_SHIM, CHAOS_CLOCK_ENV,

@@ -1,4 +1,5 @@
-/* Nothing outlives a run: all that docker has of it is removed, by us, or by a guard once we are dead. */
+/* Nothing outlives a run: all that docker has of it is removed, by us, or by a guard once we are
+ * dead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -52,7 +53,8 @@ static int list(const struct kind *kind, const char *project, struct chaos_said 
     return count;
 }
 
-/* How many there were before; -1 with a sentence if docker could not tell or did not remove them. */
+/* How many there were before; -1 with a sentence if docker could not tell or did not remove
+ * them. */
 static int sweep_once(const char *project, char *error, size_t error_size) {
     int found = 0;
     bool failed = false;
@@ -121,7 +123,8 @@ static _Noreturn void guard(const char *project, int ear, int parent) {
     if (setsid() < 0 || !let_go(ear, parent)) {
         _exit(1);
     }
-    /* Others may have inherited the end of the ear that we speak into: so the death itself is watched too, where the kernel can. */
+    /* Others may have inherited the end of the ear that we speak into: so the death itself is
+     * watched too, where the kernel can. */
     struct pollfd polls[] = {{.fd = 3, .events = POLLIN}, {.fd = parent < 0 ? -1 : 4, .events = POLLIN}};
     while (poll(polls, 2, -1) < 0) {
     }

@@ -24,7 +24,8 @@
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
  *          RUNNING → pause: PAUSED             RUNNING, PAUSED → kill, or by itself: DEAD
  *          PAUSED → resume: RUNNING
- * By itself: its exit is left for the caller to wait for. A pid is signalled only while its process is surely a child of ours.
+ * By itself: its exit is left for the caller to wait for. A pid is signalled only while its process
+ * is surely a child of ours.
  */
 enum state { DEAD, RUNNING, PAUSED };
 
@@ -38,7 +39,8 @@ struct node {
 
 struct processes {
     struct chaos_server server;
-    int shim; /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
+    /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
+    int shim;
     char **environment;
     struct node nodes[CHAOS_NODES_MAX];
 };
@@ -85,7 +87,8 @@ static void become_server(const struct processes *own, const struct node *node, 
     }
     for (int fd = 3; fd < 1024; fd++) {
         (void)fcntl(fd, F_SETFD,
-                    fd == own->shim ? 0 : FD_CLOEXEC); /* what the parent has open is none of its business */
+                    /* what the parent has open is none of its business */
+                    fd == own->shim ? 0 : FD_CLOEXEC);
     }
     execve(own->server.path, argv, own->environment);
     dprintf(2, "redlock-chaos: %s cannot be run: %s\n", own->server.path, strerror(errno));
@@ -235,7 +238,8 @@ static bool make_directory(struct chaos_backend *backend, size_t n, char *error,
            fail(backend, n, error, size, "its directory %s cannot be made: %s", node->directory, strerror(problem));
 }
 
-/* Whether the process has the page mapped, that is, whether the shim was loaded. The loader only warns where it was not. */
+/* Whether the process has the page mapped, that is, whether the shim was loaded. The loader only
+ * warns where it was not. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
     char path[64], name[48], *line = NULL;
     size_t size = 0;
@@ -254,7 +258,8 @@ static bool has_clock(const struct chaos_backend *backend, size_t n) {
     return found;
 }
 
-/* A node that has just been started: *ready once it answers. One whose port somebody took meanwhile is given another. */
+/* A node that has just been started: *ready once it answers. One whose port somebody took meanwhile
+ * is given another. */
 static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, char *error, size_t size) {
     const char *directory = node_of(backend, n)->directory;
     pid_t pid = node_of(backend, n)->pid;
@@ -267,7 +272,8 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
         return fail(backend, n, error, size, "the server ended as soon as it was started; its log, %s/log, ends: %s",
                     directory, chaos_node_log_end(directory, end, sizeof end));
     }
-    /* The log is the node's own: a stranger on its port, who would answer PING too, is not in it. */
+    /* The log is the node's own: a stranger on its port, who would answer PING too, is not in
+     * it. */
     *ready = chaos_node_log_finds(directory, "eady to accept connections", NULL, 0) &&
              chaos_admin_ping(backend->ports[n], error, size);
     if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {
@@ -360,7 +366,8 @@ static bool starts_with(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Ours, with the clock preloaded where there is one; a locale that is not installed would keep the server from starting. */
+/* Ours, with the clock preloaded where there is one; a locale that is not installed would keep the
+ * server from starting. */
 static char **make_environment(int shim) {
     const char *preload = getenv("LD_PRELOAD");
     size_t count = 0, used = 0;

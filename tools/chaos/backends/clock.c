@@ -50,7 +50,8 @@ static const struct chaos_clock_setting *current(const struct chaos_clock *clock
 static void set(struct chaos_clock *clock, int64_t offset_ns, int64_t since_ns, int64_t rate_ppm) {
     uint32_t next = atomic_load_explicit(&clock->sequence, memory_order_relaxed) + 1;
     struct chaos_clock_setting *setting = &clock->settings[next % 2];
-    /* Who sees what is written here, sees that the sequence is past the one under which it was read. */
+    /* Who sees what is written here, sees that the sequence is past the one under which it was
+     * read. */
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&setting->offset_ns, within(offset_ns, OFFSET_MAX_MS * 1000000), memory_order_relaxed);
     atomic_store_explicit(&setting->since_ns, since_ns, memory_order_relaxed);

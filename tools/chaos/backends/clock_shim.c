@@ -1,4 +1,5 @@
-/* Preloaded into a server: its wall clock is what the shared page makes of it; CLOCK_MONOTONIC, CLOCK_BOOTTIME and all others are true. */
+/* Preloaded into a server: its wall clock is what the shared page makes of it; CLOCK_MONOTONIC,
+ * CLOCK_BOOTTIME and all others are true. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -17,8 +18,10 @@
 typedef int clock_function(clockid_t id, struct timespec *out);
 
 /*
- * Both are written once, before main() and before any thread, and are NULL until then. A function here never looks a symbol up: an allocator that asks for the time while it
- * starts (jemalloc) would come back here from within dlsym(), for ever. Until the constructor has run, the time is asked of the kernel itself.
+ * Both are written once, before main() and before any thread, and are NULL until then. A function
+ * here never looks a symbol up: an allocator that asks for the time while it starts (jemalloc)
+ * would come back here from within dlsym(), for ever. Until the constructor has run, the time is
+ * asked of the kernel itself.
  */
 static const struct chaos_clock *page;
 static clock_function *real;

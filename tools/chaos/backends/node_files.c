@@ -83,7 +83,8 @@ static FILE *open_file(const char *directory, const char *name, const char *mode
     return file;
 }
 
-/* Paths are relative: the server runs in its directory, whose name may have any character. No rewrite of the AOF: its process would outlive a killed server. */
+/* Paths are relative: the server runs in its directory, whose name may have any character. No
+ * rewrite of the AOF: its process would outlive a killed server. */
 bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port,
                              bool append_only) {
     FILE *out = open_file(directory, "redis.conf", "we");

@@ -9,19 +9,24 @@
 #include "backends/server.h"
 
 /*
- * A port of 127.0.0.1 on which nobody listens, and none of `taken`. It is none of those that the kernel gives to connections: while the node is dead, a client that
- * tries again and again would be given the node's own port some day, be connected to itself, and keep the node from coming back. 0 if there is none.
+ * A port of 127.0.0.1 on which nobody listens, and none of `taken`. It is none of those that the
+ * kernel gives to connections: while the node is dead, a client that tries again and again would be
+ * given the node's own port some day, be connected to itself, and keep the node from coming back. 0
+ * if there is none.
  */
 uint16_t chaos_node_port(const uint16_t *taken, size_t count);
 
-/* These return false with errno. Names are redis.conf, log, clock, all in the node's directory, which is where the server runs. */
+/* These return false with errno. Names are redis.conf, log, clock, all in the node's directory,
+ * which is where the server runs. */
 bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port, bool append_only);
-/* Keys on disk: the AOF, and what a rewrite left half done. A directory that is not there has none. */
+/* Keys on disk: the AOF, and what a rewrite left half done. A directory that is not there has
+ * none. */
 bool chaos_node_remove_keys(const char *directory);
 /* An empty directory too; what is not there is removed already. */
 bool chaos_node_remove_file(const char *directory, const char *name);
 
-/* Whether a line of the log has these words; the first that has them into line, unless that is NULL. */
+/* Whether a line of the log has these words; the first that has them into line, unless that is
+ * NULL. */
 bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size);
 /* Its last lines, in one, for an error. Returns text. */
 char *chaos_node_log_end(const char *directory, char *text, size_t size);

@@ -6,16 +6,17 @@
 
 /* What a program said, its errors too; what is more than this is dropped. */
 struct chaos_said {
-    /* Its exit status; 128 + n: signal n; CHAOS_CANNOT_RUN; CHAOS_SAID_LATE: it took too long and was killed. */
+    /* Its exit status; 128 + n: signal n; CHAOS_CANNOT_RUN; CHAOS_SAID_LATE: it took too long and
+     * was killed. */
     int status;
     char text[32768];
 };
 enum { CHAOS_CANNOT_RUN = 127, CHAOS_SAID_LATE = 256 };
 
 /*
- * Runs argv, found in PATH, for limit_ms at most, and waits for its end. In its environment are `more`, "NAME=value"…
- * up to a NULL, besides ours without what would steer compose. out_fd: where its words go instead of into `said`; -1
- * for none.
+ * Runs argv, found in PATH, for limit_ms at most, and waits for its end. In its environment are
+ * `more`, "NAME=value"… up to a NULL, besides ours without what would steer compose. out_fd: where
+ * its words go instead of into `said`; -1 for none.
  */
 void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
                        struct chaos_said *said);

@@ -12,8 +12,9 @@ struct chaos_server {
 };
 
 /*
- * `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It is run once, with --version. False with a
- * sentence where there is none, where it is something else, and where it is older than Redis 6.0, which knew no users.
+ * `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It
+ * is run once, with --version. False with a sentence where there is none, where it is something
+ * else, and where it is older than Redis 6.0, which knew no users.
  */
 bool chaos_server_find(struct chaos_server *server, const char *name, char *error, size_t error_size);
 void chaos_server_clear(struct chaos_server *server);

@@ -1,4 +1,5 @@
-/* When a quorum of nodes is healthy, for whom; and what became of the acquires meanwhile. The definitions are in check.h. */
+/* When a quorum of nodes is healthy, for whom; and what became of the acquires meanwhile. The
+ * definitions are in check.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,8 @@ static int compare(const void *a, const void *b) {
     return (x->weight < y->weight) - (x->weight > y->weight);
 }
 
-/* The times when all that counts is at least as much; the edges are freed. *count is SIZE_MAX and NULL is returned without memory. */
+/* The times when all that counts is at least as much; the edges are freed. *count is SIZE_MAX and
+ * NULL is returned without memory. */
 static struct chaos_span *fold(struct edges *edges, int64_t least, size_t *count) {
     struct chaos_span *spans = NULL;
     *count = edges->failed ? SIZE_MAX : 0;
@@ -118,7 +120,8 @@ static int64_t band_end_us(const struct chaos_history *history, const struct cha
     return view == AS_HEALTHY ? chaos_plus(to_us, (2 * history->node_timeout_ms + 2500) * 1000) : to_us;
 }
 
-/* The times when node n is unhealthy for the client, each once however many faults hit it. Bands come by from_us. */
+/* The times when node n is unhealthy for the client, each once however many faults hit it. Bands
+ * come by from_us. */
 static void push_node(struct edges *edges, const struct chaos_history *history, int client, size_t node, enum view view,
                       int64_t end_us) {
     int64_t from_us = 0, to_us = INT64_MIN;
@@ -225,7 +228,8 @@ static int compare_times(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* When acquires that were OK completed, by time; and from when to when there were acquires at all. NULL without memory. */
+/* When acquires that were OK completed, by time; and from when to when there were acquires at all.
+ * NULL without memory. */
 static int64_t *acquired_times(const struct chaos_history *history, size_t *count, struct chaos_span *tried) {
     int64_t *times_us = malloc((history->operation_count + 1) * sizeof *times_us);
     *count = 0;
@@ -247,7 +251,8 @@ static int64_t *acquired_times(const struct chaos_history *history, size_t *coun
     return times_us;
 }
 
-/* The longest part of [from, to] in which none of the times lies; *next is the first that is not before from, and is moved to the first after to. */
+/* The longest part of [from, to] in which none of the times lies; *next is the first that is not
+ * before from, and is moved to the first after to. */
 static int64_t longest_gap(const int64_t *times_us, size_t count, size_t *next, struct chaos_span span) {
     int64_t gap_us = 0, last_us = span.from_us;
     while (*next < count && times_us[*next] < span.from_us) {

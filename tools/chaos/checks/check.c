@@ -83,8 +83,9 @@ const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client,
 }
 
 /*
- * A lease is relied on from its first claim until its latest promise; not beyond its end (a release has begun, or its owner has seen that it is
- * lost: then the library deletes the keys, and others may have them), and not beyond the death of its process.
+ * A lease is relied on from its first claim until its latest promise; not beyond its end (a release
+ * has begun, or its owner has seen that it is lost: then the library deletes the keys, and others
+ * may have them), and not beyond the death of its process.
  */
 static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease *lease) {
     int64_t until_us = lease->until_us;

@@ -39,13 +39,16 @@ struct chaos_violation {
 };
 
 /*
- * Recovery. An outage is a time when no client had a quorum of nodes whose votes could come: of each client, as many nodes or links were silenced at once
- * (killed, paused, busy, asleep for a node timeout or longer, out of memory, password changed, cut off one way or both, delayed by half a node timeout or
- * more each way), or it was paused or dead itself. No settle time is added: it ends with the heal itself.
+ * Recovery. An outage is a time when no client had a quorum of nodes whose votes could come: of
+ * each client, as many nodes or links were silenced at once (killed, paused, busy, asleep for a
+ * node timeout or longer, out of memory, password changed, cut off one way or both, delayed by half
+ * a node timeout or more each way), or it was paused or dead itself. No settle time is added: it
+ * ends with the heal itself.
  */
 struct chaos_recovery {
     int64_t healed_us; /* an outage ended */
-    /* Completion of the first acquire after that that was OK, by anyone, whenever invoked; CHAOS_NEVER_US if the next outage or the end came first. */
+    /* Completion of the first acquire after that that was OK, by anyone, whenever invoked;
+     * CHAOS_NEVER_US if the next outage or the end came first. */
     int64_t acquired_us;
 };
 
@@ -60,27 +63,36 @@ struct chaos_verdict {
     size_t violation_count;
     size_t counts[CHAOS_VIOLATION_KINDS];
     int64_t lost_updates;
-    int64_t operations;                                                /* acquires and releases that completed */
-    int64_t acquires, acquired, contended, no_quorum, too_slow, other; /* completed acquires by result */
-    int64_t releases, released, release_lost, release_no_quorum;       /* completed releases by result */
-    int64_t leases_lost;                   /* that ended without a release, in their owner's eyes */
-    int64_t increments;                    /* that were done */
-    int64_t reads_refused, writes_refused; /* by the resource, for it had seen a higher fencing token */
-    /* What the library counted in all processes of clients, as far as they told: the last second of one that was killed is missing. */
+    /* acquires and releases that completed */
+    int64_t operations;
+    /* completed acquires by result */
+    int64_t acquires, acquired, contended, no_quorum, too_slow, other;
+    /* completed releases by result */
+    int64_t releases, released, release_lost, release_no_quorum;
+    int64_t leases_lost; /* that ended without a release, in their owner's eyes */
+    int64_t increments;  /* that were done */
+    /* by the resource, for it had seen a higher fencing token */
+    int64_t reads_refused, writes_refused;
+    /* What the library counted in all processes of clients, as far as they told: the last second of
+     * one that was killed is missing. */
     int64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps;
     /*
-     * Availability is the share of the second in the first: completed acquires during all of which, from invocation to completion, a quorum of nodes was
-     * healthy for the client (chaos_unhealthy_spans()), and of these the ones that got the lock. Acquires that the end of the client cut
-     * (CLOSED, CANCELLED) are left out. To wait for others and not get the lock is no success.
+     * Availability is the share of the second in the first: completed acquires during all of which,
+     * from invocation to completion, a quorum of nodes was healthy for the client
+     * (chaos_unhealthy_spans()), and of these the ones that got the lock. Acquires that the end of
+     * the client cut (CLOSED, CANCELLED) are left out. To wait for others and not get the lock is
+     * no success.
      */
     int64_t healthy_acquires, healthy_acquired;
     /*
-     * The longest time in which no acquire of anyone succeeded, within a time when a quorum was healthy for all clients and none was paused or dead, and
-     * between the first invocation and the last completion of an acquire.
+     * The longest time in which no acquire of anyone succeeded, within a time when a quorum was
+     * healthy for all clients and none was paused or dead, and between the first invocation and the
+     * last completion of an acquire.
      */
     int64_t longest_gap_us;
-    int64_t
-        longest_without_us; /* likewise whatever the faults: the longest time between two acquires of anyone that succeeded */
+    /* likewise whatever the faults: the longest time between two acquires of anyone that
+     * succeeded */
+    int64_t longest_without_us;
     struct chaos_recovery *recoveries;
     size_t recovery_count;
     struct chaos_percentiles acquire, acquire_first_try,
@@ -91,9 +103,11 @@ struct chaos_verdict {
 int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 
 /*
- * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is nothing: one machine. False without memory only; the verdict is
- * empty then. What each check looks for, and what of it is proven, stands above it: check_overlap.c, check_keys.c, check_updates.c, check_operations.c
- * (LATE), check_fence.c (STALE, FENCE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
+ * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
+ * nothing: one machine. False without memory only; the verdict is empty then. What each check looks
+ * for, and what of it is proven, stands above it: check_overlap.c, check_keys.c, check_updates.c,
+ * check_operations.c (LATE), check_fence.c (STALE, FENCE), check_record.c (CRASH, LEFT,
+ * INCOMPLETE). Each can be run alone (check_parts.h).
  */
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */
@@ -103,25 +117,31 @@ bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t fr
 /* The latest time that the history tells. */
 int64_t chaos_history_end_us(const struct chaos_history *history);
 /*
- * Whether something happened that breaks what Redlock assumes, by the schedule or by hand; and if so, whether a guard was on for each such fault.
+ * Whether something happened that breaks what Redlock assumes, by the schedule or by hand; and if
+ * so, whether a guard was on for each such fault.
  */
 bool chaos_breaks_assumptions(const struct chaos_history *history);
 bool chaos_all_guarded(const struct chaos_history *history);
-/* Violations that no fault of the nodes' memory or clocks explains; with fencing tokens a lost update is one of these. */
+/* Violations that no fault of the nodes' memory or clocks explains; with fencing tokens a lost
+ * update is one of these. */
 size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict);
 void chaos_verdict_clear(struct chaos_verdict *verdict);
 
-/* The last line: "violations=V lost_updates=U operations=O availability=A", A with four decimals, or "none" where no acquire had a healthy quorum. Returns buffer. */
+/* The last line: "violations=V lost_updates=U operations=O availability=A", A with four decimals,
+ * or "none" where no acquire had a healthy quorum. Returns buffer. */
 char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size);
-/* The verdict in words, a few lines for a terminal: what was done, what was wrong, availability, recovery. To be freed; NULL without memory. */
+/* The verdict in words, a few lines for a terminal: what was done, what was wrong, availability,
+ * recovery. To be freed; NULL without memory. */
 char *chaos_verdict_words(const struct chaos_history *history, const struct chaos_verdict *verdict);
 
 /*
- * Healthy quorums, for checks and report. Node n is unhealthy for client c from the begin to the end of a fault that hits n, or the link of c and n (whatever it
- * does: DELAY, JITTER and BANDWIDTH too), and a settle time after it (reconnection): 2 × node timeout + 2500 ms. SLOW and BUSY last for their amount. Faults of the
- * client itself (paused, killed) count as unhealthy for it, without a settle time. A fault that was never undone lasts until the end.
- * The times when client c had no healthy quorum, by time, disjoint, none after the history's end. To be freed; *count is set; NULL with *count
- * 0 for none; NULL with *count SIZE_MAX without memory.
+ * Healthy quorums, for checks and report. Node n is unhealthy for client c from the begin to the
+ * end of a fault that hits n, or the link of c and n (whatever it does: DELAY, JITTER and BANDWIDTH
+ * too), and a settle time after it (reconnection): 2 × node timeout + 2500 ms. SLOW and BUSY last
+ * for their amount. Faults of the client itself (paused, killed) count as unhealthy for it, without
+ * a settle time. A fault that was never undone lasts until the end. The times when client c had no
+ * healthy quorum, by time, disjoint, none after the history's end. To be freed; *count is set; NULL
+ * with *count 0 for none; NULL with *count SIZE_MAX without memory.
  */
 struct chaos_span {
     int64_t from_us, to_us;

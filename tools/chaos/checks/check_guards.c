@@ -1,4 +1,5 @@
-/* What the library's guards promise: which faults they are for, and which nodes they keep from voting. */
+/* What the library's guards promise: which faults they are for, and which nodes they keep from
+ * voting. */
 #include "checks/check_parts.h"
 
 bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fault *fault) {
@@ -17,8 +18,8 @@ bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fa
 }
 
 /*
- * Votes that a node forgot at a time r support leases that end by r + ttl_max (docs/safety.md), and for so long the guard keeps it from
- * voting. r lies between the fault's begin and its end.
+ * Votes that a node forgot at a time r support leases that end by r + ttl_max (docs/safety.md), and
+ * for so long the guard keeps it from voting. r lies between the fault's begin and its end.
  */
 bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t from_us, int64_t to_us) {
     if (!chaos_has_guard(&history->protection)) {

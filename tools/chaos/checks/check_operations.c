@@ -2,19 +2,22 @@
 #include "checks/check_parts.h"
 
 /*
- * An operation is late if it completed after its deadline + slack + the time for which its process was stopped in between, or if its process lived on beyond that and it
- * never completed.
+ * An operation is late if it completed after its deadline + slack + the time for which its process
+ * was stopped in between, or if its process lived on beyond that and it never completed.
  *
- * What is proven. No false alarm: a process is stopped only between a fault's begin (written down before SIGSTOP) and its heal (after SIGCONT), so that
- * what is allowed for is never less than it was stopped; and AFTER_PAUSE_US for it to catch up with the answers and timers that wait for it. A stop that
- * begins after all that was allowed is no excuse. What is missed: lateness by no more than these allowances.
+ * What is proven. No false alarm: a process is stopped only between a fault's begin (written down
+ * before SIGSTOP) and its heal (after SIGCONT), so that what is allowed for is never less than it
+ * was stopped; and AFTER_PAUSE_US for it to catch up with the answers and timers that wait for it.
+ * A stop that begins after all that was allowed is no excuse. What is missed: lateness by no more
+ * than these allowances.
  */
 #define AFTER_PAUSE_US INT64_C(100000)
 
 static int64_t allowed_until(const struct chaos_case *c, const struct chaos_operation *operation) {
     const struct chaos_history *history = c->history;
     int64_t until_us = chaos_plus(operation->deadline_us, c->slack_us);
-    int64_t counted_us = operation->invoked_us; /* stops up to here have been counted: they may overlap */
+    /* stops up to here have been counted: they may overlap */
+    int64_t counted_us = operation->invoked_us;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];
         if (band->fault.kind != CHAOS_FAULT_CLIENT_PAUSE || (band->fault.clients >> operation->client & 1) == 0) {

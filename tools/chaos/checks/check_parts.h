@@ -1,4 +1,5 @@
-/* What the checks share: the history with an index of processes, and the list of violations. For check*.c, availability.c, figures.c, and their tests. */
+/* What the checks share: the history with an index of processes, and the list of violations. For
+ * check*.c, availability.c, figures.c, and their tests. */
 #ifndef CHAOS_CHECK_PARTS_H
 #define CHAOS_CHECK_PARTS_H
 
@@ -10,7 +11,8 @@ struct chaos_case {
     int64_t slack_us;
     int64_t end_us;                  /* of the history */
     const struct chaos_life **lives; /* by client, then by spawned_us */
-    int64_t *relied_until_us;        /* of each lease: it is relied on from from_us to this, which is not part of it */
+    /* of each lease: it is relied on from from_us to this, which is not part of it */
+    int64_t *relied_until_us;
 };
 
 /* False without memory; chaos_case_close() is due in any case. The verdict is added to. */
@@ -40,7 +42,8 @@ static inline double chaos_seconds(const struct chaos_history *history, int64_t 
     return ((double)at_us - (double)history->start_us) / 1e6;
 }
 
-/* a + b, at most the largest number: what a history says need not be sensible. b is not negative. */
+/* a + b, at most the largest number: what a history says need not be sensible. b is not
+ * negative. */
 static inline int64_t chaos_plus(int64_t a, int64_t b) {
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }

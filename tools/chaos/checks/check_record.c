@@ -6,18 +6,24 @@
 #include "checks/check_parts.h"
 
 /*
- * CRASH and LEFT are what the conductor wrote down. INCOMPLETE is where the other checks would look at a history with holes, and find nothing:
+ * CRASH and LEFT are what the conductor wrote down. INCOMPLETE is where the other checks would look
+ * at a history with holes, and find nothing:
  *   no `finish`, no `left`, no operation at all, or leases but no sweep of the auditor;
  *   a token that two clients had, or one client for two resources;
  *   a claim or a completion by a process that had ended by then, or had not begun;
- *   a lease whose first claim does not follow an acquire of that resource, by the same process, that was OK;
- *   an acquire that was OK, after which the client went on without a claim, though the lease was valid when it looked;
+ *   a lease whose first claim does not follow an acquire of that resource, by the same process,
+ *   that was OK;
+ *   an acquire that was OK, after which the client went on without a claim, though the lease was
+ *   valid when it looked;
  *   an operation that never completed, though the process ended in order;
- *   a lease without an end, though its process went on; an increment that was never done, though its lease was released (check_updates.c).
+ *   a lease without an end, though its process went on; an increment that was never done, though
+ *   its lease was released (check_updates.c).
  *
- * What is proven: each of these contradicts how a client, the conductor and the auditor write (README.md), so that there is no false alarm. An acquire may be
- * OK and its lease be over when the client looks: that takes ttl - drift after its round began at the earliest, and that was not before it was invoked. The last
- * operation of a process needs no claim after it: the process was killed, or asked to end.
+ * What is proven: each of these contradicts how a client, the conductor and the auditor write
+ * (README.md), so that there is no false alarm. An acquire may be OK and its lease be over when the
+ * client looks: that takes ttl - drift after its round began at the earliest, and that was not
+ * before it was invoked. The last operation of a process needs no claim after it: the process was
+ * killed, or asked to end.
  */
 
 struct order {
@@ -109,13 +115,15 @@ static int compare_tokens(const void *a, const void *b) {
     return order != 0 ? order : (x->from_us > y->from_us) - (x->from_us < y->from_us);
 }
 
-/* Whether the process that lived at from_us also lived at to_us; an end that is not known is none. */
+/* Whether the process that lived at from_us also lived at to_us; an end that is not known is
+ * none. */
 static bool lived(const struct chaos_case *c, int client, int64_t from_us, int64_t to_us) {
     const struct chaos_life *life = chaos_case_life(c, client, from_us);
     return life != NULL && (life->ended_us == CHAOS_NEVER_US || life->ended_us >= to_us);
 }
 
-/* The place of the client's first operation that was not invoked before then; the one in front of it, if it is the client's, is the last before. */
+/* The place of the client's first operation that was not invoked before then; the one in front of
+ * it, if it is the client's, is the last before. */
 static size_t place_of(const struct chaos_case *c, const struct order *order, int client, int64_t at_us) {
     size_t low = 0, high = c->history->operation_count;
     while (low < high) {

@@ -7,17 +7,24 @@
 #include "checks/check_parts.h"
 
 /*
- * A holder reads the count v, writes down that it will write v + 1 (intent), looks whether its lease is still valid, writes, and writes down that it has
- * (done). An intent without a done wrote nothing if its lease was seen to be lost, or if the resource refused the write; it may have written or not where its process was killed in between.
+ * A holder reads the count v, writes down that it will write v + 1 (intent), looks whether its
+ * lease is still valid, writes, and writes down that it has (done). An intent without a done wrote
+ * nothing if its lease was seen to be lost, or if the resource refused the write; it may have
+ * written or not where its process was killed in between.
  *
- * What is proven. Let done(v) and open(v) be the numbers of done increments and of such open ones that read v, and c the counter at the end, which began with 0. If
- * no two holders were between read and write at once, the writes were made one after the other, each read what the one before wrote, and so:
- *   (1) done(v) <= 1 for every v: a second done increment of v has overwritten the first, or the other way round;
- *   (2) done(v) = 0 for every v >= c: the counter is past v as soon as v + 1 has been written, and never comes back;
+ * What is proven. Let done(v) and open(v) be the numbers of done increments and of such open ones
+ * that read v, and c the counter at the end, which began with 0. If no two holders were between
+ * read and write at once, the writes were made one after the other, each read what the one before
+ * wrote, and so:
+ *   (1) done(v) <= 1 for every v: of two done increments of v, one has overwritten the other;
+ *   (2) done(v) = 0 for every v >= c: the counter is past v once v + 1 has been written, and never
+ *       comes back;
  *   (3) done(v) + open(v) >= 1 for every v from 0 to c - 1: somebody wrote v + 1.
- * And if all three hold, there is an order of the writes, by v, that explains the counter. The lost updates are
- * sum of (done(v) - 1 where that is positive) over v < c, and of done(v) over v >= c: where nobody was killed, done increments - c. They are counted at
- * the increments themselves: each of (1) beyond the first is a violation; what else (2) says is one violation a resource, as is (3).
+ * And if all three hold, there is an order of the writes, by v, that explains the counter. The lost
+ * updates are sum of (done(v) - 1 where that is positive) over v < c, and of done(v) over v >= c:
+ * where nobody was killed, done increments - c. They are counted at the increments themselves: each
+ * of (1) beyond the first is a violation; what else (2) says is one violation a resource, as is
+ * (3).
  */
 
 struct token_key {
@@ -59,7 +66,8 @@ static int compare_increments(const void *a, const void *b) {
     if (x->read != y->read) {
         return x->read < y->read ? -1 : 1;
     }
-    uint64_t x_done_us = (uint64_t)x->done_us, y_done_us = (uint64_t)y->done_us; /* CHAOS_NEVER_US is the last */
+    /* CHAOS_NEVER_US is the last */
+    uint64_t x_done_us = (uint64_t)x->done_us, y_done_us = (uint64_t)y->done_us;
     if (x_done_us != y_done_us) {
         return x_done_us < y_done_us ? -1 : 1;
     }
@@ -124,8 +132,8 @@ static bool add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t 
 }
 
 /*
- * Whether an increment that is not done may have written all the same. Its process cannot have released the lease after it: it releases what it has
- * done, or has seen to be lost.
+ * Whether an increment that is not done may have written all the same. Its process cannot have
+ * released the lease after it: it releases what it has done, or has seen to be lost.
  */
 static bool judge_open(struct chaos_case *c, const struct chaos_increment *increment,
                        const struct chaos_lease *const *leases, bool *open) {

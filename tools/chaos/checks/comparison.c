@@ -1,4 +1,5 @@
-/* One schedule run three times: without protection, with fencing tokens, and with guards as well. What it shows. Pure. */
+/* One schedule run three times: without protection, with fencing tokens, and with guards as well.
+ * What it shows. Pure. */
 #include "checks/comparison.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* One schedule run three times: without protection, with fencing tokens, and with guards as well. What it shows. Pure. */
+/* One schedule run three times: without protection, with fencing tokens, and with guards as well.
+ * What it shows. Pure. */
 #ifndef CHAOS_COMPARISON_H
 #define CHAOS_COMPARISON_H
 
@@ -21,15 +22,18 @@ struct chaos_comparison {
 };
 
 /*
- * The comparison holds where each side does: without protection there are violations, and none that the faults do not explain; with fencing tokens the resource stays whole
- * (no lost update, no stale access, tokens rise), overlaps or not; with guards as well there is no violation at all, and the lock was got.
+ * The comparison holds where each side does: without protection there are violations, and none that
+ * the faults do not explain; with fencing tokens the resource stays whole (no lost update, no stale
+ * access, tokens rise), overlaps or not; with guards as well there is no violation at all, and the
+ * lock was got.
  */
 bool chaos_side_holds(const struct chaos_comparison *comparison, enum chaos_side side);
 bool chaos_comparison_holds(const struct chaos_comparison *comparison);
 /* A sentence about the side into text, as said of this run. */
 void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_side side, char *text, size_t size);
 
-/* The table: a row's name, and its figure for a side; "" in text: it does not apply. bad: a number above 0 is harm. */
+/* The table: a row's name, and its figure for a side; "" in text: it does not apply. bad: a number
+ * above 0 is harm. */
 struct chaos_row {
     const char *name;
     bool bad;
@@ -39,7 +43,8 @@ struct chaos_row chaos_row_at(size_t index);
 void chaos_row_figure(const struct chaos_comparison *comparison, size_t index, enum chaos_side side, char *text,
                       size_t size, bool *above_0);
 
-/* Table and sentences for a terminal; the last line is for scripts: "comparison=holds none=V fencing=V guards=V", of violations. */
+/* Table and sentences for a terminal; the last line is for scripts: "comparison=holds none=V
+ * fencing=V guards=V", of violations. */
 void chaos_comparison_say(FILE *out, const struct chaos_comparison *comparison);
 void chaos_comparison_clear(struct chaos_comparison *comparison);
 

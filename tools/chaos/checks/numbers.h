@@ -6,7 +6,8 @@
 
 enum { CHAOS_NUMBER_SIZE = 48 };
 
-/* Each returns buffer, of CHAOS_NUMBER_SIZE. The macros bring a buffer that lives as long as the block. */
+/* Each returns buffer, of CHAOS_NUMBER_SIZE. The macros bring a buffer that lives as long as the
+ * block. */
 
 /* "12,345" */
 char *chaos_say_count(int64_t number, char *buffer);

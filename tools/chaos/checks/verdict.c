@@ -127,7 +127,8 @@ static bool breaks_by_kind(enum chaos_fault_kind kind) {
     return chaos_fault_about(kind)->breaks;
 }
 
-/* Whether there was a fault of the kind that could be begun, and that the drift does not allow for. */
+/* Whether there was a fault of the kind that could be begun, and that the drift does not allow
+ * for. */
 static bool happened(const struct chaos_history *history, size_t kind) {
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];

@@ -57,7 +57,8 @@ static bool is_anybody_asked(const struct auditor *auditor) {
     return false;
 }
 
-/* Takes what comes until then: all that comes, or what this sweep waits for. What is there by then is taken, however late we look. */
+/* Takes what comes until then: all that comes, or what this sweep waits for. What is there by then
+ * is taken, however late we look. */
 static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
     struct pollfd fds[CHAOS_NODES_MAX + 1];
     size_t count = auditor->options->node_count;

@@ -43,7 +43,8 @@ struct chaos_probe {
     redisReply *first; /* the first GET of the resource whose answers are coming in */
     int64_t pttl_ms;
     struct chaos_sight sights[CHAOS_RESOURCES_MAX]; /* of the current sweep, or the last */
-    int64_t last_us;                                /* when the last of its answers was taken; 0: none */
+    /* when the last of its answers was taken; 0: none */
+    int64_t last_us;
     bool complained;
 };
 

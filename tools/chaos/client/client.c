@@ -1,4 +1,5 @@
-/* A client process: acquires, increments a shared counter, releases, over and over, and writes down all that it does. */
+/* A client process: acquires, increments a shared counter, releases, over and over, and writes down
+ * all that it does. */
 #include "client/client.h"
 
 #include <assert.h>
@@ -66,17 +67,20 @@ static struct choice choose(struct client *client) {
 }
 
 /*
- * By when an acquire ends, whatever the nodes do. With a time to wait, the library's own clock cuts the attempt that is under way when that is
- * over; without one, the one attempt ends when each node has answered or its timeout has passed (R5, R7), where a node that is still being
- * connected to counts from the request on, too. So the longer of the two is the bound; both together are what is promised.
+ * By when an acquire ends, whatever the nodes do. With a time to wait, the library's own clock cuts
+ * the attempt that is under way when that is over; without one, the one attempt ends when each node
+ * has answered or its timeout has passed (R5, R7), where a node that is still being connected to
+ * counts from the request on, too. So the longer of the two is the bound; both together are what is
+ * promised.
  */
 static int64_t acquire_within_ms(const struct chaos_settings *settings) {
     return settings->wait_ms + settings->node_timeout_ms;
 }
 
 /*
- * A release asks each node once, by EVALSHA, and once more, by source, where that is answered by NOSCRIPT (R11), each within
- * the node timeout. A node that cannot be asked now is not waited for: the library owes it the release (R8, R15).
+ * A release asks each node once, by EVALSHA, and once more, by source, where that is answered by
+ * NOSCRIPT (R11), each within the node timeout. A node that cannot be asked now is not waited for:
+ * the library owes it the release (R8, R15).
  */
 static int64_t release_within_ms(const struct chaos_settings *settings) {
     return 2 * settings->node_timeout_ms;
@@ -110,7 +114,8 @@ static void set_options(const struct client *client, const struct choice *choice
     options->lock.lock_delay_ms = settings->protection.lock_delay_ms;
 }
 
-/* The lease is NULL where it was not taken, or where the end came at the same time: it is released by now. Returns 0 or an exit status. */
+/* The lease is NULL where it was not taken, or where the end came at the same time: it is released
+ * by now. Returns 0 or an exit status. */
 static int acquire(struct client *client, const struct choice *choice, redlock_lease **lease, struct chaos_held *held) {
     redlock_client_acquire_options options;
     redlock_result *result = NULL;

@@ -1,4 +1,5 @@
-/* A client process: acquires, increments a shared counter, releases, over and over, and writes down all that it does. */
+/* A client process: acquires, increments a shared counter, releases, over and over, and writes down
+ * all that it does. */
 #ifndef CHAOS_CLIENT_H
 #define CHAOS_CLIENT_H
 
@@ -21,8 +22,8 @@ struct chaos_client_options {
     bool late; /* begun after the run's begin: nodes may have restarted before it could see them */
 };
 
-/* Runs in a forked process until SIGTERM, then ends the operation that is under way, releases, and returns 0; another number if something broke (a
- * sentence is on standard error). */
+/* Runs in a forked process until SIGTERM, then ends the operation that is under way, releases, and
+ * returns 0; another number if something broke (a sentence is on standard error). */
 int chaos_client_run(const struct chaos_client_options *options);
 
 #endif

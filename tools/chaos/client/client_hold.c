@@ -4,9 +4,11 @@
 #include <errno.h>
 
 /*
- * The library rounds the validity down to ms, and time passes between our look at the clock and its own, so what one look says differs from the
- * next by a little. Only a renewal moves it by as much as the first of these. When the end of the claim is as near as the second (less than 1 ms, so
- * that one more claim is enough), what little more the library says is claimed as well: nothing is done beyond a claim.
+ * The library rounds the validity down to ms, and time passes between our look at the clock and its
+ * own, so what one look says differs from the next by a little. Only a renewal moves it by as much
+ * as the first of these. When the end of the claim is as near as the second (less than 1 ms, so
+ * that one more claim is enough), what little more the library says is claimed as well: nothing is
+ * done beyond a claim.
  */
 enum { RENEWED_US = 20000, NEAR_END_US = 500, LOOK_US = 5000 };
 
@@ -21,7 +23,8 @@ struct hold {
 
 enum look { LOOK_LOST, LOOK_CLAIMED, LOOK_VALID };
 
-/* Our clock is read first: now + validity is never later than the deadline that the library keeps. */
+/* Our clock is read first: now + validity is never later than the deadline that the library
+ * keeps. */
 static enum look look(struct hold *hold) {
     int64_t now_us = chaos_now_us();
     int64_t validity_ms = redlock_lease_validity_ms(hold->lease);
@@ -95,7 +98,8 @@ bool chaos_hold(struct chaos_journal *journal, const struct chaos_stop *stop, co
     if (came == INCREMENT_BROKEN) {
         return false;
     }
-    /* Without a claim there is nothing to end: its validity was over when it was first looked at. */
+    /* Without a claim there is nothing to end: its validity was over when it was first looked
+     * at. */
     if (hold.until_us != 0) {
         chaos_journal_end(journal, held, came == INCREMENT_LOST ? "lost" : "release");
     }

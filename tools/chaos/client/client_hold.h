@@ -15,8 +15,8 @@ struct chaos_hold_plan {
 };
 
 /*
- * Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. False with errno if the file of counters cannot be
- * read or written.
+ * Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. False
+ * with errno if the file of counters cannot be read or written.
  */
 bool chaos_hold(struct chaos_journal *journal, const struct chaos_stop *stop, const redlock_lease *lease,
                 const struct chaos_held *held, const struct chaos_resource *resource,

@@ -15,7 +15,9 @@
 struct chaos_journal {
     struct chaos_log log;
     int client; /* from 1, as in the events */
-    int64_t op; /* of the operation that was invoked last: pid × 1000000 + n, which no other process of a run has */
+    /* of the operation that was invoked last: pid × 1000000 + n, which no other process of a run
+     * has */
+    int64_t op;
 };
 
 /* What a claim is about; `resource` is an index from 0. */

@@ -63,7 +63,8 @@ bool chaos_stop_start(struct chaos_stop *stop, redlock_client *library) {
 bool chaos_stop_finish(struct chaos_stop *stop) {
     bool open = move(stop, CHAOS_STOP_FREE, CHAOS_STOP_OVER);
     if (!chaos_stop_wait_us(stop, 0)) {
-        (void)kill(getpid(), SIGTERM); /* an end for another reason: the thread still waits for this */
+        /* an end for another reason: the thread still waits for this */
+        (void)kill(getpid(), SIGTERM);
     }
     pthread_join(stop->thread, NULL);
     close(stop->event);

@@ -10,8 +10,9 @@
 #include <redlock/blocking.h>
 
 /*
- * A thread takes the signal. An acquire may wait for long; what ends it is redlock_client_close() from another thread,
- * after which no call may begin. So it is only called while the one other thread is surely inside its acquire:
+ * A thread takes the signal. An acquire may wait for long; what ends it is redlock_client_close()
+ * from another thread, after which no call may begin. So it is only called while the one other
+ * thread is surely inside its acquire:
  *
  * state    event                                                             → state
  * FREE     main: is about to acquire                                         → WAITING

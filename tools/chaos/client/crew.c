@@ -17,19 +17,22 @@ static sigset_t only_sigterm(void) {
 }
 
 /*
- * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing open that is the conductor's (a socket that is open
- * here, too, does not tell its other end that the conductor is gone). False if the conductor is dead already.
+ * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing
+ * open that is the conductor's (a socket that is open here, too, does not tell its other end that
+ * the conductor is gone). False if the conductor is dead already.
  */
 static bool become_child(pid_t parent, const char *name) {
     sigset_t mask = only_sigterm();
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
-    (void)setpgid(0, 0);     /* and so is what else is sent to its whole group, by timeout(1) for one */
+    /* and so is what else is sent to its whole group, by timeout(1) for one */
+    (void)setpgid(0, 0);
     closefrom(STDERR_FILENO + 1);
     return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && sigprocmask(SIG_SETMASK, &mask, NULL) == 0;
 }
 
-/* SIGTERM waits until the child has a way to take it: who is asked to end right after its start must not die of it. */
+/* SIGTERM waits until the child has a way to take it: who is asked to end right after its start
+ * must not die of it. */
 static pid_t fork_child(void) {
     sigset_t term = only_sigterm(), before;
     fflush(NULL);

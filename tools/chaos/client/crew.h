@@ -29,7 +29,8 @@ struct chaos_crew {
     struct chaos_log *log;
 };
 
-/* These fork; the child never returns. False with errno. A client that runs already is left alone. */
+/* These fork; the child never returns. False with errno. A client that runs already is left
+ * alone. */
 bool chaos_crew_spawn(struct chaos_crew *crew, size_t client);
 bool chaos_crew_spawn_auditor(struct chaos_crew *crew);
 /* SIGKILL counts as expected from then on. False if it does not run. */

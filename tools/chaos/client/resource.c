@@ -1,4 +1,5 @@
-/* The guarded resource: a shared counter in a file, which a lease is to protect, and which can check fencing tokens itself. */
+/* The guarded resource: a shared counter in a file, which a lease is to protect, and which can
+ * check fencing tokens itself. */
 #include "client/resource.h"
 
 #include <assert.h>
@@ -47,8 +48,9 @@ static bool write_numbers(const struct chaos_resource *resource, off_t place, ui
 }
 
 /*
- * One access of the resource at a time, by whichever process: the kernel ends the turn of one that dies in it. One that is stopped in
- * its turn, which lasts microseconds, keeps the others waiting; their tokens are checked when they come.
+ * One access of the resource at a time, by whichever process: the kernel ends the turn of one that
+ * dies in it. One that is stopped in its turn, which lasts microseconds, keeps the others waiting;
+ * their tokens are checked when they come.
  */
 static bool set_turn(const struct chaos_resource *resource, short type) {
     struct flock turn = {.l_type = type, .l_whence = SEEK_SET, .l_start = place_of_seen(resource), .l_len = 2 * NUMBER};
@@ -59,7 +61,8 @@ static bool set_turn(const struct chaos_resource *resource, short type) {
     return failed == 0;
 }
 
-/* In its turn: the token is checked, and what the resource has seen is raised before the access, so that a death in between lets no older one in. */
+/* In its turn: the token is checked, and what the resource has seen is raised before the access, so
+ * that a death in between lets no older one in. */
 static enum chaos_access check(const struct chaos_resource *resource, struct chaos_receipt *receipt) {
     uint64_t seen[2]; /* the highest token, the number of accesses */
     if (!read_numbers(resource, place_of_seen(resource), seen, 2)) {

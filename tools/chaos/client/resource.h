@@ -1,4 +1,5 @@
-/* The guarded resource: a shared counter in a file, which a lease is to protect, and which can check fencing tokens itself. */
+/* The guarded resource: a shared counter in a file, which a lease is to protect, and which can
+ * check fencing tokens itself. */
 #ifndef CHAOS_RESOURCE_H
 #define CHAOS_RESOURCE_H
 
@@ -7,13 +8,14 @@
 #include <stdint.h>
 
 /*
- * A file of little 8-byte integers: CHAOS_RESOURCES_MAX counters, then for each resource the highest token that it has seen and the number of
- * accesses that it has granted.
+ * A file of little 8-byte integers: CHAOS_RESOURCES_MAX counters, then for each resource the
+ * highest token that it has seen and the number of accesses that it has granted.
  *
- * Without fencing nothing stands between two writers: the counter is read and written as it is, and a lost update shows. With fencing each
- * access tells its token; the resource takes it, in one step with the access, if and only if it has seen no higher one. Reads count, too: who writes
- * what follows from a read must know that nobody wrote in between. With writes alone an old holder's write could come between a new holder's read
- * and its write, and be lost without any stale write.
+ * Without fencing nothing stands between two writers: the counter is read and written as it is, and
+ * a lost update shows. With fencing each access tells its token; the resource takes it, in one step
+ * with the access, if and only if it has seen no higher one. Reads count, too: who writes what
+ * follows from a read must know that nobody wrote in between. With writes alone an old holder's
+ * write could come between a new holder's read and its write, and be lost without any stale write.
  */
 enum { CHAOS_RESOURCE_FILE_SIZE = 32 * 3 * 8 };
 

@@ -1,4 +1,5 @@
-/* One schedule three times: without protection, with fencing tokens, with guards as well; and what that shows. */
+/* One schedule three times: without protection, with fencing tokens, with guards as well; and what
+ * that shows. */
 #include "conductor/compare.h"
 
 #include <errno.h>

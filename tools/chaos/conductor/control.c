@@ -52,7 +52,8 @@ void chaos_control_close(const char *directory, int listener) {
     char error[256];
     int folder = open_directory(directory, &address, error, sizeof error);
     if (folder >= 0) {
-        (void)unlink(address.sun_path); /* in its way it is no more than a file that nobody serves */
+        /* in its way it is no more than a file that nobody serves */
+        (void)unlink(address.sun_path);
         close(folder);
     }
     close(listener);
@@ -64,7 +65,8 @@ static void limit_sending(int fd, int ms) {
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
 }
 
-/* Up to the newline or the end, all of it within the time. False with errno if there is none, or it is too long, or the time is over. */
+/* Up to the newline or the end, all of it within the time. False with errno if there is none, or it
+ * is too long, or the time is over. */
 static bool read_line(int fd, char *line, size_t size, int64_t within_ms) {
     int64_t end_us = chaos_now_us() + within_ms * 1000;
     size_t length = 0;

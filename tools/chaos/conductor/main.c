@@ -10,7 +10,8 @@
 #include "conductor/control.h"
 #include "conductor/run.h"
 
-/* Where one of the three is closed, the next file that is opened would take its place, and be written into. */
+/* Where one of the three is closed, the next file that is opened would take its place, and be
+ * written into. */
 static bool have_standard_files(void) {
     int fd;
     do {

@@ -10,7 +10,7 @@
 #include "backends/admin.h"
 
 /*
- * A fault        begun → ACTIVE; what can have no end, or could not be begun at all, is over at once
+ * A fault        begun → ACTIVE; over at once if it has no end or could not begin
  * ACTIVE         due → undone: over
  *                due, but one of its nodes is silenced, or did not obey → due a little later
  */
@@ -18,7 +18,7 @@
 enum { ACTIVE_MAX = 64, END_TRIES = 20 };
 
 #define RETRY_US INT64_C(500000)
-#define AFTER_US INT64_C(100000) /* a node that was started or resumed gets so long before it is asked */
+#define AFTER_US INT64_C(100000) /* from a node's start or resumption to the first question */
 
 struct active {
     struct chaos_fault fault;
@@ -191,7 +191,8 @@ static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind,
     return begins ? door->signal(door->ctx, c, SIGKILL) : door->spawn(door->ctx, c);
 }
 
-/* Link rules come from all faults that are on: the caller has set or cleared this one's `on` before. */
+/* Link rules come from all faults that are on: the caller has set or cleared this one's `on`
+ * before. */
 static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
     char error[512] = "";
     switch (chaos_fault_about(fault->kind)->target) {

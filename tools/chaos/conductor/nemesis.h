@@ -28,8 +28,10 @@ struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct ch
 void chaos_nemesis_free(struct chaos_nemesis *nemesis);
 
 /*
- * Begins a fault now; where it lasts, it is ended by chaos_nemesis_turn() once fault->for_ms is over. False with a sentence if nothing of it could be done: an
- * exclusive fault is on the same node, the backend cannot, the node does not answer. What could be done on some of its nodes stands.
+ * Begins a fault now; where it lasts, it is ended by chaos_nemesis_turn() once fault->for_ms is
+ * over. False with a sentence if nothing of it could be done: an exclusive fault is on the same
+ * node, the backend cannot, the node does not answer. What could be done on some of its nodes
+ * stands.
  */
 bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
                          size_t error_size);

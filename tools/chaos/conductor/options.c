@@ -15,7 +15,8 @@
 enum kind { A_NUMBER, A_TIME, A_NAME, A_FLAG, ANY_OTHER };
 enum { OF_RUN = 1, OF_FAULT = 2, OF_JUDGE = 4, HELP_COLUMN = 30 };
 
-/* Each option: which commands have it, how it is read and where to, and what the help says of it. */
+/* Each option: which commands have it, how it is read and where to, and what the help says of
+ * it. */
 static const struct about {
     const char *name, *value, *help;
     int commands;
@@ -206,7 +207,8 @@ static bool take_all(int argc, char **argv, int command, struct chaos_options *o
     return true;
 }
 
-/* An experiment's own settings stand below what the command line says, so its name is looked for first. */
+/* An experiment's own settings stand below what the command line says, so its name is looked for
+ * first. */
 static bool find_experiment(int argc, char **argv, struct chaos_options *options) {
     struct chaos_options ignored = *options;
     int next;
@@ -291,7 +293,8 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     return settle_protection(options);
 }
 
-/* What no run would understand is bad usage; whether there are such nodes and clients, the run says. */
+/* What no run would understand is bad usage; whether there are such nodes and clients, the run
+ * says. */
 static bool check_fault(const char *line) {
     struct chaos_fault fault;
     char error[1024];

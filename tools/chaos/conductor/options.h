@@ -26,10 +26,12 @@ struct chaos_options {
     uint64_t seed;
     bool seed_given;
     int64_t slack_ms;
-    bool compare;                    /* the same without protection, with fencing tokens, and with all */
+    /* the same without protection, with fencing tokens, and with all */
+    bool compare;
     const char *run_directory;       /* fault, check, report */
     char line[CHAOS_FAULT_LINE_MAX]; /* fault */
-    char command_line[4096];         /* as it was typed, and with its seed, for the report; a shell can read it back */
+    /* as it was typed, and with its seed, for the report; a shell can read it back */
+    char command_line[4096];
 };
 
 /* False: a sentence is on standard error, and the exit status is CHAOS_EXIT_USAGE. */

@@ -19,7 +19,8 @@
 #define CHAOS_SHIM_INSTALLED "libredlock_chaos_clock.so"
 #endif
 
-/* A server asks for its directory's name in 1024 bytes, which the names of a node's files are part of. */
+/* A server asks for its directory's name in 1024 bytes, which the names of a node's files are part
+ * of. */
 enum { DIRECTORY_MAX = 900, TEXT_MAX = 8 << 20 };
 
 static char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
@@ -33,7 +34,8 @@ static char *format(const char *pattern, ...) {
     return length < 0 ? NULL : text;
 }
 
-/* Beside the program in a build, where it is installed elsewhere; NULL if it is nowhere. Where REDLOCK_CHAOS_SHIM tells, it is that or none. */
+/* Beside the program in a build, where it is installed elsewhere; NULL if it is nowhere. Where
+ * REDLOCK_CHAOS_SHIM tells, it is that or none. */
 static char *find_shim(void) {
     const char *told = getenv("REDLOCK_CHAOS_SHIM");
     char program[4096];
@@ -103,7 +105,8 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
     return place->directory != NULL;
 }
 
-/* A client that is killed right after its start has written nothing; its file is there all the same. */
+/* A client that is killed right after its start has written nothing; its file is there all the
+ * same. */
 static bool make_empty(const struct chaos_place *place, char *error, size_t error_size) {
     for (size_t i = 0; i < place->client_count + 1; i++) {
         const char *path = i < place->client_count ? place->client_paths[i] : place->auditor_path;

@@ -31,9 +31,11 @@ bool chaos_place_write(const struct chaos_place *place, const char *name, const 
 char *chaos_place_read(const char *path, char *error, size_t error_size);
 /* One number a resource. False with a sentence. */
 bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size);
-/* Joins the processes' events into history.jsonl, and removes their files. False with a sentence. */
+/* Joins the processes' events into history.jsonl, and removes their files. False with a
+ * sentence. */
 bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size);
-/* Removes what chaos_place_make() made, and the directory, unless it was there before or holds more: nothing happened in it. */
+/* Removes what chaos_place_make() made, and the directory, unless it was there before or holds
+ * more: nothing happened in it. */
 void chaos_place_discard(struct chaos_place *place);
 void chaos_place_clear(struct chaos_place *place);
 

@@ -1,4 +1,5 @@
-/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was written down. */
+/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was
+ * written down. */
 #include "conductor/run.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was written down. */
+/* The conductor: starts everything, lets the schedule happen, ends everything, and judges what was
+ * written down. */
 #ifndef CHAOS_RUN_H
 #define CHAOS_RUN_H
 
@@ -9,7 +10,8 @@
 int chaos_run(const struct chaos_options *options, bool *interrupted);
 /* Reads DIRECTORY/history.jsonl. False: said why. */
 bool chaos_load(const char *directory, struct chaos_history *history);
-/* Judges DIRECTORY/history.jsonl: the verdict on standard output; the page beside it if with_page. The exit status. */
+/* Judges DIRECTORY/history.jsonl: the verdict on standard output; the page beside it if with_page.
+ * The exit status. */
 int chaos_judge(const char *directory, int64_t slack_ms, bool with_page);
 
 #endif

@@ -217,8 +217,9 @@ static bool start_parts(struct chaos_run *run) {
 }
 
 /*
- * Signals come as events; SIGPIPE is an error of the write. SIGCHLD that somebody had ignored would leave nobody to wait for. The terminal's SIGHUP
- * goes to all its processes, but ends the clients no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
+ * Signals come as events; SIGPIPE is an error of the write. SIGCHLD that somebody had ignored would
+ * leave nobody to wait for. The terminal's SIGHUP goes to all its processes, but ends the clients
+ * no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
  */
 static bool take_over_signals(struct chaos_run *run) {
     static bool asked, hangup_ends; /* a comparison runs more than once */

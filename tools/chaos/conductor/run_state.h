@@ -13,7 +13,7 @@
  * RUNNING    faults begin and end; clients come and go; its time is over          → HEALING
  *            SIGINT, SIGTERM                                                      → HEALING
  *            a node, the proxy or the auditor ended by itself; too many crashes   → BROKEN
- * HEALING    all faults have ended                                                → ENDING: clients get SIGTERM
+ * HEALING    all faults have ended                                                → ENDING
  * ENDING     the last client has ended                                            → DRAINING
  *            its time is over: the others get SIGKILL and are told as left behind  → DRAINING
  * DRAINING   no node has a key, or the longest ttl is over                        → DONE

@@ -1,4 +1,5 @@
-/* The named experiments: what each shows, its settings, and its faults for any number of nodes, clients and seconds. */
+/* The named experiments: what each shows, its settings, and its faults for any number of nodes,
+ * clients and seconds. */
 #include "faults/experiments.h"
 
 #include <inttypes.h>
@@ -6,8 +7,8 @@
 #include <string.h>
 
 /*
- * A schedule under way. Times come from the run's length; where something must outlast a ttl, from the ttl. All faults end by
- * nine tenths of the run.
+ * A schedule under way. Times come from the run's length; where something must outlast a ttl, from
+ * the ttl. All faults end by nine tenths of the run.
  */
 struct plan {
     const struct chaos_settings *settings;
@@ -58,11 +59,13 @@ static int64_t fit(const struct plan *plan, int64_t each_ms, int64_t min, int64_
     return most(min, least(max, (plan->to_ms - plan->from_ms) / each_ms));
 }
 
-/* So long after a fault all clients surely have their connections again: the longest delay between tries, and some. */
+/* So long after a fault all clients surely have their connections again: the longest delay between
+ * tries, and some. */
 enum { RECOVERED_MS = 3000 };
 
 static void minority_down(struct plan *plan) {
-    /* In between all have time to be connected again, so that never more than a minority is away. */
+    /* In between all have time to be connected again, so that never more than a minority is
+     * away. */
     int64_t phases = fit(plan, 6000, 2, 10);
     int64_t phase_ms = (plan->to_ms - plan->from_ms) / phases;
     int64_t gap_ms = least(RECOVERED_MS + 500, phase_ms / 2);
@@ -123,7 +126,8 @@ static void split(struct plan *plan) {
     int64_t rounds = fit(plan, kinds * 6000, 1, 10), slots = rounds * kinds;
     int64_t slot_ms = (plan->to_ms - plan->from_ms) / slots;
     for (int64_t slot = 0; slot < slots; slot++) {
-        /* The group of the minority side is cut off from the majority of the nodes, the other group from the rest. */
+        /* The group of the minority side is cut off from the majority of the nodes, the other group
+         * from the rest. */
         uint32_t big = ring(plan, (size_t)slot * plan->minority, plan->quorum), small = all_nodes(plan) & ~big;
         bool swapped = (slot / kinds + slot) % 2 == 1;
         struct chaos_fault fault = {
@@ -155,7 +159,8 @@ static void clock_jump(struct plan *plan) {
 enum { RESTART_MS = 200, DOWN_MS = 100 };
 
 static void memoryless_restarts(struct plan *plan) {
-    size_t group = (plan->nodes + 4) / 5; /* five steps at most, or it would take longer than a ttl */
+    /* five steps at most, or it would take longer than a ttl */
+    size_t group = (plan->nodes + 4) / 5;
     int64_t steps = (int64_t)((plan->nodes + group - 1) / group);
     int64_t burst_ms = steps * RESTART_MS;
     /* With a guard the last node stays away for a ttl more: then all vote for a while. */
@@ -185,7 +190,8 @@ static void slow_node(struct plan *plan) {
                       {CHAOS_FAULT_BUSY, 0},
                       {CHAOS_FAULT_BANDWIDTH, 2000},
                       {CHAOS_FAULT_JITTER, 60}};
-    /* In a short run the same nodes all the time: others would be hit before these are well again. */
+    /* In a short run the same nodes all the time: others would be hit before these are well
+     * again. */
     size_t others = slot_ms - for_ms >= RECOVERED_MS ? plan->minority : 0;
     for (int64_t slot = 0; slot < slots; slot++) {
         struct chaos_fault fault = {.kind = kinds[slot % KINDS].kind,

@@ -9,7 +9,8 @@
 #include "faults/protection.h"
 #include "faults/schedule.h"
 
-/* What a run is made of. Those that the command line does not set are an experiment's, or the defaults. */
+/* What a run is made of. Those that the command line does not set are an experiment's, or the
+ * defaults. */
 struct chaos_settings {
     int64_t nodes;
     int64_t clients;
@@ -17,8 +18,9 @@ struct chaos_settings {
     int64_t seconds;
     int64_t ttl_ms;
     int64_t node_timeout_ms;
-    int64_t wait_ms;  /* of an acquire */
-    int64_t hold_ms;  /* a client holds from 0 up to so long; a tenth of them ten times as long, renewing */
+    int64_t wait_ms; /* of an acquire */
+    /* a client holds from 0 up to so long; a tenth of them ten times as long, renewing */
+    int64_t hold_ms;
     int64_t think_ms; /* between a release and the next acquire, from 0 up to so long */
     bool append_only; /* nodes keep their keys over a restart (appendfsync always) */
     struct chaos_protection protection;
@@ -38,7 +40,8 @@ const struct chaos_experiment *chaos_experiment_at(size_t index);
 const struct chaos_experiment *chaos_experiment_find(const char *name);
 /* Puts the experiment's own settings over these. */
 void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings);
-/* The schedule, stretched to settings->seconds and to as many nodes and clients. False without memory, or with a sentence where it needs more nodes. */
+/* The schedule, stretched to settings->seconds and to as many nodes and clients. False without
+ * memory, or with a sentence where it needs more nodes. */
 bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
                                uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size);
 

@@ -171,8 +171,9 @@ char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, siz
 }
 
 /*
- * What one node (or client) suffers, and what several do; NULL: the same words. '@' stands for the nodes, '&' for the clients, '#' for the
- * amount without its sign, '<' and '>' for a word that depends on it.
+ * What one node (or client) suffers, and what several do; NULL: the same words. '@' stands for the
+ * nodes, '&' for the clients, '#' for the amount without its sign, '<' and '>' for a word that
+ * depends on it.
  */
 static const struct {
     const char *one;

@@ -15,9 +15,10 @@ enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS
 enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAOS_AMOUNT_BYTES_PER_S };
 
 /*
- * X(constant, name, target, amount, lasts, exclusive, breaks, help)
- * lasts: it has an end; what has none is over at once. exclusive: not while another exclusive fault is on the same node or client.
- * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by more than the drift).
+ * X(constant, name, target, amount, lasts, exclusive, breaks, help) lasts: it has an end; what has
+ * none is over at once. exclusive: not while another exclusive fault is on the same node or client.
+ * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by
+ * more than the drift).
  */
 #define CHAOS_FAULT_MAP(X)                                                                                             \
     X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has")        \
@@ -70,15 +71,18 @@ struct chaos_fault {
     uint64_t clients; /* bit i: client i + 1; 0 where the target is NODES */
     int64_t at_ms;    /* since the start; 0 by hand */
     int64_t for_ms;   /* 0 for what does not last */
-    int64_t amount;   /* ms (may be negative for clock-jump), ppm (may be negative), or bytes a second */
+    /* ms (may be negative for clock-jump), ppm (may be negative), or bytes a second */
+    int64_t amount;
 };
 
-/* A clock's rate that the drift allows for (1 % of the ttl): it breaks nothing, though its kind may. */
+/* A clock's rate that the drift allows for (1 % of the ttl): it breaks nothing, though its kind
+ * may. */
 static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) {
     return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
 }
 
-/* Not every machine can do it: `all` and `safe` leave it out, and it happens only where it is named. */
+/* Not every machine can do it: `all` and `safe` leave it out, and it happens only where it is
+ * named. */
 static inline bool chaos_fault_is_named_only(enum chaos_fault_kind kind) {
     return kind == CHAOS_FAULT_DROP;
 }
@@ -88,23 +92,26 @@ const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
 
 /*
- * "at=2s for=3s fault=pause nodes=1,2,3", in any order. nodes= and clients= take numbers from 1, ranges (2-4), or "all" (their
- * default where the target needs them); times are 500ms, 10s, 2m, and may be negative in amount=-3s; amount= is 20ms, 50000ppm or 2000B/s.
- * at= may be missing (0). for= and amount= must be there where the kind has one, and must not where it has none. False
- * with a sentence in error that says what is wrong and what is expected.
+ * "at=2s for=3s fault=pause nodes=1,2,3", in any order. nodes= and clients= take numbers from 1,
+ * ranges (2-4), or "all" (their default where the target needs them); times are 500ms, 10s, 2m, and
+ * may be negative in amount=-3s; amount= is 20ms, 50000ppm or 2000B/s. at= may be missing (0). for=
+ * and amount= must be there where the kind has one, and must not where it has none. False with a
+ * sentence in error that says what is wrong and what is expected.
  */
 bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault, char *error,
                        size_t error_size);
-/* The line that chaos_fault_parse() reads back to the same fault. Without at= if with_at is false. Returns buffer. */
+/* The line that chaos_fault_parse() reads back to the same fault. Without at= if with_at is false.
+ * Returns buffer. */
 char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
                          char *buffer, size_t size);
-/* A phrase for people: "nodes 1, 2 and 3 paused", "clients 4 to 9 cut off from node 2", "node 3's clock steps by 5 s". Returns buffer. */
+/* A phrase for people: "nodes 1, 2 and 3 paused", "clients 4 to 9 cut off from node 2", "node 3's
+ * clock steps by 5 s". Returns buffer. */
 char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer,
                            size_t size);
 
 /*
- * "kill,pause": sets a bit a kind; "all" (but those that are named only), "safe" (of these, all that do not break the assumptions), "none". False with
- * a sentence that lists what there is.
+ * "kill,pause": sets a bit a kind; "all" (but those that are named only), "safe" (of these, all
+ * that do not break the assumptions), "none". False with a sentence that lists what there is.
  */
 bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size);
 

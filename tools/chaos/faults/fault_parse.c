@@ -1,4 +1,5 @@
-/* A fault's line and lists of kinds, read strictly: what is not understood is refused with a sentence. */
+/* A fault's line and lists of kinds, read strictly: what is not understood is refused with a
+ * sentence. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "faults/fault.h"
 
-#define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: microseconds and sums stay far from the end of int64_t */
+#define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: sums of microseconds fit in int64_t */
 #define PPM_MAX     INT64_C(1000000)    /* a clock that stands, or runs twice as fast */
 #define BYTES_MAX   INT64_C(1000000000)
 

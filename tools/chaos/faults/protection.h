@@ -1,4 +1,5 @@
-/* What protects the clients of a run beyond the plain lock: the library's guards, and fencing tokens at the resource. Pure. */
+/* What protects the clients of a run beyond the plain lock: the library's guards, and fencing
+ * tokens at the resource. Pure. */
 #ifndef CHAOS_PROTECTION_H
 #define CHAOS_PROTECTION_H
 
@@ -10,11 +11,13 @@ enum chaos_restart_guard { CHAOS_RESTART_GUARD_OFF, CHAOS_RESTART_GUARD_OBSERVED
 enum { CHAOS_RESTART_GUARDS = CHAOS_RESTART_GUARD_STRICT + 1 };
 
 struct chaos_protection {
-    bool
-        fencing; /* acquires ask for a token, and the resource refuses accesses with one below the highest that it has seen */
+    /* acquires ask for a token, and the resource refuses accesses with one below the highest that
+     * it has seen */
+    bool fencing;
     enum chaos_restart_guard restart_guard;
     bool clock_guard;
-    bool first_boot;       /* of the processes that begin with the run, when no node has granted anything */
+    /* of the processes that begin with the run, when no node has granted anything */
+    bool first_boot;
     int64_t ttl_max_ms;    /* 0 without guards */
     int64_t lock_delay_ms; /* 0: none */
     bool no_heal;
@@ -41,8 +44,9 @@ static inline bool chaos_has_guard(const struct chaos_protection *protection) {
 }
 
 /*
- * All of it. Strict, for clients that the nemesis kills and starts anew know no node: observed would trust a node that restarted in
- * between. First boot, for else the run would begin with ttl_max without a vote.
+ * All of it. Strict, for clients that the nemesis kills and starts anew know no node: observed
+ * would trust a node that restarted in between. First boot, for else the run would begin with
+ * ttl_max without a vote.
  */
 static inline struct chaos_protection chaos_protection_full(void) {
     return (struct chaos_protection){

@@ -22,7 +22,8 @@ bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_faul
         }
         schedule->faults = grown;
     }
-    /* What is at one time stays in order. A schedule is written in order for the most part, and short. */
+    /* What is at one time stays in order. A schedule is written in order for the most part, and
+     * short. */
     size_t place = count;
     while (place > 0 && schedule->faults[place - 1].at_ms > fault->at_ms) {
         schedule->faults[place] = schedule->faults[place - 1];

@@ -18,16 +18,19 @@ struct chaos_schedule_shape {
     size_t clients;
     int64_t duration_ms; /* all faults have ended at 9/10 of it: the rest shows the recovery */
     uint32_t kinds;      /* bits */
-    bool append_only;    /* else `kill` would forget keys: it is left out unless breaking kinds are asked for */
+    /* else `kill` would forget keys: it is left out unless breaking kinds are asked for */
+    bool append_only;
 };
 
 /*
- * The same seed and shape give the same schedule, on every machine. Faults come one to three at a time, with quiet spells between them;
- * most hit a minority of the nodes, about a quarter a majority; exclusive kinds never share a node or a client. Every kind that is asked for
- * comes, if the duration has room for it. False without memory.
+ * The same seed and shape give the same schedule, on every machine. Faults come one to three at a
+ * time, with quiet spells between them; most hit a minority of the nodes, about a quarter a
+ * majority; exclusive kinds never share a node or a client. Every kind that is asked for comes, if
+ * the duration has room for it. False without memory.
  */
 bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule);
-/* One fault a line; empty lines and those that begin with # are skipped; sorted by at. False with "line 3: …" in error. */
+/* One fault a line; empty lines and those that begin with # are skipped; sorted by at. False with
+ * "line 3: …" in error. */
 bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule, char *error,
                           size_t error_size);
 /* Text that chaos_schedule_parse() reads back; to be freed; NULL without memory. */

@@ -8,8 +8,10 @@ enum { SPELL_FAULTS_MAX = 3, LASTS_MIN_MS = 300, LASTS_MAX_MS = 5000, QUIET_MIN_
 /* A spell: its faults begin and end within it, so that those of two spells never meet. */
 struct spell {
     int64_t from_ms, to_ms;
-    uint32_t weak;  /* the nodes that a fault of a minority prefers in it: so it stays a minority, as a rule */
-    uint32_t taken; /* nodes that are dead, paused, or are to be asked for something: each has one of these */
+    /* the nodes that a fault of a minority prefers in it: so it stays a minority, as a rule */
+    uint32_t weak;
+    /* nodes that are dead, paused, or are to be asked for something: each has one of these */
+    uint32_t taken;
     uint64_t taken_clients;
 };
 

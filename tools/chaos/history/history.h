@@ -14,7 +14,8 @@ enum { CHAOS_TOKEN_SIZE = 17 }; /* the first 16 characters, terminated */
 
 #define CHAOS_NEVER_US INT64_C(-1)
 
-/* Clients, nodes and resources are indexes from 0 here, and numbers from 1 in the events and in all words for people. */
+/* Clients, nodes and resources are indexes from 0 here, and numbers from 1 in the events and in all
+ * words for people. */
 
 enum chaos_what { CHAOS_ACQUIRE, CHAOS_RELEASE };
 
@@ -29,9 +30,10 @@ struct chaos_operation {
     char result[16];      /* "OK", "CONTENDED", …; "" while it has not completed */
     char votes[CHAOS_NODES_MAX + 1];
     int64_t attempts;
-    char token[CHAOS_TOKEN_SIZE]; /* of an acquire that was OK; "" if the end of its client cut it */
-    int64_t fence;                /* its fencing token; 0 for none */
-    char *message;                /* owned; NULL for none */
+    /* of an acquire that was OK; "" if the end of its client cut it */
+    char token[CHAOS_TOKEN_SIZE];
+    int64_t fence; /* its fencing token; 0 for none */
+    char *message; /* owned; NULL for none */
 };
 
 struct chaos_claim {
@@ -60,7 +62,8 @@ struct chaos_increment {
     int64_t done_us;  /* or CHAOS_NEVER_US: killed in between */
     int64_t until_us; /* what was claimed when it wrote */
     bool refused;     /* the resource did not take the write */
-    /* With fencing: what it told the resource, and the numbers that the resource gave to read and write; 0 for none. */
+    /* With fencing: what it told the resource, and the numbers that the resource gave to read and
+     * write; 0 for none. */
     int64_t fence, read_number, write_number;
 };
 
@@ -99,7 +102,8 @@ struct chaos_band {
     int64_t id;
     struct chaos_fault fault; /* at_ms and for_ms are 0 here */
     int64_t from_us;
-    /* When everything was undone; CHAOS_NEVER_US if it never was; from_us or a little later for what does not last. */
+    /* When everything was undone; CHAOS_NEVER_US if it never was; from_us or a little later for
+     * what does not last. */
     int64_t to_us;
     char *text;  /* owned */
     char *error; /* owned; NULL if it worked */
@@ -150,8 +154,9 @@ struct chaos_history {
 };
 
 /*
- * Reads JSON lines in any order. False with "history.jsonl:12: …" in error for a line that is no JSON, for an event without a member that
- * it needs or of a wrong type, for a number out of range, without a `start`, and without memory. Unknown events and members are ignored. A last line
+ * Reads JSON lines in any order. False with "history.jsonl:12: …" in error for a line that is no
+ * JSON, for an event without a member that it needs or of a wrong type, for a number out of range,
+ * without a `start`, and without memory. Unknown events and members are ignored. A last line
  * without its newline is one that a killed process did not finish: it is ignored.
  */
 bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, char *error, size_t error_size);

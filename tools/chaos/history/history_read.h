@@ -17,8 +17,9 @@ struct chaos_list {
 };
 
 /*
- * What is told by two events (or more: a lease) is one of these for each event until all have been read, in whatever order. `second`: of
- * complete, done or refused, end, heal, exit. Only what that event tells is set.
+ * What is told by two events (or more: a lease) is one of these for each event until all have been
+ * read, in whatever order. `second`: of complete, done or refused, end, heal, exit. Only what that
+ * event tells is set.
  */
 struct chaos_half {
     size_t line;
@@ -50,7 +51,8 @@ void *chaos_list_add(struct chaos_reading *reading, struct chaos_list *list, siz
 bool chaos_reading_wrong(struct chaos_reading *reading, size_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Takes in the event of the line reading->line. Those before `start` cannot be judged: the caller keeps them. False with a sentence. */
+/* Takes in the event of the line reading->line. Those before `start` cannot be judged: the caller
+ * keeps them. False with a sentence. */
 bool chaos_reading_event(struct chaos_reading *reading, const json_t *event);
 /* Whether it is a `start`. */
 bool chaos_reading_is_start(const json_t *event);

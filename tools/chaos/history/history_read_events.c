@@ -1,4 +1,5 @@
-/* One event of a history, read strictly: each member that it needs, of its type and within its range. */
+/* One event of a history, read strictly: each member that it needs, of its type and within its
+ * range. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,8 @@ static bool get_number(const struct event *event, const char *key, int64_t min, 
     return true;
 }
 
-/* 0 where it is missing: only runs with fencing tokens tell it, and histories of older versions do not. */
+/* 0 where it is missing: only runs with fencing tokens tell it, and histories of older versions do
+ * not. */
 static bool get_optional(const struct event *event, const char *key, int64_t min, int64_t max, int64_t *number) {
     *number = 0;
     return json_object_get(event->members, key) == NULL || get_number(event, key, min, max, number);
@@ -229,7 +231,8 @@ static bool take_start(const struct event *event) {
         !get_option(event, "memoryless", &history->memoryless) || !read_protection(event, &history->protection)) {
         return false;
     }
-    history->seed = (uint64_t)seed; /* JSON's integers have a sign: the upper half comes as negative */
+    /* JSON's integers have a sign: the upper half comes as negative */
+    history->seed = (uint64_t)seed;
     history->node_count = (size_t)nodes;
     history->client_count = (size_t)clients;
     history->start_us = event->t_us;

@@ -1,4 +1,5 @@
-/* Halves of a history put together: invoke and complete, claims and end, intent and done, fault and heal, spawn and exit. */
+/* Halves of a history put together: invoke and complete, claims and end, intent and done, fault and
+ * heal, spawn and exit. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,8 @@ static int compare(int64_t a, int64_t b) {
     return a < b ? -1 : a > b;
 }
 
-/* What belongs together lies together then, in the order of time; of one time, the second half comes last. */
+/* What belongs together lies together then, in the order of time; of one time, the second half
+ * comes last. */
 static int by_time(const struct chaos_half *a, const struct chaos_half *b) {
     int order = compare(a->t_us, b->t_us);
     order = order != 0 ? order : compare(a->second, b->second);
@@ -50,7 +52,8 @@ static int order_lives(const void *left, const void *right) {
     return order != 0 ? order : by_time(a, b);
 }
 
-/* Sorts the halves, and makes room for as many whole ones, zeroed; NULL without memory, which is said. */
+/* Sorts the halves, and makes room for as many whole ones, zeroed; NULL without memory, which is
+ * said. */
 static void *prepare(struct chaos_reading *reading, struct chaos_list *halves, int (*order)(const void *, const void *),
                      size_t size) {
     if (halves->count > 0) {

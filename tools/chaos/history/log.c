@@ -20,8 +20,9 @@ int64_t chaos_now_us(void) {
 }
 
 /*
- * A process that is killed within a write can leave half a line (a write ends early at a page's end when a SIGKILL waits). The next process of
- * the same client must not go on in that line: what follows the last newline is cut off.
+ * A process that is killed within a write can leave half a line (a write ends early at a page's end
+ * when a SIGKILL waits). The next process of the same client must not go on in that line: what
+ * follows the last newline is cut off.
  */
 static bool cut_half_line(int fd) {
     struct stat status;
@@ -91,7 +92,8 @@ static void write_all(struct chaos_log *log, const char *bytes, size_t length, c
     }
 }
 
-/* The time comes first: the files are joined by it without reading the rest. NULL without memory. */
+/* The time comes first: the files are joined by it without reading the rest. NULL without
+ * memory. */
 static char *line_of(int64_t t_us, const char *event, json_t *members) {
     json_t *line = json_pack("{s:I,s:s}", "t", (json_int_t)t_us, "event", event);
     char *text = line != NULL && json_object_update(line, members) == 0 ? json_dumps(line, JSON_COMPACT) : NULL;

@@ -1,4 +1,5 @@
-/* JSON lines, written: one file a process, one write a line, so that a killed process leaves whole lines. */
+/* JSON lines, written: one file a process, one write a line, so that a killed process leaves whole
+ * lines. */
 #ifndef CHAOS_LOG_H
 #define CHAOS_LOG_H
 
@@ -8,7 +9,8 @@
 
 struct chaos_log {
     int fd;
-    bool goes_on;    /* a failure does not end the process, but is kept, and nothing is written any more */
+    /* a failure does not end the process, but is kept, and nothing is written any more */
+    bool goes_on;
     char error[160]; /* a sentence; "" for none */
 };
 
@@ -19,8 +21,9 @@ int64_t chaos_now_us(void);
 bool chaos_log_open(struct chaos_log *log, const char *path);
 void chaos_log_close(struct chaos_log *log);
 /*
- * One event at time t_us: the members by a format of json_pack() for an object, without its braces: chaos_log_event(log, now_us, "spawn", "s:i,s:I",
- * "client", 3, "pid", pid). A failure (disk full, no memory) ends the process with a message and status 70, unless goes_on is set: a history with
+ * One event at time t_us: the members by a format of json_pack() for an object, without its braces:
+ * chaos_log_event(log, now_us, "spawn", "s:i,s:I", "client", 3, "pid", pid). A failure (disk full,
+ * no memory) ends the process with a message and status 70, unless goes_on is set: a history with
  * holes proves nothing.
  */
 void chaos_log_event(struct chaos_log *log, int64_t t_us, const char *event, const char *format, ...);

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /*
- * Joins `count` files into out_path, which is replaced. Lines without their newline (a killed process's last) are left out. False with a sentence.
+ * Joins `count` files into out_path, which is replaced. Lines without their newline (a killed
+ * process's last) are left out. False with a sentence.
  */
 bool chaos_merge(const char *const *paths, size_t count, const char *out_path, char *error, size_t error_size);
 

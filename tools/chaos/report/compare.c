@@ -1,4 +1,5 @@
-/* The page of a comparison: one schedule without protection, with fencing tokens, and with guards as well. */
+/* The page of a comparison: one schedule without protection, with fencing tokens, and with guards
+ * as well. */
 #include <inttypes.h>
 
 #include "report/html.h"

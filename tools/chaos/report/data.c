@@ -1,12 +1,14 @@
 /*
- * What the page's script draws, as JSON. Times are in ticks of tick_us since the start. Leases and acquires are lists
- * of numbers, by time, each relative to the one before it, so that the page stays small:
+ * What the page's script draws, as JSON. Times are in ticks of tick_us since the start. Leases and
+ * acquires are lists of numbers, by time, each relative to the one before it, so that the page
+ * stays small:
  *
- * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how), µs that its acquire took
- *          (-1: unknown), attempts, votes, token, ticks until it would have run out, ticks to each renewal…]
+ * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how),
+ *          µs that its acquire took (-1: unknown), attempts, votes, token,
+ *          ticks until it would have run out, ticks to each renewal…]
  *          What follows the token is left out of a lease that was released without a renewal.
- * acquire  (that gave no lease) [ticks from the end of the one before to the end of this one, µs that it took,
- *          resource, result, attempts, votes]
+ * acquire  (that gave no lease) [ticks from the end of the one before to the end of this one,
+ *          µs that it took, resource, result, attempts, votes]
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,8 @@
 #include "report/html.h"
 #include "report/parts.h"
 
-/* In runs with more leases the page leaves out the tokens of those that were released in time: it shall stay small. */
+/* In runs with more leases the page leaves out the tokens of those that were released in time: it
+ * shall stay small. */
 enum { LEASES_WITH_TOKENS = 40000 };
 
 struct run {
@@ -49,8 +52,8 @@ static json_t *numbers(uint64_t bits) {
     return worked ? list : NULL;
 }
 
-/* The acquire that gave a lease: the client's last one that completed before it, if it was OK. *cursor goes on from
- * lease to lease. NULL if there is none. */
+/* The acquire that gave a lease: the client's last one that completed before it, if it was OK.
+ * *cursor goes on from lease to lease. NULL if there is none. */
 static const struct chaos_operation *acquire_of(const struct chaos_history *history, const struct chaos_lease *lease,
                                                 size_t *cursor) {
     const struct chaos_operation *found = NULL;

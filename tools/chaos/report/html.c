@@ -29,7 +29,8 @@ static unsigned decode(const unsigned char *s, uint32_t *character) {
     return valid ? length : 0;
 }
 
-/* Control characters except tab and newline, marks that change the line's direction, and noncharacters. */
+/* Control characters except tab and newline, marks that change the line's direction, and
+ * noncharacters. */
 static bool is_unfit(uint32_t character) {
     return (character < 0x20 && character != '\t' && character != '\n') || (character >= 0x7F && character < 0xA0) ||
            (character >= 0x200B && character <= 0x200F) || (character >= 0x202A && character <= 0x202E) ||

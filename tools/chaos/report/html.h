@@ -11,14 +11,16 @@
 #include "checks/numbers.h"
 
 /*
- * Writes the format, which is HTML. %s is escaped, as text and as an attribute's value in double quotes; NULL is "".
- * %d, %zu and PRId64 have commas: "12,345". Nothing else may follow a %. Bytes that are not UTF-8, control characters,
- * and characters that change the direction of the line become U+FFFD.
+ * Writes the format, which is HTML. %s is escaped, as text and as an attribute's value in double
+ * quotes; NULL is "". %d, %zu and PRId64 have commas: "12,345". Nothing else may follow a %. Bytes
+ * that are not UTF-8, control characters, and characters that change the direction of the line
+ * become U+FFFD.
  */
 void chaos_html(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A JSON string with the same replacements. NULL without memory. */
 json_t *chaos_json_text(const char *text);
-/* Writes JSON that may stand in a <script> element. False without memory; write errors are left to ferror(). */
+/* Writes JSON that may stand in a <script> element. False without memory; write errors are left to
+ * ferror(). */
 bool chaos_html_json(FILE *out, const json_t *json);
 
 #endif

@@ -1,4 +1,4 @@
-/* A comparison: of each run, the leases of each resource over time, and what went wrong with them. */
+/* A comparison: in each run, the leases of each resource over time, and what went wrong. */
 const SIDE = { gutter: 46, right: 20, faults: 12, lanes: 3, lane: 8, gap: 5, axis: 18 };
 SIDE.row = SIDE.lanes * SIDE.lane + SIDE.gap;
 const longest = Math.max(...runs.map(each => each.end * each.tick_us));

@@ -3,7 +3,8 @@ const runs = JSON.parse(document.getElementById('chaos-data').textContent).runs;
 const run = runs[0];
 const pageRoot = document.documentElement;
 
-/* Leases and acquires come relative to the one before: see data.c. Here all times are in ticks since the start. */
+/* Leases and acquires come relative to the one before: see data.c. Here all times are in ticks
+ * since the start. */
 for (const each of runs) {
   each.acquires = [];
   each.clients = each.clients.map(({ leases, acquires, unhealthy }, client) => {
@@ -26,7 +27,7 @@ for (const each of runs) {
   each.acquires.sort((a, b) => a.from - b.from);
 }
 
-/* About 60 intervals of time at most, of 1, 2 or 5 times a power of ten, of half a second or more. */
+/* At most about 60 intervals, of 1, 2 or 5 times a power of ten, and at least half a second. */
 function bucketsOf({ end, tick_us, acquires }) {
   let power = 100000, factor = 5;
   while ((end - 1) * tick_us / (factor * power) > 60) {

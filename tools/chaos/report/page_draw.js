@@ -1,4 +1,4 @@
-/* The timeline: a row a node and a row a client. What is in a plot has ticks across and pixels down. */
+/* The timeline: a row a node and a row a client. A plot has ticks across and pixels down. */
 const RIGHT = 16, LANE = 17, LANES_MAX = 5, LABELS_MAX = 800, HUES = 8;
 const window_ = { from: 0, to: run.end };                   // what is shown, in ticks
 const size = { width: 1200, gutter: 92, plot: 1092 };       // in pixels
@@ -45,7 +45,8 @@ function bandOf(fault, index) {
   const onClients = fault.clients.filter(client => !fault.clients.includes(client - 1)).map(first => {
     let after = first;
     while (fault.clients.includes(after)) after++;
-    return rectangle(fault.from, fault.to, clientY(first), (after - first) * layout.pitch - 1); // neighbours as one
+    /* Neighbours are one box. */
+    return rectangle(fault.from, fault.to, clientY(first), (after - first) * layout.pitch - 1);
   });
   if (onClients.length) link.append(svg('path', { class: 'on-client', d: onClients.join('') }));
   return link;
@@ -85,7 +86,7 @@ function rowsOf() {
     labelsOf());
 }
 
-/* The first item that ends at or after a time; items are in order, and one client's do not overlap. */
+/* The first item that ends at or after a time. Items are in order; one client's do not overlap. */
 function firstAfter(items, at) {
   let low = 0, high = items.length;
   while (low < high) {

@@ -1,8 +1,9 @@
 /* The timeline under somebody's hands: zoom, move, keys, and what is under the pointer. */
-const LEAST = Math.min(run.end, Math.max(20, 2000 / run.tick_us)); // the closest look, in ticks: 2 ms
-const TOUCH = 12, MOUSE = 4;                                       // how near is near, in pixels
+/* The closest look, in ticks: 2 ms. */
+const LEAST = Math.min(run.end, Math.max(20, 2000 / run.tick_us));
+const TOUCH = 12, MOUSE = 4; // how near is near, in pixels
 let time, rows, lanes, overview, brush, shown, cross;
-let lit = null;                                                    // a fault or violation that was jumped to
+let lit = null; // a fault or violation that was jumped to
 
 function toolsOf() {
   const tool = (name, sign, label, key) => {

@@ -1,4 +1,5 @@
-/* The page that shows a run: one self-contained HTML file. Pure: it writes to the stream that it is given. */
+/* The page that shows a run: one self-contained HTML file. Pure: it writes to the stream that it is
+ * given. */
 #ifndef CHAOS_REPORT_H
 #define CHAOS_REPORT_H
 
@@ -14,7 +15,8 @@
 bool chaos_report_write(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict,
                         const struct chaos_experiment *experiment);
 
-/* The page of a comparison: its three runs side by side; it leads to the page of each, in the directory of its side. */
+/* The page of a comparison: its three runs side by side; it leads to the page of each, in the
+ * directory of its side. */
 bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
                           const struct chaos_experiment *experiment);
 

@@ -1,4 +1,5 @@
-/* What the page has in lists and tables: violations, checks, operations, recoveries, faults, settings. */
+/* What the page has in lists and tables: violations, checks, operations, recoveries, faults,
+ * settings. */
 #include <inttypes.h>
 
 #include "report/html.h"

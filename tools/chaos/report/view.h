@@ -10,8 +10,8 @@
 #include "faults/experiments.h"
 #include "history/history.h"
 
-/* How a lease ended. LATE: it had run out before its owner, which had been stopped, released it. HELD: to the end of
- * the run. */
+/* How a lease ended. LATE: it had run out before its owner, which had been stopped, released it.
+ * HELD: to the end of the run. */
 enum chaos_how { CHAOS_HOW_RELEASED, CHAOS_HOW_LOST, CHAOS_HOW_DIED, CHAOS_HOW_HELD, CHAOS_HOW_LATE };
 
 struct chaos_view {
@@ -23,7 +23,8 @@ struct chaos_view {
 
 struct chaos_view chaos_view_of(const struct chaos_history *history, const struct chaos_verdict *verdict,
                                 const struct chaos_experiment *experiment);
-/* When a fault was over: the end of the run if it never was; a fault that takes its amount of time lasts for that. */
+/* When a fault was over: the end of the run if it never was; a fault that takes its amount of time
+ * lasts for that. */
 int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band);
 /* The class of a fault in the style sheet: "down", "link", "ill" or "breaks". */
 const char *chaos_view_shade(const struct chaos_band *band);
