@@ -2,7 +2,6 @@
  * that shows. */
 #include "conductor/compare.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +13,6 @@
 #include "report/report.h"
 
 enum { PATH_SIZE = 4096 };
-
-static int complain(const char *what, const char *path, const char *why) {
-    fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
-    return CHAOS_EXIT_BROKEN;
-}
 
 static void side_path(char path[PATH_SIZE], const char *directory, enum chaos_side side, const char *file) {
     snprintf(path, PATH_SIZE, "%s/%s%s%s", directory, chaos_side_name(side), file[0] == '\0' ? "" : "/", file);
@@ -92,21 +86,10 @@ bool chaos_is_comparison(const char *directory) {
     return true;
 }
 
-static int write_page(const char *directory, const struct chaos_comparison *comparison) {
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/report.html", directory);
-    FILE *page = fopen(path, "we");
-    if (page == NULL) {
-        return complain("write", path, strerror(errno));
-    }
-    const struct chaos_history *history = &comparison->histories[CHAOS_SIDE_NONE];
-    bool worked = chaos_report_compare(page, comparison, chaos_experiment_find(history->experiment));
-    int why = errno;
-    if (fclose(page) != 0 || !worked) {
-        return complain("write", path, strerror(worked ? errno : why));
-    }
-    printf("The page is %s\n", path);
-    return CHAOS_EXIT_CLEAN;
+static bool write_comparison(FILE *page, const void *what) {
+    const struct chaos_comparison *comparison = what;
+    return chaos_report_compare(page, comparison,
+                                chaos_experiment_find(comparison->histories[CHAOS_SIDE_NONE].experiment));
 }
 
 static bool judge_side(const char *directory, enum chaos_side side, int64_t slack_ms,
@@ -118,25 +101,25 @@ static bool judge_side(const char *directory, enum chaos_side side, int64_t slac
     }
     const struct chaos_protection told = comparison->histories[side].protection, own = chaos_side_protection(side);
     if (told.fencing != own.fencing || chaos_has_guard(&told) != chaos_has_guard(&own)) {
-        (void)complain("compare", path, "it was run with another protection");
+        (void)chaos_complain("compare", path, "it was run with another protection");
         return false;
     }
     return chaos_check(&comparison->histories[side], slack_ms * 1000, &comparison->verdicts[side]) ||
-           complain("judge", path, "out of memory") == CHAOS_EXIT_CLEAN;
+           chaos_complain("judge", path, "out of memory") == CHAOS_EXIT_CLEAN;
 }
 
 int chaos_judge_comparison(const char *directory, int64_t slack_ms, bool with_page) {
     struct chaos_comparison *comparison = calloc(1, sizeof *comparison);
     int status = CHAOS_EXIT_CLEAN;
     if (comparison == NULL) {
-        return complain("judge", directory, "out of memory");
+        return chaos_complain("judge", directory, "out of memory");
     }
     for (int side = 0; side < CHAOS_SIDES && status == CHAOS_EXIT_CLEAN; side++) {
         status =
             judge_side(directory, (enum chaos_side)side, slack_ms, comparison) ? CHAOS_EXIT_CLEAN : CHAOS_EXIT_BROKEN;
     }
     if (status == CHAOS_EXIT_CLEAN && with_page) {
-        status = write_page(directory, comparison);
+        status = chaos_write_page(directory, write_comparison, comparison);
     }
     if (status == CHAOS_EXIT_CLEAN) {
         chaos_comparison_say(stdout, comparison);

@@ -9,7 +9,7 @@
 #include "conductor/run.h"
 #include "report/report.h"
 
-static int complain(const char *what, const char *path, const char *why) {
+int chaos_complain(const char *what, const char *path, const char *why) {
     fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
     return CHAOS_EXIT_BROKEN;
 }
@@ -20,33 +20,45 @@ static FILE *open_history(const char *directory, const char *path) {
     struct stat status;
     FILE *in = NULL;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-        (void)complain("read", path, "it is no file");
+        (void)chaos_complain("read", path, "it is no file");
     } else if ((in = fopen(path, "re")) == NULL) {
         int why = errno;
         snprintf(conductor, sizeof conductor, "%s/conductor.jsonl", directory);
-        (void)complain("read", path,
-                       why == ENOENT && stat(conductor, &status) == 0
-                           ? "the run in this directory goes on, or it was broken off: it has no history"
-                       : why == ENOENT || why == ENOTDIR ? "the directory of a run has this file; no run was there"
-                                                         : strerror(why));
+        (void)chaos_complain("read", path,
+                             why == ENOENT && stat(conductor, &status) == 0
+                                 ? "the run in this directory goes on, or it was broken off: it has no history"
+                             : why == ENOENT || why == ENOTDIR
+                                 ? "the directory of a run has this file; no run was there"
+                                 : strerror(why));
     }
     return in;
 }
 
-static int write_page(const char *directory, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+int chaos_write_page(const char *directory, bool (*write)(FILE *page, const void *what), const void *what) {
     char path[4096];
     snprintf(path, sizeof path, "%s/report.html", directory);
     FILE *page = fopen(path, "we");
     if (page == NULL) {
-        return complain("write", path, strerror(errno));
+        return chaos_complain("write", path, strerror(errno));
     }
-    bool worked = chaos_report_write(page, history, verdict, chaos_experiment_find(history->experiment));
+    bool worked = write(page, what);
     int why = errno;
     if (fclose(page) != 0 || !worked) {
-        return complain("write", path, strerror(worked ? errno : why));
+        return chaos_complain("write", path, strerror(worked ? errno : why));
     }
     printf("The page is %s\n", path);
     return CHAOS_EXIT_CLEAN;
+}
+
+struct judged {
+    const struct chaos_history *history;
+    const struct chaos_verdict *verdict;
+};
+
+static bool write_run(FILE *page, const void *what) {
+    const struct judged *judged = what;
+    return chaos_report_write(page, judged->history, judged->verdict,
+                              chaos_experiment_find(judged->history->experiment));
 }
 
 static int judge(const char *directory, const struct chaos_history *history, int64_t slack_ms, bool with_page) {
@@ -56,13 +68,14 @@ static int judge(const char *directory, const struct chaos_history *history, int
     char *words = NULL;
     if (chaos_check(history, slack_ms * 1000, &verdict) && (words = chaos_verdict_words(history, &verdict)) != NULL) {
         fputs(words, stdout);
-        status = with_page ? write_page(directory, history, &verdict) : CHAOS_EXIT_CLEAN;
+        status =
+            with_page ? chaos_write_page(directory, write_run, &(struct judged){history, &verdict}) : CHAOS_EXIT_CLEAN;
         puts(chaos_verdict_line(&verdict, line, sizeof line));
         if (status == CHAOS_EXIT_CLEAN && verdict.violation_count > 0) {
             status = CHAOS_EXIT_VIOLATION;
         }
     } else {
-        status = complain("judge", directory, "out of memory");
+        status = chaos_complain("judge", directory, "out of memory");
     }
     free(words);
     chaos_verdict_clear(&verdict);

@@ -236,8 +236,8 @@ struct entry {
 
 static const struct entry entries[] = {
     {{"minority-down", "A minority of the nodes down",
-      "Of five nodes two are away, one killed and one paused, then others in turn, never more. "
-      "Every acquire must succeed, hardly later than before.",
+      "Of five nodes two are away, one killed and one paused; then others in turn, never more. Every acquire must "
+      "succeed, and hardly later than before.",
       false},
      3,
      {.resources = 10},
@@ -252,18 +252,17 @@ static const struct entry entries[] = {
      false,
      rolling_restart},
     {{"majority-pause", "A majority of the nodes hangs",
-      "Three of five nodes, or all, stop for longer than the ttl, and also for a short while. Who holds a lease gives "
-      "it up "
-      "at its deadline, nobody gets one meanwhile, and all goes on soon after the nodes wake up.",
+      "Three of five nodes, or all, stop for longer than the ttl, and also for a short while. A client that holds a "
+      "lease gives it up at its deadline. Nobody gets a lease meanwhile. All goes on soon after the nodes wake up.",
       false},
      1,
      {.resources = 20, .ttl_ms = 1000, .hold_ms = 400},
      false,
      majority_pause},
     {{"split", "The network splits",
-      "Half of the clients see most of the nodes, the other half the rest; then requests alone or replies alone are "
-      "lost, and "
-      "for a while no side sees a majority. Only a side with a majority gets locks.",
+      "Half of the clients see most of the nodes, the other half the rest. Then only requests or only replies are "
+      "lost. "
+      "For a while no side sees a majority. Only a side with a majority gets locks.",
       false},
      3,
      {.resources = 6},
@@ -271,18 +270,18 @@ static const struct entry entries[] = {
      split},
     {{"clock-jump", "Clocks jump forward",
       "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: the nodes "
-      "forget the "
-      "keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock, unless "
-      "the clock guard is on (--protect).",
+      "forget "
+      "the keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock, "
+      "unless the clock guard is on (--protect).",
       true},
      1,
      {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
      false,
      clock_jump},
     {{"memoryless-restarts", "Nodes come back empty",
-      "Nodes without an append-only file are restarted one after another within a ttl: together they forget a lease "
-      "that is "
-      "held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the restart "
+      "Nodes without an append-only file are restarted one after another within a ttl. Together they forget a lease "
+      "that "
+      "is held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the restart "
       "guard is on (--protect).",
       true},
      1,
@@ -299,8 +298,7 @@ static const struct entry entries[] = {
      slow_node},
     {{"everything", "Everything at once, at random",
       "All faults that Redlock must endure come at random from the seed, one to three at a time, now and then on a "
-      "majority of the nodes. "
-      "No lock may ever have two holders.",
+      "majority of the nodes. No lock may ever have two holders.",
       false},
      1,
      {0},
