@@ -87,9 +87,9 @@ addEventListener('load', () => setTimeout(async () => {
     const first = tap();
     check('a tap on a fault tells its words: ' + tip.textContent, first.defaultPrevented && !tip.hidden && tip.textContent.includes(fault.text));
     check('a second tap leads to its line', !tap().defaultPrevented && location.hash === '#f' + (index + 1));
-    const near = { ...at, clientX: place(fault.from, 0).clientX - 9 };
+    const near = { ...at, clientX: place(Math.min(fault.to, data.end), 0).clientX + 9 };
     for (const type of ['pointerdown', 'pointerup']) rows.dispatchEvent(new PointerEvent(type, near));
-    check('a tap beside it tells them too', tip.textContent.includes(fault.text));
+    check('a tap beside it tells them too', !tip.hidden && tip.textContent.includes(fault.text));
   };
   const checkTimeline = async () => {
     const whole = shown.textContent;
