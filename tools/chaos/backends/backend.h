@@ -19,13 +19,13 @@ struct chaos_backend_options {
 };
 
 /*
- * To kill a dead node, to restart one that runs, to resume one that is not paused, to let pass
- * where nothing is dropped, is done already: true. A process that it ends or starts for a while is
- * waited for by its own pid: the caller's waitpid(-1) sees only nodes that ended by themselves.
- * Every node has, besides its default user (no password), a user "chaos" with the password "chaos"
- * that may do anything: the nemesis and the auditor ask as that one, so that a password fault does
- * not lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made
- * the backend. Functions return false with a sentence in error: what was tried, on which node, what
+ * It is no error to kill a dead node, to restart a running one, to resume one that is not paused,
+ * or to let packets pass where none are dropped: nothing happens. The backend waits for its own
+ * processes by pid, so the caller's waitpid(-1) sees only nodes that ended by themselves.
+ * Every node has a default user without a password, and a user "chaos" with the password "chaos"
+ * that may do anything. The nemesis and the auditor are that user, so a password fault does not
+ * lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made the
+ * backend. Functions return false with a sentence in error: what was tried, on which node, what
  * came back, what to do.
  */
 struct chaos_backend;

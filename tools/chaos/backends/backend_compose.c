@@ -85,8 +85,7 @@ static bool compose_kill(struct chaos_backend *backend, size_t node, char *error
     if (state == STATE_UNKNOWN || state == STATE_DEAD) {
         return state == STATE_DEAD;
     }
-    /* A frozen one does not die before it thaws. Should it end by itself meanwhile, that is as
-     * good. */
+    /* A paused container does not die before it is resumed. It may also end by itself. */
     bool told = (state != STATE_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
                 tell(backend, node, "kill", error, error_size);
     int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
@@ -231,8 +230,8 @@ static long long ask_time(uint16_t port) {
     return seconds;
 }
 
-/* A shim that the image's loader does not take is silently left out, and no clock fault would do
- * anything. */
+/* If the image's loader rejects the shim, it runs the server without it, and clock faults would do
+ * nothing. */
 static bool prove_clock(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
     long long before_s = ask_time(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], CLOCK_PROOF_MS);

@@ -90,8 +90,7 @@ static void iptables(int network, const char *verb, const char *const *rule, boo
                       NULL, -1, CHAOS_DOCKER_MS, said);
 }
 
-/* The rule is there, or is not, afterwards. It is looked for first, for each is to be there once at
- * most. */
+/* Adds or removes the rule. It looks first, so that each rule is there at most once. */
 static bool set_rule(int network, const char *const *rule, bool there, struct chaos_said *said) {
     char line[64];
     snprintf(line, sizeof line, "-A %s ! %s %s -j DROP", rule[0], rule[1], rule[2]);

@@ -129,8 +129,7 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
     const struct chaos_backend_options *options = &backend->options;
     char name[96], directory[PATH_MAX];
     fprintf(out, "  node%zu:\n    container_name: \"%s\"\n", n + 1, chaos_compose_name(compose, n, name));
-    /* Its files are to be ours. As root it does as the image likes, which may be to become somebody
-     * else. */
+    /* Its files must be ours. As root, the image may change to another user. */
     fprintf(out, "    user: \"%u:%u\"\n", (unsigned)geteuid(), (unsigned)getegid());
     fprintf(out, "    working_dir: \"%s/data\"\n", CHAOS_COMPOSE_MOUNT);
     fprintf(out,
@@ -140,8 +139,8 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
             "      \"--user\", \"default\", \"on\", \"nopass\", \"~*\", \"&*\", \"+@all\",\n"
             "      \"--user\", \"chaos\", \"on\", \">chaos\", \"~*\", \"&*\", \"+@all\"]\n",
             options->append_only ? "yes" : "no");
-    /* We ask them ourselves: a check every few seconds would only be noise. docker-compose 1.29
-     * cannot switch one off that a file has. */
+    /* We ask the nodes ourselves, so health checks are only noise. docker-compose 1.29 cannot
+     * switch off a check that a file has. */
     fputs("    restart: \"no\"\n    healthcheck: {interval: 24h}\n", out);
     if (options->shim != NULL) {
         fprintf(out, "    environment: {LD_PRELOAD: \"%s\", %s: \"%s/clock\"}\n", CHAOS_COMPOSE_SHIM, CHAOS_CLOCK_ENV,

@@ -123,8 +123,8 @@ static _Noreturn void guard(const char *project, int ear, int parent) {
     if (setsid() < 0 || !let_go(ear, parent)) {
         _exit(1);
     }
-    /* Others may have inherited the end of the ear that we speak into: so the death itself is
-     * watched too, where the kernel can. */
+    /* Other processes may have inherited our end of the socket, so watch our death as well, where
+     * the kernel can. */
     struct pollfd polls[] = {{.fd = 3, .events = POLLIN}, {.fd = parent < 0 ? -1 : 4, .events = POLLIN}};
     while (poll(polls, 2, -1) < 0) {
     }

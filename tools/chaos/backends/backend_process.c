@@ -24,8 +24,8 @@
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
  *          RUNNING → pause: PAUSED             RUNNING, PAUSED → kill, or by itself: DEAD
  *          PAUSED → resume: RUNNING
- * By itself: its exit is left for the caller to wait for. A pid is signalled only while its process
- * is surely a child of ours.
+ * A node that ends by itself is left for the caller to wait for. A pid is signalled only while its
+ * process is surely a child of ours.
  */
 enum state { DEAD, RUNNING, PAUSED };
 
@@ -238,8 +238,8 @@ static bool make_directory(struct chaos_backend *backend, size_t n, char *error,
            fail(backend, n, error, size, "its directory %s cannot be made: %s", node->directory, strerror(problem));
 }
 
-/* Whether the process has the page mapped, that is, whether the shim was loaded. The loader only
- * warns where it was not. */
+/* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
+ * warns. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
     char path[64], name[48], *line = NULL;
     size_t size = 0;
@@ -258,8 +258,8 @@ static bool has_clock(const struct chaos_backend *backend, size_t n) {
     return found;
 }
 
-/* A node that has just been started: *ready once it answers. One whose port somebody took meanwhile
- * is given another. */
+/* Looks at a node that has just been started: *ready once it answers. If its port is taken
+ * meanwhile, it gets another. */
 static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, char *error, size_t size) {
     const char *directory = node_of(backend, n)->directory;
     pid_t pid = node_of(backend, n)->pid;
@@ -272,8 +272,7 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
         return fail(backend, n, error, size, "the server ended as soon as it was started; its log, %s/log, ends: %s",
                     directory, chaos_node_log_end(directory, end, sizeof end));
     }
-    /* The log is the node's own: a stranger on its port, who would answer PING too, is not in
-     * it. */
+    /* Look in the node's own log: another server on its port would answer PING, too. */
     *ready = chaos_node_log_finds(directory, "eady to accept connections", NULL, 0) &&
              chaos_admin_ping(backend->ports[n], error, size);
     if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {

@@ -20,8 +20,8 @@ int64_t chaos_now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* In the child. What the conductor blocks or ignores is none of the program's business, and neither
- * is its terminal. */
+/* In the child. The program does not inherit what the conductor blocks or ignores, nor its
+ * terminal. */
 static _Noreturn void become(const char *const *argv, const char *const *more, int out, pid_t parent) {
     sigset_t none;
     sigemptyset(&none);

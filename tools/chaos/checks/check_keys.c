@@ -22,7 +22,8 @@
  * at least), an extension moves the keys before it is claimed and never shortens one, and a release
  * begins after the lease's end. So each node of that quorum has the key through all of [from, to]
  * and beyond `until`, wherever in the sweep it was asked: none of them is against, and n - against
- * is a quorum at least. An alarm is right: a node that granted the lease before `from` and is
+ * is a quorum at least.
+ * An alarm is right: a node that granted the lease before `from` and is
  * against has lost the key for good by `to` (a token is SET once), or will before `until`, so that
  * at `to` (or then) fewer than a quorum have it. One exception: a SET that reaches a node only
  * during the sweep, after it was asked, while others lose the key during the same sweep before they

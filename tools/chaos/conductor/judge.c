@@ -14,7 +14,7 @@ int chaos_complain(const char *what, const char *path, const char *why) {
     return CHAOS_EXIT_BROKEN;
 }
 
-/* The file that is to be judged. NULL: said why. A pipe would keep us waiting for who writes it. */
+/* Opens the history. NULL: said why. A pipe is refused: we would wait for its writer. */
 static FILE *open_history(const char *directory, const char *path) {
     char conductor[4200];
     struct stat status;

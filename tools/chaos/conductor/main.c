@@ -10,8 +10,8 @@
 #include "conductor/control.h"
 #include "conductor/run.h"
 
-/* Where one of the three is closed, the next file that is opened would take its place, and be
- * written into. */
+/* If a standard file is closed, the next file that is opened takes its place and is written
+ * into. */
 static bool have_standard_files(void) {
     int fd;
     do {
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
         return CHAOS_EXIT_USAGE;
     }
     int status = act(&options);
-    /* Whoever closed its end of a pipe has read what it wanted. */
+    /* A closed pipe is no error: its reader has read what it wanted. */
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
         fprintf(stderr, "redlock-chaos: cannot write to standard output: %s\n",

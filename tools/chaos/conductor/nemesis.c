@@ -191,8 +191,7 @@ static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind,
     return begins ? door->signal(door->ctx, c, SIGKILL) : door->spawn(door->ctx, c);
 }
 
-/* Link rules come from all faults that are on: the caller has set or cleared this one's `on`
- * before. */
+/* Link rules come from all faults that are on, so the caller sets or clears `on` first. */
 static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
     char error[512] = "";
     switch (chaos_fault_about(fault->kind)->target) {

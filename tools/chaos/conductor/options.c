@@ -207,8 +207,7 @@ static bool take_all(int argc, char **argv, int command, struct chaos_options *o
     return true;
 }
 
-/* An experiment's own settings stand below what the command line says, so its name is looked for
- * first. */
+/* The command line overrides the experiment's settings, so find the experiment first. */
 static bool find_experiment(int argc, char **argv, struct chaos_options *options) {
     struct chaos_options ignored = *options;
     int next;
@@ -230,7 +229,7 @@ static void append(char *line, size_t size, const char *text) {
     snprintf(line + length, size - length, "%s", text);
 }
 
-/* What the library would refuse is bad usage. Without --ttl-max, it is what this run uses. */
+/* Refuses what the library would refuse. Without --ttl-max, takes what this run needs. */
 static bool settle_protection(struct chaos_options *options) {
     struct chaos_protection *protection = &options->settings.protection;
     int64_t used_ms = options->settings.ttl_ms + protection->lock_delay_ms;
@@ -293,8 +292,7 @@ static bool parse_run(int argc, char **argv, struct chaos_options *options) {
     return settle_protection(options);
 }
 
-/* What no run would understand is bad usage; whether there are such nodes and clients, the run
- * says. */
+/* Refuses a fault that no run would understand. The run itself knows its nodes and clients. */
 static bool check_fault(const char *line) {
     struct chaos_fault fault;
     char error[1024];
@@ -338,7 +336,7 @@ static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
     return true;
 }
 
-/* A shell can read it back; what does not fit is told by an ellipsis. */
+/* Quotes it for a shell; what does not fit becomes "...". */
 static void keep_command_line(int argc, char **argv, struct chaos_options *options) {
     char *line = options->command_line;
     size_t size = sizeof options->command_line;

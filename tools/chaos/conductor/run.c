@@ -58,7 +58,7 @@ static bool by_hand(void *ctx, const char *line, char *error, size_t error_size)
            begin_fault(run, &fault, error, error_size);
 }
 
-/* Who ended by itself, and how: what it said before is above. */
+/* Says which process ended by itself, and how. What it said itself stands above. */
 static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
     char how[80];
     if (WIFSIGNALED(status)) {
@@ -98,7 +98,7 @@ static void reap(struct chaos_run *run) {
     if (run->state == CHAOS_RUNNING && run->crew.crashes > CRASHES_MAX) {
         chaos_run_broke(run, "more than %d client processes ended by themselves", CRASHES_MAX);
     }
-    /* One that crashed is started anew, for the others' sake: the violation is written down. */
+    /* Start a crashed client again, so that the run goes on. The violation is recorded. */
     for (size_t c = 0; run->state == CHAOS_RUNNING && c < run->crew.client_count; c++) {
         if (run->crew.clients[c].pid == 0 && !chaos_nemesis_keeps_dead(run->nemesis, c)) {
             (void)chaos_crew_spawn(&run->crew, c);
@@ -245,7 +245,7 @@ static void log_end(struct chaos_run *run) {
     }
 }
 
-/* One that never began leaves nothing but the nodes' logs, which say why. */
+/* A run that never began leaves only the nodes' logs, which say why. */
 static int tell_broken(struct chaos_run *run) {
     fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
     if (run->start_us == 0) {
@@ -256,7 +256,7 @@ static int tell_broken(struct chaos_run *run) {
     return CHAOS_EXIT_BROKEN;
 }
 
-/* What is left is to read, and a signal ends it as it ends any program. */
+/* Only reading is left, so signals end the program as usual. */
 static int judge_own(struct chaos_run *run) {
     sigset_t ends;
     sigemptyset(&ends);

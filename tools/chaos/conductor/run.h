@@ -18,7 +18,8 @@ int chaos_judge(const char *directory, int64_t slack_ms, bool with_page);
 
 /* Says what cannot be done with which file, and why. CHAOS_EXIT_BROKEN. */
 int chaos_complain(const char *what, const char *path, const char *why);
-/* Writes DIRECTORY/report.html by write(page, what). The exit status; said why if it is not CHAOS_EXIT_CLEAN. */
+/* Writes DIRECTORY/report.html by write(page, what). The exit status; said why if it is not
+ * CHAOS_EXIT_CLEAN. */
 int chaos_write_page(const char *directory, bool (*write)(FILE *page, const void *what), const void *what);
 
 #endif

@@ -23,7 +23,7 @@ static bool door_spawn(void *ctx, size_t client) {
     return chaos_crew_spawn(ctx, client);
 }
 
-/* A fault that never begins shows nothing, and would not be missed. */
+/* A fault that never begins shows nothing, and nobody would notice. */
 static bool all_begin(const struct chaos_schedule *schedule, const struct chaos_options *options, char *error,
                       size_t error_size) {
     int64_t seconds = options->settings.seconds;
@@ -217,9 +217,10 @@ static bool start_parts(struct chaos_run *run) {
 }
 
 /*
- * Signals come as events; SIGPIPE is an error of the write. SIGCHLD that somebody had ignored would
- * leave nobody to wait for. The terminal's SIGHUP goes to all its processes, but ends the clients
- * no sooner than we do (blocked, it comes to us all the same); under nohup it says nothing.
+ * Signals come as events, and SIGPIPE as an error of the write. If SIGCHLD were ignored, as a
+ * parent may have set it, there would be no child to wait for. The terminal sends SIGHUP to all its
+ * processes, but only we may end the clients: they ignore it, and we block and read it. Under nohup
+ * it means nothing.
  */
 static bool take_over_signals(struct chaos_run *run) {
     static bool asked, hangup_ends; /* a comparison runs more than once */

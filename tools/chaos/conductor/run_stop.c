@@ -48,7 +48,7 @@ void chaos_run_stop(struct chaos_run *run) {
         chaos_run_leave(run, "%s", left);
         free(left);
     }
-    /* Who is still there after two seconds does not do what it is told. */
+    /* A process that is still there after two seconds does not obey. */
     int status;
     for (int tries = 0; tries < 200; tries++) {
         pid_t pid = waitpid(-1, &status, WNOHANG);

@@ -59,8 +59,8 @@ static int64_t fit(const struct plan *plan, int64_t each_ms, int64_t min, int64_
     return most(min, least(max, (plan->to_ms - plan->from_ms) / each_ms));
 }
 
-/* So long after a fault all clients surely have their connections again: the longest delay between
- * tries, and some. */
+/* After this time all clients have connected again: the longest delay between tries, and a
+ * margin. */
 enum { RECOVERED_MS = 3000 };
 
 static void minority_down(struct plan *plan) {
@@ -155,7 +155,7 @@ static void clock_jump(struct plan *plan) {
     }
 }
 
-/* A server needs so long to start, and clients to find it again. */
+/* Time for a server to start, and for clients to find it again. */
 enum { RESTART_MS = 200, DOWN_MS = 100 };
 
 static void memoryless_restarts(struct plan *plan) {

@@ -9,8 +9,7 @@
 #include "faults/protection.h"
 #include "faults/schedule.h"
 
-/* What a run is made of. Those that the command line does not set are an experiment's, or the
- * defaults. */
+/* What a run is made of: from the command line, else from the experiment, else the defaults. */
 struct chaos_settings {
     int64_t nodes;
     int64_t clients;

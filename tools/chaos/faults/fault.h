@@ -15,8 +15,9 @@ enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS
 enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAOS_AMOUNT_BYTES_PER_S };
 
 /*
- * X(constant, name, target, amount, lasts, exclusive, breaks, help) lasts: it has an end; what has
- * none is over at once. exclusive: not while another exclusive fault is on the same node or client.
+ * X(constant, name, target, amount, lasts, exclusive, breaks, help)
+ * lasts: it has an end; otherwise it is over at once.
+ * exclusive: not while another exclusive fault is on the same node or client.
  * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by
  * more than the drift).
  */
@@ -75,14 +76,12 @@ struct chaos_fault {
     int64_t amount;
 };
 
-/* A clock's rate that the drift allows for (1 % of the ttl): it breaks nothing, though its kind
- * may. */
+/* Whether the drift (1 % of the ttl) allows for this clock rate. Then it breaks nothing. */
 static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) {
     return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
 }
 
-/* Not every machine can do it: `all` and `safe` leave it out, and it happens only where it is
- * named. */
+/* Not every machine can do it, so `all` and `safe` leave it out: it must be named. */
 static inline bool chaos_fault_is_named_only(enum chaos_fault_kind kind) {
     return kind == CHAOS_FAULT_DROP;
 }

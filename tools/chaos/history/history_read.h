@@ -17,9 +17,9 @@ struct chaos_list {
 };
 
 /*
- * What is told by two events (or more: a lease) is one of these for each event until all have been
- * read, in whatever order. `second`: of complete, done or refused, end, heal, exit. Only what that
- * event tells is set.
+ * Most things are told by two events, a lease by two or more, in any order. Each event is one of
+ * these until all have been read. `second`: complete, done, refused, end, heal, exit. Only the
+ * members that this event tells are set.
  */
 struct chaos_half {
     size_t line;

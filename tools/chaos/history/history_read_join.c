@@ -9,8 +9,8 @@ static int compare(int64_t a, int64_t b) {
     return a < b ? -1 : a > b;
 }
 
-/* What belongs together lies together then, in the order of time; of one time, the second half
- * comes last. */
+/* Halves that belong together lie together then, by time. At equal times the second half comes
+ * last. */
 static int by_time(const struct chaos_half *a, const struct chaos_half *b) {
     int order = compare(a->t_us, b->t_us);
     order = order != 0 ? order : compare(a->second, b->second);
@@ -116,7 +116,7 @@ static bool join_operations(struct chaos_reading *reading) {
     return true;
 }
 
-/* One more claim; one that claims no more than the last says nothing new. */
+/* Adds a claim. One that reaches no further than the last says nothing new. */
 static bool add_claim(struct chaos_reading *reading, struct chaos_lease *lease, const struct chaos_half *half) {
     if (lease->claim_count > 0 && half->lease.until_us <= lease->until_us) {
         return true;
