@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "report/html.h"
 #include "report/report.h"
 #include "report_runs.h"
 
@@ -108,10 +107,6 @@ static json_t *data_of(const struct page *page) {
     json_t *run = json_incref(json_array_get(json_object_get(data, "runs"), 0));
     json_decref(data);
     return run;
-}
-
-static json_t *of_client(json_t *data, size_t client, const char *list, size_t index) {
-    return json_array_get(json_object_get(json_array_get(json_object_get(data, "clients"), client), list), index);
 }
 
 /* Every element that begins ends, in order. */
@@ -352,56 +347,6 @@ static void test_the_largest_run(void **state) {
     clear_page(&page);
 }
 
-/* One lease of the data, in ticks of 100 µs: see data.c. */
-static void lease_is(json_t *data, size_t client, size_t index, int gap, int length, int how, int until) {
-    json_t *lease = of_client(data, client, "leases", index);
-    assert_non_null(lease);
-    assert_int_equal(json_integer_value(json_array_get(lease, 0)), gap);
-    assert_int_equal(json_integer_value(json_array_get(lease, 1)), length);
-    assert_int_equal(json_integer_value(json_array_get(lease, 3)), how);
-    if (until >= 0) {
-        assert_int_equal(json_integer_value(json_array_get(lease, 8)), until);
-    } else {
-        assert_int_equal(json_array_size(lease), 8);
-    }
-}
-
-static void test_how_leases_ended(void **state) {
-    (void)state;
-    struct page page = {0};
-    struct kit *kit = &page.kit;
-    kit_begin(kit, 3, 3, 1);
-    kit_release(kit, kit_acquire(kit, 0, 0, "aaaa", 100000, 1100000), 150000);
-    kit_end(kit, kit_acquire(kit, 0, 0, "bbbb", 200000, 1200000), 1200000, false);
-    kit_acquire(kit, 1, 0, "cccc", 1500000, 2500000);
-    kit_kill(kit, 1, 1700000);
-    size_t renewed = kit_acquire(kit, 2, 0, "dddd", 2600000, 3600000);
-    kit_claim(kit, renewed, 3000000, 4000000);
-    kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 2000000, 4000000, "NO_QUORUM");
-    kit_release(kit, kit_acquire(kit, 0, 0, "eeee", 4100000, 4500000), 4600000);
-    kit_finish(kit, 5000000);
-    judge(&page);
-    write_page(&page, NULL);
-    is_sound(&page);
-    json_t *data = data_of(&page);
-    lease_is(data, 0, 0, 1000, 500, 0, -1);
-    lease_is(data, 0, 1, 500, 10000, 1, 10000);
-    lease_is(data, 0, 2, 29000, 4000, 4, 4000);
-    lease_is(data, 1, 0, 15000, 2000, 2, 10000);
-    lease_is(data, 2, 0, 26000, 14000, 3, 14000);
-    json_t *lease = of_client(data, 2, "leases", 0);
-    assert_int_equal(json_integer_value(json_array_get(lease, 9)), 4000);
-    /* It had been invoked 1 ms before. */
-    assert_int_equal(json_integer_value(json_array_get(lease, 4)), 1000);
-    json_t *acquire = of_client(data, 0, "acquires", 0);
-    assert_int_equal(json_integer_value(json_array_get(acquire, 0)), 40000);
-    assert_int_equal(json_integer_value(json_array_get(acquire, 1)), 2000000);
-    assert_string_equal(json_string_value(json_array_get(acquire, 3)), "NO_QUORUM");
-    assert_null(of_client(data, 0, "acquires", 1)); /* the others gave leases */
-    json_decref(data);
-    clear_page(&page);
-}
-
 /* A page of very many leases has the tokens of those alone that something happened to. */
 static void test_very_many_leases(void **state) {
     (void)state;
@@ -495,33 +440,6 @@ static void test_the_end_of_memory_is_told(void **state) {
     clear_page(&page);
 }
 
-static void test_numbers_for_people(void **state) {
-    (void)state;
-    static const struct {
-        int64_t us;
-        const char *said;
-    } durations[] = {{0, "0 µs"},          {812, "812 µs"},          {1234, "1.23 ms"},         {9996, "10.00 ms"},
-                     {45678, "45.7 ms"},   {999499, "999 ms"},       {999500, "1.00 s"},        {12345678, "12.3 s"},
-                     {99949999, "99.9 s"}, {99950000, "1 min 40 s"}, {200000000, "3 min 20 s"}, {-1, "?"}};
-    char buffer[CHAOS_NUMBER_SIZE];
-    for (size_t i = 0; i < sizeof durations / sizeof *durations; i++) {
-        assert_string_equal(chaos_say_duration(durations[i].us, buffer), durations[i].said);
-    }
-    assert_string_equal(chaos_say_count(0, buffer), "0");
-    assert_string_equal(chaos_say_count(999, buffer), "999");
-    assert_string_equal(chaos_say_count(1000, buffer), "1,000");
-    assert_string_equal(chaos_say_count(1234567, buffer), "1,234,567");
-    assert_string_equal(chaos_say_count(-123456, buffer), "-123,456");
-    assert_string_equal(chaos_say_count(INT64_MIN, buffer), "-9,223,372,036,854,775,808");
-    assert_string_equal(chaos_say_share(10000, buffer), "100 %");
-    assert_string_equal(chaos_say_share(9987, buffer), "99.87 %");
-    assert_string_equal(chaos_say_share(5, buffer), "0.05 %");
-    assert_string_equal(chaos_say_time(12345678, buffer), "12.346 s");
-    assert_string_equal(chaos_say_time(-1500000, buffer), "-1.500 s");
-    assert_string_equal(chaos_say_many(1, "lease", buffer), "1 lease");
-    assert_string_equal(chaos_say_many(1200, "lease", buffer), "1,200 leases");
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_tells_a_clean_run),
@@ -533,13 +451,11 @@ int main(void) {
         cmocka_unit_test(test_what_comes_from_outside_is_escaped),
         cmocka_unit_test(test_it_is_small_and_the_same_each_time),
         cmocka_unit_test(test_the_largest_run),
-        cmocka_unit_test(test_how_leases_ended),
         cmocka_unit_test(test_very_many_leases),
         cmocka_unit_test(test_how_many_acquires_counted),
         cmocka_unit_test(test_it_is_read_without_a_script),
         cmocka_unit_test(test_a_full_disk_is_told),
         cmocka_unit_test(test_the_end_of_memory_is_told),
-        cmocka_unit_test(test_numbers_for_people),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
