@@ -86,11 +86,7 @@ __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_lo
     fake->logged[level]++;
 }
 
-void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix) {
-    fake_env_open_as(fake, node_count, (struct redlock_group_config){.key_prefix = key_prefix});
-}
-
-void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_group_config config) {
+void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_group_config config) {
     memset(fake, 0, sizeof *fake);
     fake->node_count = node_count;
     fake->now_ns = 1000 * REDLOCK_NS_PER_MS;

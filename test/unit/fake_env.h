@@ -37,10 +37,11 @@ struct fake_env {
     struct fake_sent sent[FAKE_SENT_MAX];
 };
 
-/* A group of n nodes on a fresh env; its clock begins at 1 s. */
-void fake_env_open(struct fake_env *fake, unsigned node_count, const char *key_prefix);
-/* Likewise, with more said in the config; node_count, node_names, node_timeout_ms and log_level are filled in. */
-void fake_env_open_as(struct fake_env *fake, unsigned node_count, struct redlock_group_config config);
+/*
+ * A group of n nodes on a fresh env, whose clock begins at 1 s. The env fills in the node_count,
+ * node_names, node_timeout_ms and log_level of the config.
+ */
+void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_group_config config);
 void fake_env_close(struct fake_env *fake);
 
 /* Answers the oldest message to the node that waits; the test fails where there is none. */

@@ -1,6 +1,6 @@
 # The group over a fake env: exactly-once completion, callbacks, memory. No libev, no sockets.
 redlock_sources(GROUP_UNDER_TEST CORE BASE RESULT GROUP)
-add_library(redlock_test_group STATIC ${GROUP_UNDER_TEST} fake_env.c)
+add_library(redlock_test_group STATIC ${GROUP_UNDER_TEST} fake_env.c group_kit.c)
 target_include_directories(redlock_test_group PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_test_group PUBLIC redlock_flags cmocka)
 foreach(name group group_life group_fence group_guards group_sights owed schedule result)

@@ -1,89 +1,18 @@
 /* Acquire, extend and release through the public API, over a fake env: who is told what, once, and what is sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "core/validity.h"
-#include "fake_env.h"
-
-static struct fake_env fake;
-
-/* What a callback saw. */
-struct seen {
-    unsigned count;
-    int code;
-    redlock_lease *lease;
-    uint64_t attempts;
-    redlock_vote_kind votes[REDLOCK_NODES_MAX];
-    unsigned lost;
-    char message[512]; /* of the result */
-    char reason[512];  /* of the loss */
-};
-
-static void see(const redlock_result *result, void *data) {
-    struct seen *seen = data;
-    seen->count++;
-    seen->code = redlock_result_code(result);
-    seen->lease = redlock_result_lease(result);
-    seen->attempts = redlock_result_attempts(result);
-    redlock_result_message(result, seen->message, sizeof seen->message);
-    for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
-        seen->votes[i] = vote.kind;
-    }
-}
-
-static void see_lost(redlock_lease *lease, const char *reason, void *data) {
-    struct seen *seen = data;
-    assert_int_equal(redlock_lease_validity_ms(lease), 0);
-    assert_true(strlen(reason) > 10 && strlen(reason) < sizeof seen->reason);
-    strcpy(seen->reason, reason);
-    seen->lost++;
-}
-
-static int open_five(void **state) {
-    (void)state;
-    fake_env_open(&fake, 5, "locks:");
-    return 0;
-}
-
-static int close_five(void **state) {
-    (void)state;
-    fake_env_close(&fake);
-    return 0;
-}
-
-static redlock_lease *take(struct seen *seen, const redlock_acquire_options *options) {
-    *seen = (struct seen){0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", options, NULL, see, seen), REDLOCK_OK);
-    for (unsigned i = 0; i < 5; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    }
-    assert_int_equal(seen->count, 1);
-    assert_int_equal(seen->code, REDLOCK_OK);
-    assert_non_null(seen->lease);
-    return seen->lease;
-}
+#include "group_kit.h"
 
 /* A lease of 3 s that renews itself and tells `seen` of its loss. */
 static redlock_acquire_options renewed(struct seen *seen) {
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = watched_options(seen);
     options.ttl_ms = 3000;
     options.auto_extend = true;
-    options.on_lost = see_lost;
-    options.lost_data = seen;
     return options;
 }
 
 static void won_at_the_third_vote(void **state) {
     (void)state;
-    struct seen seen = {0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    struct seen seen;
+    acquire(NULL, &seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     assert_string_equal(fake.sent[0].key, "locks:r");
     assert_int_equal(strlen(fake.sent[0].token), 32);
@@ -113,8 +42,8 @@ static void won_at_the_third_vote(void **state) {
 
 static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state) {
     (void)state;
-    struct seen seen = {0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    struct seen seen;
+    acquire(NULL, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
@@ -135,22 +64,18 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     fake.refusing = REDLOCK_NODE(2);
     fake_env_pass_ms(&fake, 5000);
-    redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_group_statistics(fake.group, &statistics);
-    assert_int_equal(statistics.releases_owed, 1);
+    assert_int_equal(statistics().releases_owed, 1);
     fake.refusing = 0;
     redlock_group_ready_changed(fake.group, 2, true);
     assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE));
     assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, fake.sent[0].token);
     fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    redlock_group_statistics(fake.group, &statistics);
-    assert_int_equal(statistics.releases_owed, 0);
-    assert_int_equal(statistics.releases_dropped, 0);
+    assert_owed(0, 0);
 }
 
 /* What three nodes say to an acquire that is lost by it; nobody answers its releases. */
 static void owe(struct seen *seen, redlock_vote_kind vote) {
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, seen), REDLOCK_OK);
+    acquire(NULL, seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 2; i < 5; i++) {
@@ -159,13 +84,6 @@ static void owe(struct seen *seen, redlock_vote_kind vote) {
     assert_int_equal(seen->code, REDLOCK_ERR_NO_QUORUM);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     fake.refusing = redlock_nodes_all(5);
-}
-
-static void assert_owed(uint64_t owed, uint64_t dropped) {
-    redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_group_statistics(fake.group, &statistics);
-    assert_int_equal(statistics.releases_owed, owed);
-    assert_int_equal(statistics.releases_dropped, dropped);
 }
 
 /* Each of the nodes has said what it did: a key of ours is gone with its ttl. */
@@ -205,7 +123,7 @@ static void refused_by_all_is_told_in_a_later_turn(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(5);
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+    acquire(NULL, &seen);
     assert_int_equal(seen.count, 0); /* never inside the call (R14) */
     assert_true(fake.wake_ns <= fake.now_ns);
     fake_env_turn(&fake);
@@ -216,11 +134,10 @@ static void refused_by_all_is_told_in_a_later_turn(void **state) {
 
 static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
     (void)state;
-    struct seen seen = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    struct seen seen;
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    acquire(&options, &seen);
     unsigned attempts = 0;
     char last_token[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
     for (unsigned turn = 0; turn < 110 && !seen.count; turn++) {
@@ -248,11 +165,8 @@ static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
 static void extends_and_loses(void **state) {
     (void)state;
     struct seen seen, extended = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.on_lost = see_lost;
-    options.lost_data = &seen;
-    redlock_lease *lease = take(&seen, &options);
+    redlock_acquire_options options = watched_options(&seen);
+    redlock_lease *lease = take(&options, &seen);
     fake_env_pass_ms(&fake, 5000);
     assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
     assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_ERR_BUSY);
@@ -269,10 +183,8 @@ static void extends_and_loses(void **state) {
     assert_int_equal(extended.count, 2);
     assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_lease_validity_ms(lease), 20000 - 202);
-    redlock_statistics statistics = {.size = sizeof statistics};
-    redlock_group_statistics(fake.group, &statistics);
-    assert_int_equal(statistics.extends, 2);
-    assert_int_equal(statistics.extends_failed, 1);
+    assert_int_equal(statistics().extends, 2);
+    assert_int_equal(statistics().extends_failed, 1);
     fake_env_pass_ms(&fake, 20000 - 202 - 1);
     assert_int_equal(seen.lost, 0);
     fake_env_pass_ms(&fake, 1);
@@ -289,8 +201,7 @@ static void extends_and_loses(void **state) {
 static void the_log_tells_a_life_but_no_token(void **state) {
     (void)state;
     struct seen seen = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
     assert_int_equal(redlock_group_acquire(fake.group, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
@@ -308,14 +219,13 @@ static void the_log_tells_a_life_but_no_token(void **state) {
     assert_non_null(strstr(fake.log, "acquire 'night\\x0aly': OK at attempt 2, valid for "));
     assert_non_null(strstr(fake.log, "the lease of 'night\\x0aly' is lost: its deadline passed"));
     assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    give_back(seen.lease);
 }
 
 static void no_script_is_sent_again_by_source(void **state) {
     (void)state;
     struct seen seen, released = {0};
-    redlock_lease *lease = take(&seen, NULL);
+    redlock_lease *lease = take(NULL, &seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
@@ -332,7 +242,7 @@ static void no_script_twice_is_a_failed_vote(void **state) {
     (void)state;
     redlock_group_ready_changed(fake.group, 0, true); /* nodes that are not ready are not asked again by the clock */
     struct seen seen, released = {0}, inspected = {0};
-    redlock_lease *lease = take(&seen, NULL);
+    redlock_lease *lease = take(NULL, &seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     assert_int_equal(redlock_group_inspect(fake.group, "r", see, &inspected), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
@@ -354,7 +264,7 @@ static void no_script_twice_is_a_failed_vote(void **state) {
 static void release_that_a_node_missed_is_owed(void **state) {
     (void)state;
     struct seen seen, released = {0};
-    redlock_lease *lease = take(&seen, NULL);
+    redlock_lease *lease = take(NULL, &seen);
     fake.refusing = REDLOCK_NODE(4);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -370,7 +280,7 @@ static void auto_extend_renews_until_released(void **state) {
     (void)state;
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
-    redlock_lease *lease = take(&seen, &options);
+    redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 10; i++) {
         fake_env_pass_ms(&fake, 1001);
         assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_EXTEND), 5);
@@ -391,7 +301,7 @@ static void a_loss_says_what_the_nodes_said(void **state) {
     (void)state;
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
-    redlock_lease *lease = take(&seen, &options);
+    redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 4000 && !seen.lost; i++) {
         fake_env_pass_ms(&fake, 1);
         fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
@@ -410,7 +320,7 @@ static void a_capped_lease_says_so(void **state) {
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
     options.auto_extend_max_ms = 1500;
-    redlock_lease *lease = take(&seen, &options);
+    redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 600 && !seen.lost; i++) {
         fake_env_pass_ms(&fake, 10);
         fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -448,23 +358,22 @@ static void without_a_guard_no_node_is_in_quarantine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_a_guard_no_node_is_in_quarantine, open_five, close_five),
-        cmocka_unit_test_setup_teardown(won_at_the_third_vote, open_five, close_five),
-        cmocka_unit_test_setup_teardown(lost_attempt_is_released_everywhere_but_where_it_failed, open_five, close_five),
-        cmocka_unit_test_setup_teardown(an_owed_release_ends_with_the_ttl, open_five, close_five),
-        cmocka_unit_test_setup_teardown(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, open_five,
-                                        close_five),
-        cmocka_unit_test_setup_teardown(refused_by_all_is_told_in_a_later_turn, open_five, close_five),
-        cmocka_unit_test_setup_teardown(retries_have_fresh_tokens_and_end_at_the_wait, open_five, close_five),
-        cmocka_unit_test_setup_teardown(extends_and_loses, open_five, close_five),
-        cmocka_unit_test_setup_teardown(the_log_tells_a_life_but_no_token, open_five, close_five),
-        cmocka_unit_test_setup_teardown(no_script_is_sent_again_by_source, open_five, close_five),
-        cmocka_unit_test_setup_teardown(no_script_twice_is_a_failed_vote, open_five, close_five),
-        cmocka_unit_test_setup_teardown(release_that_a_node_missed_is_owed, open_five, close_five),
-        cmocka_unit_test_setup_teardown(auto_extend_renews_until_released, open_five, close_five),
-        cmocka_unit_test_setup_teardown(a_loss_says_what_the_nodes_said, open_five, close_five),
-        cmocka_unit_test_setup_teardown(a_capped_lease_says_so, open_five, close_five),
-        cmocka_unit_test_setup_teardown(adopted_is_valid_once_extended, open_five, close_five),
+        group_test(without_a_guard_no_node_is_in_quarantine, five_nodes),
+        group_test(won_at_the_third_vote, five_nodes),
+        group_test(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes),
+        group_test(an_owed_release_ends_with_the_ttl, five_nodes),
+        group_test(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes),
+        group_test(refused_by_all_is_told_in_a_later_turn, five_nodes),
+        group_test(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes),
+        group_test(extends_and_loses, five_nodes),
+        group_test(the_log_tells_a_life_but_no_token, five_nodes),
+        group_test(no_script_is_sent_again_by_source, five_nodes),
+        group_test(no_script_twice_is_a_failed_vote, five_nodes),
+        group_test(release_that_a_node_missed_is_owed, five_nodes),
+        group_test(auto_extend_renews_until_released, five_nodes),
+        group_test(a_loss_says_what_the_nodes_said, five_nodes),
+        group_test(a_capped_lease_says_so, five_nodes),
+        group_test(adopted_is_valid_once_extended, five_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

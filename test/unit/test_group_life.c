@@ -1,73 +1,9 @@
 /* How requests and leases end: cancel, close, forget, calls from inside callbacks, a fork, no random bytes, no nodes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "group_kit.h"
 
-#include <cmocka.h>
-
-#include "core/validity.h"
-#include "fake_env.h"
-
-static struct fake_env fake;
-
-struct seen {
-    unsigned count;
-    int code;
-    redlock_lease *lease;
-    unsigned lost;
-    redlock_vote_kind votes[3];
-};
-
-static void see(const redlock_result *result, void *data) {
-    struct seen *seen = data;
-    seen->count++;
-    seen->code = redlock_result_code(result);
-    seen->lease = redlock_result_lease(result);
-    for (size_t i = 0; i < 3; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        seen->votes[i] = redlock_result_vote(result, i, &vote) == REDLOCK_OK ? vote.kind : REDLOCK_VOTE_PENDING;
-    }
-}
-
-static void see_lost(redlock_lease *lease, const char *reason, void *data) {
-    (void)lease;
-    (void)reason;
-    ((struct seen *)data)->lost++;
-}
-
-static void count_drained(void *ctx) {
-    (*(unsigned *)ctx)++;
-}
-
-static int open_three(void **state) {
-    (void)state;
-    fake_env_open(&fake, 3, NULL);
-    return 0;
-}
-
-static int close_three(void **state) {
-    (void)state;
-    fake_env_close(&fake);
-    return 0;
-}
-
-static redlock_statistics statistics(void) {
-    redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
-    return now;
-}
-
-static redlock_lease *take(struct seen *seen) {
-    *seen = (struct seen){0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.on_lost = see_lost;
-    options.lost_data = seen;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, seen), REDLOCK_OK);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen->code, REDLOCK_OK);
-    return seen->lease;
+static redlock_lease *take_watched(struct seen *seen) {
+    const redlock_acquire_options options = watched_options(seen);
+    return take(&options, seen);
 }
 
 /*
@@ -78,10 +14,9 @@ static redlock_lease *take(struct seen *seen) {
 static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state) {
     (void)state;
     struct seen seen = {0}, extended = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.ttl_ms = 10000;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    acquire(&options, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
@@ -96,8 +31,7 @@ static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state)
     fake_env_pass_ms(&fake, 2000 - redlock_drift_ms(2000));
     assert_int_equal(redlock_lease_validity_ms(seen.lease), 0);
     assert_int_equal(statistics().lost, 1);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    give_back(seen.lease);
 }
 
 /* The result tells a node that refused from one that was asked and has not answered yet. */
@@ -106,7 +40,7 @@ static void only_nodes_that_refuse_have_failed(void **state) {
     for (unsigned refusing = 0; refusing < 3; refusing++) {
         struct seen seen = {0};
         fake.refusing = REDLOCK_NODE(refusing) | REDLOCK_NODE((refusing + 1) % 3);
-        assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+        acquire(NULL, &seen);
         fake_env_turn(&fake);
         assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(seen.votes[refusing], REDLOCK_VOTE_FAILED);
@@ -143,8 +77,7 @@ static void cancel_between_attempts(void **state) {
     (void)state;
     struct seen seen = {0};
     redlock_request *request;
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -177,8 +110,7 @@ static void cancel_from_the_callback_of_another(void **state) {
     fake_env_turn(&fake);
     assert_int_equal(second.count, 1);
     assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
-    assert_int_equal(redlock_release(first.lease, NULL, NULL), REDLOCK_OK);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    give_back(first.lease);
 }
 
 static void see_and_ask_again(const redlock_result *result, void *data) {
@@ -206,11 +138,10 @@ static void close_ends_everything_once(void **state) {
     (void)state;
     struct seen held = {0}, pending = {0}, waiting = {0}, inspect = {0}, connect = {0}, extended = {0};
     unsigned drained = 0;
-    redlock_lease *lease = take(&held);
+    redlock_lease *lease = take_watched(&held);
     assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
     assert_int_equal(redlock_group_acquire(fake.group, "p", NULL, NULL, see, &pending), REDLOCK_OK);
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     fake.refusing = redlock_nodes_all(3);
     assert_int_equal(redlock_group_acquire(fake.group, "w", &options, NULL, see, &waiting), REDLOCK_OK);
@@ -256,7 +187,7 @@ static void see_release_and_read(const redlock_result *result, void *data) {
 static void a_result_stays_whole_while_its_callback_runs(void **state) {
     (void)state;
     struct seen seen;
-    redlock_lease *lease = take(&seen);
+    redlock_lease *lease = take_watched(&seen);
     seen.count = 0;
     assert_int_equal(redlock_extend(lease, 5000, see_release_and_read, &seen), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
@@ -295,7 +226,7 @@ static void close_does_not_wait_for_dead_nodes(void **state) {
     (void)state;
     struct seen seen;
     unsigned drained = 0;
-    take(&seen);
+    take_watched(&seen);
     redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 102); /* no answer at all: twice the node timeout and a little */
     assert_int_equal(drained, 1);
@@ -305,7 +236,7 @@ static void close_tells_a_release_that_nobody_answers(void **state) {
     (void)state;
     struct seen seen, released = {0};
     unsigned drained = 0;
-    redlock_lease *lease = take(&seen);
+    redlock_lease *lease = take_watched(&seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 100);
@@ -319,7 +250,7 @@ static void close_tells_a_release_that_nobody_answers(void **state) {
 static void forgotten_leases_send_nothing_more(void **state) {
     (void)state;
     struct seen seen, extended = {0};
-    redlock_lease *lease = take(&seen);
+    redlock_lease *lease = take_watched(&seen);
     assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
     redlock_lease_forget(lease);
     fake_env_turn(&fake);
@@ -335,7 +266,7 @@ static void forgotten_leases_send_nothing_more(void **state) {
 static void in_a_forked_child_nothing_is_sent(void **state) {
     (void)state;
     struct seen seen;
-    redlock_lease *lease = take(&seen);
+    redlock_lease *lease = take_watched(&seen);
     const unsigned sent = fake.sent_count;
     fake.random_code = REDLOCK_ERR_FORKED;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
@@ -344,8 +275,7 @@ static void in_a_forked_child_nothing_is_sent(void **state) {
     assert_int_equal(redlock_group_inspect(fake.group, "r", see, &seen), REDLOCK_ERR_FORKED);
     assert_int_equal(fake.sent_count, sent);
     fake.random_code = REDLOCK_OK;
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    give_back(lease);
 }
 
 static void no_token_no_attempt(void **state) {
@@ -354,10 +284,9 @@ static void no_token_no_attempt(void **state) {
     fake.random_code = REDLOCK_ERR_RANDOM;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_RANDOM);
     fake.random_code = REDLOCK_OK;
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 10000;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    acquire(&options, &seen);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     const unsigned sent = fake.sent_count;
@@ -371,8 +300,7 @@ static void no_token_no_attempt(void **state) {
 static void bad_input_is_refused_without_a_callback(void **state) {
     (void)state;
     struct seen seen = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     char long_name[REDLOCK_RESOURCE_SIZE_MAX + 2];
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
@@ -431,8 +359,7 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
 static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
     (void)state;
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 60000;
     for (unsigned copy = 0; copy < 2; copy++) {
         struct seen seen = {0};
@@ -466,25 +393,23 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_late_vote_that_moves_the_deadline_moves_the_validity, open_three,
-                                        close_three),
-        cmocka_unit_test_setup_teardown(only_nodes_that_refuse_have_failed, open_three, close_three),
-        cmocka_unit_test_setup_teardown(cancel_releases_what_may_be_held, open_three, close_three),
-        cmocka_unit_test_setup_teardown(cancel_between_attempts, open_three, close_three),
-        cmocka_unit_test_setup_teardown(cancel_from_the_callback_of_another, open_three, close_three),
-        cmocka_unit_test_setup_teardown(asking_again_in_the_callback_takes_a_turn, open_three, close_three),
-        cmocka_unit_test_setup_teardown(close_ends_everything_once, open_three, close_three),
-        cmocka_unit_test_setup_teardown(a_result_stays_whole_while_its_callback_runs, open_three, close_three),
-        cmocka_unit_test_setup_teardown(a_nested_loop_does_not_end_the_manager, open_three, close_three),
-        cmocka_unit_test_setup_teardown(close_does_not_wait_for_dead_nodes, open_three, close_three),
-        cmocka_unit_test_setup_teardown(close_tells_a_release_that_nobody_answers, open_three, close_three),
-        cmocka_unit_test_setup_teardown(forgotten_leases_send_nothing_more, open_three, close_three),
-        cmocka_unit_test_setup_teardown(in_a_forked_child_nothing_is_sent, open_three, close_three),
-        cmocka_unit_test_setup_teardown(no_token_no_attempt, open_three, close_three),
-        cmocka_unit_test_setup_teardown(bad_input_is_refused_without_a_callback, open_three, close_three),
-        cmocka_unit_test_setup_teardown(connect_waits_for_every_node_or_the_timeout, open_three, close_three),
-        cmocka_unit_test_setup_teardown(the_same_random_bytes_at_another_time_make_another_token, open_three,
-                                        close_three),
+        group_test(a_late_vote_that_moves_the_deadline_moves_the_validity, three_nodes),
+        group_test(only_nodes_that_refuse_have_failed, three_nodes),
+        group_test(cancel_releases_what_may_be_held, three_nodes),
+        group_test(cancel_between_attempts, three_nodes),
+        group_test(cancel_from_the_callback_of_another, three_nodes),
+        group_test(asking_again_in_the_callback_takes_a_turn, three_nodes),
+        group_test(close_ends_everything_once, three_nodes),
+        group_test(a_result_stays_whole_while_its_callback_runs, three_nodes),
+        group_test(a_nested_loop_does_not_end_the_manager, three_nodes),
+        group_test(close_does_not_wait_for_dead_nodes, three_nodes),
+        group_test(close_tells_a_release_that_nobody_answers, three_nodes),
+        group_test(forgotten_leases_send_nothing_more, three_nodes),
+        group_test(in_a_forked_child_nothing_is_sent, three_nodes),
+        group_test(no_token_no_attempt, three_nodes),
+        group_test(bad_input_is_refused_without_a_callback, three_nodes),
+        group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
+        group_test(the_same_random_bytes_at_another_time_make_another_token, three_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

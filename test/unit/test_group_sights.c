@@ -1,74 +1,9 @@
 /* What guards notice while requests are under way, through the public API over a fake env: jumps, nodes found ahead, signs of life. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
+#include "group_kit.h"
 
-#include <cmocka.h>
-
-#include "core/validity.h"
-#include "fake_env.h"
-
-#define NODES 3
-
-static struct fake_env fake;
-
-struct seen {
-    unsigned count, lost;
-    int code;
-    redlock_lease *lease;
-};
-
-static void see(const redlock_result *result, void *data) {
-    struct seen *seen = data;
-    seen->count++;
-    seen->code = redlock_result_code(result);
-    seen->lease = redlock_result_lease(result);
-}
-
-static void see_lost(redlock_lease *lease, const char *reason, void *data) {
-    struct seen *seen = data;
-    (void)reason;
-    seen->lost++;
+static void see_lost_and_release(redlock_lease *lease, const char *reason, void *data) {
+    see_lost(lease, reason, data);
     redlock_release(lease, NULL, NULL); /* in the middle of what the guard does */
-}
-
-static redlock_statistics statistics(void) {
-    redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
-    return now;
-}
-
-static int open_observed(void **state) {
-    (void)state;
-    fake_env_open_as(
-        &fake, NODES,
-        (struct redlock_group_config){.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, .ttl_max_ms = 20000});
-    return 0;
-}
-
-static int open_clock(void **state) {
-    (void)state;
-    fake_env_open_as(&fake, NODES, (struct redlock_group_config){.clock_guard = true, .ttl_max_ms = 20000});
-    return 0;
-}
-
-static int close_all(void **state) {
-    (void)state;
-    fake_env_close(&fake);
-    return 0;
-}
-
-static struct redlock_clock_sample reading(int64_t ahead_ms) {
-    return (struct redlock_clock_sample){.sent_ns = fake.now_ns - REDLOCK_NS_PER_MS,
-                                         .read_ns = fake.now_ns,
-                                         .server_us = 1795167037000000 + fake.now_ns / 1000 + ahead_ms * 1000};
-}
-
-static void greet(unsigned node, const char *run_id, int64_t uptime_s, struct redlock_clock_sample clock) {
-    const struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = uptime_s, .clock = clock};
-    redlock_group_node_greeted(fake.group, node, &greeting);
-    redlock_group_ready_changed(fake.group, node, true);
 }
 
 /* The first node tells its clock, which is ahead; the others do not. */
@@ -79,29 +14,15 @@ static void greet_silent(void) {
     greet(2, "c", 1000, silent);
 }
 
-static void acquire(struct seen *seen) {
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.on_lost = see_lost;
-    options.lost_data = seen;
-    *seen = (struct seen){0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, seen), REDLOCK_OK);
-}
-
-static void grant(unsigned node, struct redlock_clock_sample clock) {
-    fake_env_answer_as(&fake, node, REDLOCK_OP_ACQUIRE,
-                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = clock});
+static void acquire_watched(struct seen *seen) {
+    redlock_acquire_options options = watched_options(seen);
+    options.on_lost = see_lost_and_release;
+    acquire(&options, seen);
 }
 
 static void finish(struct seen *seen) {
     assert_int_equal(seen->code, REDLOCK_OK);
-    redlock_release(seen->lease, NULL, NULL);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-}
-
-static void tell_time(unsigned node, struct redlock_clock_sample clock) {
-    fake_env_answer_as(&fake, node, REDLOCK_OP_TIME,
-                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = clock});
+    give_back(seen->lease);
 }
 
 /* Too few clocks are known to say which is right: no node votes yet. */
@@ -110,7 +31,7 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     struct seen seen;
     const char *why;
     greet_silent();
-    acquire(&seen);
+    acquire_watched(&seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 0);
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
@@ -118,15 +39,14 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     assert_string_equal(why, "its clock is not confirmed by a quorum of nodes yet");
     assert_int_equal(statistics().quarantines, 0); /* a first meeting is no event */
     fake_env_pass_ms(&fake, 1000);
-    tell_time(1, reading(0));
+    grant_with_clock(1, REDLOCK_OP_TIME, reading(0));
     assert_int_equal(statistics().quarantines, 1); /* the first one is 7 s ahead of it */
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 0);
-    tell_time(2, reading(0));
+    grant_with_clock(2, REDLOCK_OP_TIME, reading(0));
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
-    acquire(&seen);
+    acquire_watched(&seen);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE));
-    grant(1, reading(0));
-    grant(2, reading(0));
+    grant(1, 2);
     finish(&seen);
 }
 
@@ -139,34 +59,27 @@ static void a_node_found_ahead_loses_its_vote(void **state) {
     greet_silent();
     assert_int_equal(redlock_group_adopt(fake.group, "r", "token", NULL, &lease), REDLOCK_OK);
     assert_int_equal(redlock_extend(lease, 10000, see, &seen), REDLOCK_OK);
-    fake_env_answer_as(&fake, 0, REDLOCK_OP_EXTEND,
-                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(7000)});
-    fake_env_answer_as(&fake, 1, REDLOCK_OP_EXTEND,
-                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(0)});
+    grant_with_clock(0, REDLOCK_OP_EXTEND, reading(7000));
+    grant_with_clock(1, REDLOCK_OP_EXTEND, reading(0));
     assert_int_equal(seen.count, 0); /* one vote */
     assert_non_null(
         strstr(fake.log, "node node0:6379: no vote for 21 s: its clock is ahead of the other nodes' by 7.0"));
-    fake_env_answer_as(&fake, 2, REDLOCK_OP_EXTEND,
-                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(0)});
+    grant_with_clock(2, REDLOCK_OP_EXTEND, reading(0));
     assert_int_equal(seen.code, REDLOCK_OK);
     assert_int_equal(statistics().quarantines, 1);
     assert_int_equal(statistics().clock_jumps, 0);
-    redlock_release(lease, NULL, NULL);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    give_back(lease);
 }
 
 static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
     (void)state;
     struct seen seen;
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "a", 1000, reading(0));
-    }
-    acquire(&seen);
-    grant(0, reading(0));
-    grant(1, reading(0));
+    greet_all();
+    acquire_watched(&seen);
+    grant(0, 1);
     assert_int_equal(seen.code, REDLOCK_OK);
     fake_env_pass_ms(&fake, 500);
-    greet(1, "a", 1000, reading(120000));
+    greet(1, "b", 100000, reading(120000));
     assert_int_equal(seen.lost, 1);
     assert_int_equal(statistics().clock_jumps, 1);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -177,12 +90,9 @@ static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
 static void a_restart_voids_no_vote(void **state) {
     (void)state;
     struct seen seen;
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "a", 1000, reading(0));
-    }
-    acquire(&seen);
-    grant(0, reading(0));
-    grant(1, reading(0));
+    greet_all();
+    acquire_watched(&seen);
+    grant(0, 1);
     assert_int_equal(seen.code, REDLOCK_OK);
     greet(1, "another", 1, reading(0));
     assert_int_equal(statistics().quarantines, 1);
@@ -196,34 +106,28 @@ static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
     (void)state;
     struct seen seen;
     greet(0, "a", 1000, reading(0));
-    acquire(&seen);
+    acquire_watched(&seen);
     greet(0, "a", 1000, reading(120000));
     assert_int_equal(statistics().clock_jumps, 1);
     fake_env_pass_ms(&fake, 50);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), NODES - 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 2);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-}
-
-static void note_drained(void *ctx) {
-    ++*(unsigned *)ctx;
 }
 
 /* With a reading under way that nobody answers. */
 static void a_close_ends_the_readings(void **state) {
     (void)state;
     unsigned drained = 0;
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "a", 1000, reading(0));
-    }
+    greet_all();
     fake_env_pass_ms(&fake, 1950); /* the next one is due while the close waits */
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
-    redlock_group_drain(fake.group, note_drained, &drained);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 3);
+    redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 2 * 50);
     assert_int_equal(drained, 0);
     fake_env_pass_ms(&fake, 1);
     assert_int_equal(drained, 1);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), NODES);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 3);
 }
 
 /* Answers show that a run was there; silence does not. */
@@ -231,21 +135,19 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
     (void)state;
     struct seen seen;
     const char *why;
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "a", 100000, reading(0));
-    }
+    greet_all();
     fake_env_pass_ms(&fake, 1000000);
-    acquire(&seen);
+    acquire_watched(&seen);
     assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed); /* clocks are the other guard's */
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    grant(2, (struct redlock_clock_sample){0});
+    grant_with_clock(2, REDLOCK_OP_ACQUIRE, (struct redlock_clock_sample){0});
     assert_int_equal(seen.count, 1);
     fake_env_pass_ms(&fake, 10000);
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "b", 3600, reading(0));
+    for (unsigned i = 0; i < 3; i++) {
+        greet(i, "another", 3600, reading(0));
     }
-    for (unsigned i = 0; i < NODES; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(redlock_group_node_quarantine_ms(fake.group, i, &why), i == 0 ? 0 : 20202);
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -256,13 +158,11 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     (void)state;
     struct seen seen, extended = {0};
     const char *why;
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, "a", 100000, reading(0));
-    }
-    acquire(&seen);
+    greet_all();
+    acquire_watched(&seen);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.code, REDLOCK_OK);
-    greet(1, "b", 1, reading(0));
+    greet(1, "another", 1, reading(0));
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 20202);
     assert_int_equal(redlock_extend(seen.lease, 10000, see, &extended), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
@@ -277,16 +177,14 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
  * counts. */
 static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
     (void)state;
-    for (unsigned silent = 0; silent < NODES; silent++) {
+    for (unsigned silent = 0; silent < 3; silent++) {
         struct seen seen, extended = {0};
-        const unsigned next = (silent + 1) % NODES, last = (silent + 2) % NODES;
-        for (unsigned i = 0; i < NODES; i++) {
-            greet(i, i == 0 ? "a" : i == 1 ? "b" : "c", 1000, reading(0));
-        }
-        acquire(&seen);
+        const unsigned next = (silent + 1) % 3, last = (silent + 2) % 3;
+        greet_all();
+        acquire_watched(&seen);
         fake_env_answer(&fake, silent, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
-        grant(next, reading(0));
-        grant(last, reading(0));
+        grant(next, next);
+        grant(last, last);
         assert_int_equal(seen.code, REDLOCK_OK);
         assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
         fake_env_answer(&fake, silent, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
@@ -302,13 +200,10 @@ static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
 static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
     (void)state;
     struct seen seen, extended = {0};
-    for (unsigned i = 0; i < NODES; i++) {
-        greet(i, i == 0 ? "a" : i == 1 ? "b" : "c", 1000, reading(0));
-    }
-    acquire(&seen);
-    grant(0, reading(30000));
-    grant(1, reading(0));
-    grant(2, reading(0));
+    greet_all();
+    acquire_watched(&seen);
+    grant_with_clock(0, REDLOCK_OP_ACQUIRE, reading(30000));
+    grant(1, 2);
     assert_int_equal(seen.code, REDLOCK_OK);
     assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
     const struct redlock_answer granted = {.vote = REDLOCK_VOTE_GRANTED, .clock = reading(30000)};
@@ -322,16 +217,16 @@ static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_key_set_after_a_jump_is_not_counted_by_an_extension, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(nodes_whose_clocks_are_not_confirmed_abstain, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_node_found_ahead_loses_its_vote, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_node_that_was_silent_is_counted_by_an_extension, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_jump_seen_at_a_greeting_voids_votes, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_restart_voids_no_vote, open_observed, close_all),
-        cmocka_unit_test_setup_teardown(a_jump_does_not_hold_up_an_acquire_that_waits, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_close_ends_the_readings, open_clock, close_all),
-        cmocka_unit_test_setup_teardown(a_node_in_quarantine_takes_extensions, open_observed, close_all),
-        cmocka_unit_test_setup_teardown(an_answer_is_a_sight_of_the_run, open_observed, close_all),
+        group_test(a_key_set_after_a_jump_is_not_counted_by_an_extension, three_clocks),
+        group_test(nodes_whose_clocks_are_not_confirmed_abstain, three_clocks),
+        group_test(a_node_found_ahead_loses_its_vote, three_clocks),
+        group_test(a_node_that_was_silent_is_counted_by_an_extension, three_clocks),
+        group_test(a_jump_seen_at_a_greeting_voids_votes, three_clocks),
+        group_test(a_restart_voids_no_vote, three_observed),
+        group_test(a_jump_does_not_hold_up_an_acquire_that_waits, three_clocks),
+        group_test(a_close_ends_the_readings, three_clocks),
+        group_test(a_node_in_quarantine_takes_extensions, three_observed),
+        group_test(an_answer_is_a_sight_of_the_run, three_observed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,32 +1,13 @@
 /* Owed releases in their thousands: a node that comes back is asked in parts, the oldest makes room; and whose the clock ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
-#include "core/validity.h"
-#include "fake_env.h"
 #include "group/owed.h"
+#include "group_kit.h"
 
 #define MANY 3000
 #define PART 1024
 
-static struct fake_env fake;
-
-static int open_two(void **state) {
-    (void)state;
-    fake_env_open(&fake, 2, NULL);
-    fake.refusing = 3;
-    return 0;
-}
-
-static int close_env(void **state) {
-    (void)state;
-    fake_env_close(&fake);
-    return 0;
-}
+static const struct group_setup two_refusing = {.node_count = 2, .refusing = 3};
 
 static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
     for (unsigned i = 0; i < count; i++) {
@@ -40,13 +21,6 @@ static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, in
 static void come_back(unsigned node) {
     fake.refusing &= ~REDLOCK_NODE(node);
     redlock_group_ready_changed(fake.group, node, true);
-}
-
-static void assert_owed(uint64_t owed, uint64_t dropped) {
-    redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
-    assert_int_equal(now.releases_owed, owed);
-    assert_int_equal(now.releases_dropped, dropped);
 }
 
 static void a_node_that_comes_back_is_asked_in_parts(void **state) {
@@ -208,29 +182,10 @@ static void what_is_moved_between_the_parts_holds_up_nobody(void **state) {
 
 /* --- Whose debt the clock ends: leases of three nodes, of which node 2 hangs at some time and refuses the release --- */
 
-struct seen {
-    unsigned count;
-    int code;
-    redlock_lease *lease;
-};
-
-static void see(const redlock_result *result, void *data) {
-    struct seen *seen = data;
-    seen->count++;
-    seen->code = redlock_result_code(result);
-    seen->lease = redlock_result_lease(result);
-}
-
-static int open_three(void **state) {
-    (void)state;
-    fake_env_open(&fake, 3, NULL);
-    return 0;
-}
-
 /* Nodes 0 and 1 grant it. */
-static redlock_lease *take(void) {
-    struct seen seen = {0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_OK);
+static redlock_lease *take_from_two(void) {
+    struct seen seen;
+    acquire(NULL, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.code, REDLOCK_OK);
@@ -248,15 +203,7 @@ static bool owes_for_ever(redlock_lease *lease) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     assert_owed(1, 0);
     fake_env_pass_ms(&fake, 100 * 1000);
-    redlock_statistics now = {.size = sizeof now};
-    assert_int_equal(redlock_group_statistics(fake.group, &now), REDLOCK_OK);
-    return now.releases_owed == 1;
-}
-
-static int open_five(void **state) {
-    (void)state;
-    fake_env_open(&fake, 5, NULL);
-    return 0;
+    return statistics().releases_owed == 1;
 }
 
 /* Nodes 3 and 4 take no acquire. Node 4 is healed: its answer does not tell that anything was ever
@@ -265,7 +212,7 @@ static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
     struct seen taken = {0}, released = {0};
     (void)state;
     fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &taken), REDLOCK_OK);
+    acquire(NULL, &taken);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(taken.code, REDLOCK_OK);
     fake.refusing = REDLOCK_NODE(3);
@@ -281,14 +228,14 @@ static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
 
 static void a_node_that_answered_is_certain(void **state) {
     (void)state;
-    redlock_lease *lease = take();
+    redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_false(owes_for_ever(lease));
 }
 
 static void a_node_that_is_silent_is_not(void **state) {
     (void)state;
-    redlock_lease *lease = take();
+    redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake.refusing = 4; /* nothing that it refuses makes it certain */
     assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
@@ -299,7 +246,7 @@ static void a_node_that_is_silent_is_not(void **state) {
 
 static void a_later_answer_makes_it_certain_again(void **state) {
     (void)state;
-    redlock_lease *lease = take();
+    redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 0; i < 2; i++) {
         assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
@@ -313,7 +260,7 @@ static void a_later_answer_makes_it_certain_again(void **state) {
 /* The answer to the ACQUIRE comes when HEAL is under way, which sets the key, too. */
 static void one_answer_of_two_makes_nothing_certain(void **state) {
     (void)state;
-    redlock_lease *lease = take();
+    redlock_lease *lease = take_from_two();
     fake_env_pass_ms(&fake, 1000);
     assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_HEAL));
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
@@ -324,11 +271,10 @@ static void one_answer_of_two_makes_nothing_certain(void **state) {
 /* The answer to the first attempt comes when the second one is under way. */
 static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) {
     (void)state;
-    struct seen seen = {0};
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
+    struct seen seen;
+    redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    acquire(&options, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     for (unsigned i = 0; i < 3; i++) {
@@ -344,25 +290,22 @@ static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) 
     assert_true(owes_for_ever(seen.lease));
 }
 
-#define certainty_test(function) cmocka_unit_test_setup_teardown(function, open_three, close_env)
-#define owed_test(function)      cmocka_unit_test_setup_teardown(function, open_two, close_env)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        owed_test(a_node_that_comes_back_is_asked_in_parts),
-        owed_test(debts_end_between_the_parts),
-        owed_test(nodes_come_and_go_between_the_parts),
-        owed_test(only_the_node_that_is_back_is_asked),
-        owed_test(an_owed_release_has_no_timeout),
-        owed_test(the_oldest_that_is_not_being_asked_makes_room),
-        owed_test(room_is_made_between_the_parts),
-        owed_test(what_is_moved_between_the_parts_holds_up_nobody),
-        cmocka_unit_test_setup_teardown(the_answer_to_a_heal_is_about_its_node_alone, open_five, close_env),
-        certainty_test(a_node_that_answered_is_certain),
-        certainty_test(a_node_that_is_silent_is_not),
-        certainty_test(a_later_answer_makes_it_certain_again),
-        certainty_test(one_answer_of_two_makes_nothing_certain),
-        certainty_test(an_answer_to_an_earlier_attempt_makes_nothing_certain),
+        group_test(a_node_that_comes_back_is_asked_in_parts, two_refusing),
+        group_test(debts_end_between_the_parts, two_refusing),
+        group_test(nodes_come_and_go_between_the_parts, two_refusing),
+        group_test(only_the_node_that_is_back_is_asked, two_refusing),
+        group_test(an_owed_release_has_no_timeout, two_refusing),
+        group_test(the_oldest_that_is_not_being_asked_makes_room, two_refusing),
+        group_test(room_is_made_between_the_parts, two_refusing),
+        group_test(what_is_moved_between_the_parts_holds_up_nobody, two_refusing),
+        group_test(the_answer_to_a_heal_is_about_its_node_alone, five_nodes),
+        group_test(a_node_that_answered_is_certain, three_nodes),
+        group_test(a_node_that_is_silent_is_not, three_nodes),
+        group_test(a_later_answer_makes_it_certain_again, three_nodes),
+        group_test(one_answer_of_two_makes_nothing_certain, three_nodes),
+        group_test(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
