@@ -61,7 +61,7 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
     }
 }
 
-static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease) {
+static void check_on_lost(struct sim_world *world, struct sim_lease *lease) {
     const struct sim_client *client = &world->clients[lease->client];
     /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time; and that
      * one, too, may leave less than 1 ms. */
@@ -81,8 +81,8 @@ static void check_told_of_loss(struct sim_world *world, struct sim_lease *lease)
     int64_t running =
         world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
     if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS) {
-        sim_violation(world, "loss", "client %u was not told that '%s' (%.8s) is lost since %.3f ms", lease->client,
-                      sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
+        sim_violation(world, "loss", "client %u: on_lost has not run for '%s' (%.8s), lost since %.3f ms",
+                      lease->client, sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
     }
 }
 
@@ -100,7 +100,7 @@ void sim_check(struct sim_world *world) {
         }
         int64_t validity_ms = sim_lease_validity_ms(world, lease);
         if (validity_ms == 0) {
-            check_told_of_loss(world, lease);
+            check_on_lost(world, lease);
             continue;
         }
         if (lease->lost || lease->expired) {
@@ -108,7 +108,7 @@ void sim_check(struct sim_world *world) {
                           sim_resource_name(lease->resource), lease->token);
         }
         lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-        if (world->profile.clock_guard && !sim_support_is_enough(world, lease)) {
+        if (world->profile.clock_guard && !sim_backing_is_enough(world, lease)) {
             sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
                           lease->client, sim_resource_name(lease->resource), lease->token);
         }

@@ -194,7 +194,7 @@ static void greet(struct sim_client *client, unsigned node, const struct sim_gre
     struct redlock_greeting said = greeting->said;
     said.clock.read_ns = sim_client_now(client);
     if (client->world->profile.clock_guard) {
-        sim_support_clock(client, node, &greeting->stepped);
+        sim_backing_clock(client, node, &greeting->stepped);
     }
     SIM_TRACE(client->world, "client %u: node %u says %s, up for %lld s", client->index, node, said.run_id,
               (long long)said.uptime_s);

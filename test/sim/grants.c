@@ -12,13 +12,13 @@ struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* Never equal; and larger than what was told before this one was asked for. */
+/* Tokens are never equal, and larger than each token that was returned before the request for it. */
 static void check_fences(struct sim_world *world, const struct sim_grant *a, const struct sim_grant *b) {
     if (!a->fenced || !b->fenced || a->resource != b->resource) {
         return;
     }
-    bool wrong = a->fence == b->fence || (a->told_ns < b->asked_ns && a->fence > b->fence) ||
-                 (b->told_ns < a->asked_ns && b->fence > a->fence);
+    bool wrong = a->fence == b->fence || (a->answered_ns < b->asked_ns && a->fence > b->fence) ||
+                 (b->answered_ns < a->asked_ns && b->fence > a->fence);
     if (wrong) {
         sim_violation(world, "fence", "'%s': client %u (%.8s) has the fencing token %llu, client %u (%.8s) later %llu",
                       sim_resource_name(a->resource), a->client, a->token, (unsigned long long)a->fence, b->client,
@@ -27,15 +27,15 @@ static void check_fences(struct sim_world *world, const struct sim_grant *a, con
 }
 
 static void check_delay(struct sim_world *world, const struct sim_grant *earlier, const struct sim_grant *grant) {
-    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->told_ns) {
+    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->answered_ns) {
         return;
     }
     sim_violation(world, "delay", "client %u (%.8s) has '%s' %.3f ms before the lock delay of client %u (%.8s) is over",
                   grant->client, grant->token, sim_resource_name(grant->resource),
-                  (double)(earlier->promised_ns - grant->told_ns) / 1e6, earlier->client, earlier->token);
+                  (double)(earlier->promised_ns - grant->answered_ns) / 1e6, earlier->client, earlier->token);
 }
 
-void sim_grant_told(struct sim_call *call, const struct sim_lease *lease) {
+void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
     struct sim_world *world = call->client->world;
     if (world->grant_count == SIM_LEASES_MAX) {
         return;
@@ -46,7 +46,7 @@ void sim_grant_told(struct sim_call *call, const struct sim_lease *lease) {
                                 .fenced = call->fencing,
                                 .fence = redlock_lease_fence(lease->handle),
                                 .asked_ns = call->asked_ns,
-                                .told_ns = call->client->step_ns};
+                                .answered_ns = call->client->step_ns};
     memcpy(grant->token, lease->token, SIM_TOKEN_SIZE);
     if (grant->fenced != (grant->fence != 0)) {
         sim_violation(world, "fence", "client %u (%.8s) has the fencing token %llu", lease->client, lease->token,
@@ -87,8 +87,8 @@ void sim_grant_extended(const struct sim_call *call) {
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
         /* A node of both quorums had the other key first, then this one. Extensions set none. */
-        if (other != grant && other->resource == grant->resource && other->asked_ns > grant->told_ns &&
-            other->told_ns < call->asked_ns && !was_set_after(world, grant, other)) {
+        if (other != grant && other->resource == grant->resource && other->asked_ns > grant->answered_ns &&
+            other->answered_ns < call->asked_ns && !was_set_after(world, grant, other)) {
             sim_violation(
                 world, "takeover", "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
                 call->client->index, sim_resource_name(grant->resource), grant->token, other->client, other->token);

@@ -213,14 +213,14 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
 }
 
 /* What the library is about to learn of a node's clock, and of its vote. */
-static void note_support(struct sim_client *client, unsigned node, const struct sim_entry *entry,
+static void note_backing(struct sim_client *client, unsigned node, const struct sim_entry *entry,
                          const struct sim_stepped *stepped, const struct redlock_answer *answer) {
     uint8_t operation = entry->bytes->operation;
     if (answer->clock.server_us != 0) {
-        sim_support_clock(client, node, stepped);
+        sim_backing_clock(client, node, stepped);
     }
     if (answer->vote == REDLOCK_VOTE_GRANTED && (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND)) {
-        sim_support_granted(client, node, entry->bytes->token, stepped->steps);
+        sim_backing_granted(client, node, entry->bytes->token, stepped->steps);
     }
 }
 
@@ -234,7 +234,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     answer.clock.sent_ns = entry->sent_ns;
     answer.clock.read_ns = answer.read_ns;
     if (client->world->profile.clock_guard) {
-        note_support(client, node, entry, &reply->stepped, &answer);
+        note_backing(client, node, entry, &reply->stepped, &answer);
     }
     redlock_group_answer(client->group, entry->owner, entry->round, node, &answer);
     redlock_text_drop(answer.text);

@@ -1,4 +1,4 @@
-/* The takeover checker alone: what it must complain of, and what a library that is right may do. */
+/* The takeover checker alone: what it must report, and what a correct library may do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,8 +32,8 @@ uint64_t redlock_lease_fence(const redlock_lease *lease) {
     return 0;
 }
 
-/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2, asked at 10 ms and told at
- * 20 ms. */
+/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2: asked for at 10 ms, answered
+ * at 20 ms. */
 static int begin(void **state) {
     (void)state;
     world = calloc(1, sizeof *world);
@@ -55,16 +55,16 @@ static void set_at(int64_t at_ms, unsigned node, const char *token) {
     sim_grant_set(world, node, token);
 }
 
-static void told(unsigned client, int64_t asked_ms, int64_t told_ms, const char *token) {
+static void answered(unsigned client, int64_t asked_ms, int64_t answered_ms, const char *token) {
     struct sim_client *owner = &world->clients[client];
     struct sim_lease lease = {.client = (uint8_t)client};
     struct sim_call call = {.client = owner, .asked_ns = asked_ms * SIM_MS};
     memcpy(lease.token, token, SIM_TOKEN_SIZE);
-    owner->step_ns = told_ms * SIM_MS;
-    sim_grant_told(&call, &lease);
+    owner->step_ns = answered_ms * SIM_MS;
+    sim_grant_acquired(&call, &lease);
 }
 
-/* The old lease is told of an extension that was asked for then. Returns the checker that
+/* An extension of the old lease, asked for at this time, returns OK. Returns the checker that
  * complains. */
 static const char *extended(int64_t asked_ms) {
     struct sim_lease lease = {.client = 0};
@@ -77,7 +77,7 @@ static const char *extended(int64_t asked_ms) {
 static void acquire_both(void) {
     set_at(12, 1, OLD);
     set_at(13, 2, OLD);
-    told(0, 10, 20, OLD);
+    answered(0, 10, 20, OLD);
     set_at(32, 0, NEW);
     set_at(34, 2, NEW);
 }
@@ -85,41 +85,41 @@ static void acquire_both(void) {
 static void an_extension_after_another_was_granted_is_a_takeover(void **state) {
     (void)state;
     acquire_both();
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     assert_string_equal(extended(50), "takeover");
 }
 
-static void the_other_that_is_told_later_is_none_yet(void **state) {
+static void another_acquired_later_is_no_takeover(void **state) {
     (void)state;
     acquire_both();
-    told(1, 30, 60, NEW);
+    answered(1, 30, 60, NEW);
     assert_null(extended(50));
 }
 
-/* A SET of the old lease that was under way lands where the new one's key was evicted; before that
- * one is told, or after. */
+/* A SET of the old lease that was under way runs where the new lease's key was evicted, before the
+ * new lease is granted or after. */
 static void a_key_set_anew_after_the_other_was_lost_is_no_takeover(void **state) {
     (void)state;
     acquire_both();
     set_at(36, 0, OLD);
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     assert_null(extended(50));
 }
 
-static void nor_is_one_that_is_healed_after_the_other_was_told(void **state) {
+static void nor_is_a_key_healed_after_the_other_was_acquired(void **state) {
     (void)state;
     acquire_both();
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     set_at(45, 2, OLD);
     assert_null(extended(50));
 }
 
-/* At the third node alone nothing was granted to the other: what is set there explains nothing. */
+/* The third node granted nothing to the other lease, so a key set there explains nothing. */
 static void a_key_set_where_the_other_never_was_excuses_nothing(void **state) {
     (void)state;
     acquire_both();
     set_at(36, 1, OLD);
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     assert_string_equal(extended(50), "takeover");
 }
 
@@ -127,15 +127,15 @@ static void nor_does_one_set_there_before_the_other(void **state) {
     (void)state;
     set_at(31, 0, OLD);
     acquire_both();
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     assert_string_equal(extended(50), "takeover");
 }
 
-/* What the other heals later does not move the time at which it was granted. */
+/* A later heal by the other lease does not change the time at which it was granted. */
 static void it_counts_from_the_first_time_that_the_other_was_set(void **state) {
     (void)state;
     acquire_both();
-    told(1, 30, 40, NEW);
+    answered(1, 30, 40, NEW);
     set_at(44, 2, OLD);
     set_at(46, 2, NEW);
     assert_null(extended(50));
@@ -146,9 +146,9 @@ static void it_counts_from_the_first_time_that_the_other_was_set(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         grants_test(an_extension_after_another_was_granted_is_a_takeover),
-        grants_test(the_other_that_is_told_later_is_none_yet),
+        grants_test(another_acquired_later_is_no_takeover),
         grants_test(a_key_set_anew_after_the_other_was_lost_is_no_takeover),
-        grants_test(nor_is_one_that_is_healed_after_the_other_was_told),
+        grants_test(nor_is_a_key_healed_after_the_other_was_acquired),
         grants_test(a_key_set_where_the_other_never_was_excuses_nothing),
         grants_test(nor_does_one_set_there_before_the_other),
         grants_test(it_counts_from_the_first_time_that_the_other_was_set),

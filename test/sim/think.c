@@ -95,7 +95,7 @@ static void leave(struct sim_client *client) {
         sim_user_act(client, sim_random_below(&world->random, world->profile.slots));
     }
     sim_user_close(client);
-    redlock_callback never = sim_told_inspected; /* its call would be NULL */
+    redlock_callback never = sim_on_inspected; /* its call would be NULL */
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = world->profile.ttl_max_ms;

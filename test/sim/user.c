@@ -55,7 +55,7 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     options->retry_delay_min_ms = sim_random_between(random, 0, 5 + delay_ms);
     options->retry_delay_max_ms = options->retry_delay_min_ms + sim_random_between(random, 1, 10 + delay_ms);
     if (sim_random_percent(random, 90)) {
-        options->on_lost = sim_told_lost;
+        options->on_lost = sim_on_lost;
     }
     options->lost_data = client;
     if (probe) {
@@ -111,7 +111,7 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
               options.auto_extend ? ", renews" : "");
     sim_api_enter(client);
     int code = redlock_group_acquire(client->group, sim_resource_name(resource), &options, &call->request,
-                                     sim_told_acquired, call);
+                                     sim_on_acquired, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         world->call_count--;
@@ -144,7 +144,7 @@ void sim_user_extend(struct sim_lease *lease) {
     call->resource = lease->resource;
     call->ttl_ms = ttl_ms;
     sim_api_enter(client);
-    int code = redlock_extend(lease->handle, ttl_ms, sim_told_extended, call);
+    int code = redlock_extend(lease->handle, ttl_ms, sim_on_extended, call);
     sim_api_leave(client);
     SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index, sim_resource_name(lease->resource),
               lease->token, (long long)ttl_ms, redlock_error_name(code));
@@ -190,7 +190,7 @@ void sim_user_release(struct sim_lease *lease) {
     }
     end_lease(lease);
     sim_api_enter(client);
-    int code = redlock_release(handle, call != NULL ? sim_told_released : NULL, call);
+    int code = redlock_release(handle, call != NULL ? sim_on_released : NULL, call);
     sim_api_leave(client);
     /* The lock delay of a lease that is over is kept, whatever becomes of the handle; and a call may come late. */
     if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
@@ -221,7 +221,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     redlock_acquire_options options;
     redlock_acquire_options_default(&options);
     options.ttl_ms = lease->ttl_ms;
-    options.on_lost = sim_told_lost;
+    options.on_lost = sim_on_lost;
     options.lost_data = client;
     options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
     options.heal = world->profile.heal;
@@ -278,7 +278,7 @@ void sim_user_inspect(struct sim_client *client, unsigned resource) {
         return;
     }
     sim_api_enter(client);
-    int code = redlock_group_inspect(client->group, sim_resource_name(resource), sim_told_inspected, call);
+    int code = redlock_group_inspect(client->group, sim_resource_name(resource), sim_on_inspected, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         client->world->call_count--;
@@ -294,7 +294,7 @@ void sim_user_connect(struct sim_client *client) {
     int64_t timeout_ms = sim_random_between(&world->random, 0, 4 * world->profile.node_timeout_ms);
     call->within_ns = timeout_ms * SIM_MS;
     sim_api_enter(client);
-    int code = redlock_group_connect(client->group, timeout_ms, sim_told_inspected, call);
+    int code = redlock_group_connect(client->group, timeout_ms, sim_on_inspected, call);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         sim_violation(world, "refused", "redlock_group_connect() returned %s", redlock_error_name(code));

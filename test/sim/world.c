@@ -210,7 +210,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->arena_used = 0;
     world->lease_count = world->call_count = 0;
     world->probed = world->users = world->forgotten_count = 0;
-    world->grant_count = world->set_count = world->support_count = 0;
+    world->grant_count = world->set_count = world->backing_count = 0;
     world->events = 0;
     world->checker = NULL;
     world->trace_hash = UINT64_C(0xcbf29ce484222325);

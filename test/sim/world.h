@@ -19,7 +19,7 @@
 #define SIM_LEASES_MAX    256
 #define SIM_CALLS_MAX     512
 #define SIM_FORGOTTEN_MAX 1024
-#define SIM_SUPPORTS_MAX  1024
+#define SIM_BACKINGS_MAX  1024
 #define SIM_SETS_MAX      2048
 #define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
@@ -149,8 +149,8 @@ struct sim_lease {
     struct sim_client *owner;
     uint8_t client, resource;
     bool adopted;
-    bool held;    /* told so: by acquire, or by an extend of an adopted one */
-    bool lost;    /* told so */
+    bool held;    /* its callback said so: of acquire, or of an extend of an adopted lease */
+    bool lost;    /* on_lost ran */
     bool expired; /* it was held, and its deadline is surely over by its owner's clock */
     bool has_on_lost, auto_extend, capped;
     bool extending; /* a caller's extend is pending */
@@ -185,8 +185,8 @@ struct sim_grant {
     uint8_t client, resource;
     bool fenced, ended; /* ended: released by somebody */
     uint64_t fence;
-    int64_t asked_ns, told_ns; /* true time */
-    int64_t promised_ns;       /* with its lock delay, nobody else may be granted it until then */
+    int64_t asked_ns, answered_ns; /* true time */
+    int64_t promised_ns;           /* with its lock delay, nobody else may be granted it until then */
 };
 
 /* When each node set the key under a token, by an acquire or to heal it: the first and the last
@@ -196,8 +196,9 @@ struct sim_sets {
     int64_t first_ns[SIM_NODES_MAX], last_ns[SIM_NODES_MAX];
 };
 
-/* The votes that a client has for a token: whether they were granted before the last step of the node's clock that it has seen. */
-struct sim_support {
+/* The nodes that back a client's token, and the votes that are void: granted before the last step of
+ * the node's clock that the client has seen. */
+struct sim_backing {
     char token[SIM_TOKEN_SIZE];
     uint8_t client;
     uint32_t granted, voided; /* bit i: node i */
@@ -318,8 +319,8 @@ struct sim_world {
     unsigned grant_count;
     struct sim_sets sets[SIM_SETS_MAX];
     unsigned set_count;
-    struct sim_support supports[SIM_SUPPORTS_MAX];
-    unsigned support_count;
+    struct sim_backing backings[SIM_BACKINGS_MAX];
+    unsigned backing_count;
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
     unsigned forgotten_count;
     const char *only_checker; /* all others are silent; NULL for none */
@@ -414,12 +415,12 @@ struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, re
 int sim_slot_of(const struct sim_lease *lease);
 const char *sim_resource_name(unsigned resource);
 
-/* --- told.c: what they are told --- */
-void sim_told_acquired(const redlock_result *result, void *data);
-void sim_told_extended(const redlock_result *result, void *data);
-void sim_told_released(const redlock_result *result, void *data);
-void sim_told_inspected(const redlock_result *result, void *data);
-void sim_told_lost(redlock_lease *handle, const char *reason, void *data);
+/* --- callbacks.c: their callbacks --- */
+void sim_on_acquired(const redlock_result *result, void *data);
+void sim_on_extended(const redlock_result *result, void *data);
+void sim_on_released(const redlock_result *result, void *data);
+void sim_on_inspected(const redlock_result *result, void *data);
+void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
 
 /* --- faults.c --- */
 /* For a client that meets the nodes at at_ns: what its clock guard must not be fooled by. */
@@ -436,9 +437,9 @@ void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key)
 
 /* --- grants.c: what a lease means for those that come after it --- */
 struct sim_grant *sim_grant_of(struct sim_world *world, const char *token);
-/* An acquire was told OK: its fencing token, and whether it may be. */
-void sim_grant_told(struct sim_call *call, const struct sim_lease *lease);
-/* A caller's extend was told OK: nobody else may have been granted it meanwhile. */
+/* An acquire returned OK: checks its fencing token and the lock delay. */
+void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease);
+/* An extend of the caller returned OK: nobody else may have been granted the lock meanwhile. */
 void sim_grant_extended(const struct sim_call *call);
 /* Valid for so long on its client's clock, and the lock delay beyond that. */
 void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
@@ -447,12 +448,12 @@ void sim_grant_ended(struct sim_world *world, const char *token);
 /* The node set the key under this token now. */
 void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
 
-/* --- supports.c: votes that a node's clock makes void --- */
+/* --- backing.c: votes that a node's clock makes void --- */
 /* The client has read the node's clock. */
-void sim_support_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
-void sim_support_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
+void sim_backing_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
+void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
 /* Enough votes for this lease that are not void, as far as its client can know. */
-bool sim_support_is_enough(const struct sim_world *world, const struct sim_lease *lease);
+bool sim_backing_is_enough(const struct sim_world *world, const struct sim_lease *lease);
 
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);

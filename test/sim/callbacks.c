@@ -1,9 +1,9 @@
-/* What users are told, and what they do about it inside the callback. */
+/* The callbacks of the users: what they note, and what they do inside the callback. */
 #include <assert.h>
 
 #include "world.h"
 
-static void told(struct sim_call *call, const redlock_result *result) {
+static void answered(struct sim_call *call, const redlock_result *result) {
     struct sim_world *world = call->client->world;
     static const char *const names[] = {"acquire", "extend", "release", "inspect", "connect"};
     SIM_TRACE(world, "client %u: %s of '%s' is %s", call->client->index, names[call->kind],
@@ -57,12 +57,12 @@ static void react(struct sim_client *client, unsigned slot) {
     }
 }
 
-void sim_told_acquired(const redlock_result *result, void *data) {
+void sim_on_acquired(const redlock_result *result, void *data) {
     struct sim_call *call = data;
     struct sim_client *client = call->client;
     struct sim_world *world = client->world;
     int code = redlock_result_code(result);
-    told(call, result);
+    answered(call, result);
     if (client->slots[call->slot].acquiring == call) {
         client->slots[call->slot].acquiring = NULL;
     }
@@ -80,7 +80,7 @@ void sim_told_acquired(const redlock_result *result, void *data) {
         lease->auto_extend = call->auto_extend;
         lease->capped = call->capped;
         lease->lock_delay_ms = call->lock_delay_ms;
-        sim_grant_told(call, lease);
+        sim_grant_acquired(call, lease);
         world->holds++;
         SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms, fencing token %llu", client->index,
                   sim_resource_name(call->resource), lease->token, (long long)sim_lease_validity_ms(world, lease),
@@ -92,10 +92,10 @@ void sim_told_acquired(const redlock_result *result, void *data) {
     react(client, call->slot);
 }
 
-void sim_told_extended(const redlock_result *result, void *data) {
+void sim_on_extended(const redlock_result *result, void *data) {
     struct sim_call *call = data;
     struct sim_lease *lease = call->lease;
-    told(call, result);
+    answered(call, result);
     lease->extending = false;
     if (redlock_result_code(result) == REDLOCK_OK && lease->handle != NULL) {
         lease->held = true;
@@ -113,10 +113,10 @@ void sim_told_extended(const redlock_result *result, void *data) {
     }
 }
 
-void sim_told_released(const redlock_result *result, void *data) {
+void sim_on_released(const redlock_result *result, void *data) {
     struct sim_call *call = data;
     struct sim_world *world = call->client->world;
-    told(call, result);
+    answered(call, result);
     if (!call->probe) {
         return;
     }
@@ -128,14 +128,14 @@ void sim_told_released(const redlock_result *result, void *data) {
     sim_push(world, call->client->step_ns, (struct sim_event){.kind = SIM_PROBE});
 }
 
-void sim_told_inspected(const redlock_result *result, void *data) {
-    told(data, result);
+void sim_on_inspected(const redlock_result *result, void *data) {
+    answered(data, result);
 }
 
-void sim_told_lost(redlock_lease *handle, const char *reason, void *data) {
+void sim_on_lost(redlock_lease *handle, const char *reason, void *data) {
     struct sim_client *client = data;
     struct sim_world *world = client->world;
-    SIM_TRACE(world, "client %u is told that a lease is LOST: %s", client->index, reason);
+    SIM_TRACE(world, "client %u: on_lost: a lease is LOST: %s", client->index, reason);
     if (client->in_api) {
         sim_violation(world, "reentrant", "on_lost ran inside a call");
     }

@@ -1,0 +1,58 @@
+/* The nodes that back a lease, without those whose vote a step of their clock made void, as far as the
+ * client can know: it has read the clock before and after. */
+#include <string.h>
+
+#include "core/quorum.h"
+#include "world.h"
+
+/* Its index, or -1. */
+static int find(const struct sim_world *world, unsigned client, const char *token) {
+    for (unsigned i = world->backing_count; i-- > 0;) {
+        const struct sim_backing *backing = &world->backings[i];
+        if (backing->client == client && memcmp(backing->token, token, SIM_TOKEN_SIZE) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+void sim_backing_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped) {
+    struct sim_world *world = client->world;
+    struct sim_link *link = &client->links[node];
+    /* Steps back and forward between two readings may cancel out. */
+    bool seen = link->clock_read && stepped->off_ns - link->off_ns >= world->profile.step_min_ns;
+    link->clock_read = true;
+    link->off_ns = stepped->off_ns;
+    for (unsigned i = 0; i < world->backing_count && seen; i++) {
+        struct sim_backing *backing = &world->backings[i];
+        if (backing->client == client->index && backing->steps[node] < stepped->steps) {
+            backing->voided |= REDLOCK_NODE(node);
+        }
+    }
+}
+
+void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps) {
+    struct sim_world *world = client->world;
+    int at = find(world, client->index, token);
+    if (at < 0) {
+        if (world->backing_count == SIM_BACKINGS_MAX) {
+            return;
+        }
+        at = (int)world->backing_count++;
+        world->backings[at] = (struct sim_backing){.client = (uint8_t)client->index};
+        memcpy(world->backings[at].token, token, SIM_TOKEN_SIZE);
+    }
+    struct sim_backing *backing = &world->backings[at];
+    backing->granted |= REDLOCK_NODE(node);
+    backing->voided &= ~REDLOCK_NODE(node);
+    backing->steps[node] = steps;
+}
+
+bool sim_backing_is_enough(const struct sim_world *world, const struct sim_lease *lease) {
+    int at = find(world, lease->client, lease->token);
+    if (at < 0 || world->backing_count == SIM_BACKINGS_MAX) {
+        return true;
+    }
+    const struct sim_backing *backing = &world->backings[at];
+    return redlock_nodes_count(backing->granted & ~backing->voided) > world->profile.nodes / 2;
+}
