@@ -1,4 +1,5 @@
-/* Links the core and nothing else of the library, and leads one lease through its life with hand-fed events. */
+/* Links only the core of the library, and takes one lease through its life with events made by
+ * hand. */
 #include <stdio.h>
 
 #include "core/backoff.h"

@@ -1,4 +1,4 @@
-/* The fake env. */
+/* The env of the unit tests of the group. */
 #include "fake_env.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
         *sent = (struct fake_sent){.node = i,
                                    .operation = message->operation,
                                    .by_source = message->by_source,
-                                   .patient = message->patient,
+                                   .no_timeout = message->patient,
                                    .owner = message->owner,
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,

@@ -1,4 +1,4 @@
-/* An env for unit tests of the group: a clock that the test sets, nodes that answer when the test says so. */
+/* An env for the unit tests of the group: the test sets the clock and answers for the nodes. */
 #ifndef REDLOCK_TEST_FAKE_ENV_H
 #define REDLOCK_TEST_FAKE_ENV_H
 
@@ -11,7 +11,7 @@ struct fake_sent {
     unsigned node;
     enum redlock_operation operation;
     bool by_source;
-    bool patient;
+    bool no_timeout;
     bool answered;
     void *owner;
     uint32_t round;
@@ -44,19 +44,19 @@ struct fake_env {
 void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_group_config config);
 void fake_env_close(struct fake_env *fake);
 
-/* Answers the oldest message to the node that waits; the test fails where there is none. */
+/* Answers the oldest message that waits at the node. The test fails if there is none. */
 void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote);
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation);
-/* With all that an answer can carry. */
+/* Likewise, with an answer that the test fills in. */
 void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
                         struct redlock_answer given);
-/* Answers all that waits, releases too. */
+/* Answers all messages that wait, releases included. */
 void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote);
-/* The oldest message to the node that waits, or NULL. */
+/* The oldest message that waits at the node, or NULL. */
 struct fake_sent *fake_env_waiting(struct fake_env *fake, unsigned node, enum redlock_operation operation);
 unsigned fake_env_waiting_count(const struct fake_env *fake, enum redlock_operation operation);
 
-/* Moves the clock, waking the group at each time that it asked for. */
+/* Moves the clock, and wakes the group at each time that it asked for. */
 void fake_env_pass_ms(struct fake_env *fake, int64_t ms);
 /* One turn of the loop without time passing. */
 void fake_env_turn(struct fake_env *fake);

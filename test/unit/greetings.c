@@ -1,4 +1,4 @@
-/* What nodes say to a guard. */
+/* What nodes say of themselves to a guard. */
 #include "greetings.h"
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ void expect_free(unsigned node, int64_t now_ns) {
     assert_int_equal(redlock_guard_why(&guard, node, now_ns), REDLOCK_GUARD_NONE);
 }
 
-void expect_barred(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why) {
+void expect_quarantine(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, now_ns) & REDLOCK_NODE(node), REDLOCK_NODE(node));
     assert_int_equal(redlock_guard_until_ns(&guard, node, now_ns), until_ns);
     assert_int_equal(redlock_guard_why(&guard, node, now_ns), why);

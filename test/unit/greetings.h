@@ -1,4 +1,4 @@
-/* For tests of quarantines: one guard, what nodes say to it, and what is expected of it. */
+/* For tests of quarantines: one guard, what nodes say to it, and what it must decide. */
 #ifndef REDLOCK_TEST_GREETINGS_H
 #define REDLOCK_TEST_GREETINGS_H
 
@@ -22,7 +22,7 @@ extern bool jumped; /* of the last greeting */
 
 void start(redlock_restart_guard restart, bool clock, unsigned node_count);
 
-/* Read in no time at now_ns, by a clock that is ahead by ahead_ns. */
+/* A reading without delay at now_ns, of a clock that is ahead by ahead_ns. */
 struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns);
 
 struct said {
@@ -35,7 +35,7 @@ redlock_nodes greet(unsigned node, const char *run_id, int64_t now_ns, struct sa
 enum redlock_clock_verdict sample(unsigned node, int64_t now_ns, int64_t ahead_ns);
 
 void expect_free(unsigned node, int64_t now_ns);
-/* In quarantine up to until_ns, and then no more. */
-void expect_barred(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why);
+/* The node is in quarantine until until_ns, and no longer. */
+void expect_quarantine(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why);
 
 #endif

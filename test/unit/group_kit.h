@@ -1,4 +1,5 @@
-/* What the tests of the group begin with: the env, what callbacks saw, and how to take a lease or greet a node. */
+/* What the tests of the group begin with: the env, what callbacks saw, and how to take a lease or
+ * greet a node. */
 #ifndef REDLOCK_TEST_GROUP_KIT_H
 #define REDLOCK_TEST_GROUP_KIT_H
 

@@ -1,4 +1,4 @@
-/* One lease's core, driven by hand. */
+/* The core of one lease, driven by hand. */
 #include "life.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static void step(struct life *life, struct redlock_event event) {
     event.now_ns = T0 + life->at_ms * MS;
     event.wall_us = life->wall_us;
     event.may_not_vote = life->may_not_vote;
-    memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in all of it */
+    memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in everything */
     redlock_lease_step(&life->core, &event, &life->did);
 }
 

@@ -1,4 +1,5 @@
-/* One lease's core, driven by hand: events at a time of our choosing, and each step's actions compared as a whole. */
+/* The core of one lease, driven by hand: the test chooses each event and its time, and compares all
+ * actions of a step. */
 #ifndef LIFE_H
 #define LIFE_H
 
@@ -12,9 +13,9 @@
 #include "core/validity.h"
 
 #define MS REDLOCK_NS_PER_MS
-#define T0 (1000000 * MS) /* when a life begins; times of the helpers are in ms from here */
+#define T0 (1000000 * MS) /* when a life begins; the helpers count ms from here */
 
-/* Of a ttl of 10 s, the validity: drift is 102 ms. */
+/* A ttl of 10 s and its validity: the drift allowance is 102 ms. */
 #define TTL_MS 10000
 #define END_MS 9898
 
@@ -25,11 +26,12 @@ struct life {
     struct redlock_plan plan;
     struct redlock_actions did; /* by the last step */
     int64_t at_ms;              /* the time of the next event */
-    int64_t wall_us;            /* of the wall clock, likewise */
-    redlock_nodes may_not_vote; /* may not vote, likewise */
+    int64_t wall_us;            /* its wall clock time */
+    redlock_nodes may_not_vote; /* at the next event */
 };
 
-/* Idle, of n nodes; the plan is a single try of TTL_MS, with retry delays of 50 to 200 ms. */
+/* An idle lease on n nodes. The plan is one attempt with TTL_MS, and retry delays of 50 to 200
+ * ms. */
 void life_init(struct life *life, unsigned n);
 
 /* One event each, at life->at_ms. */
@@ -39,7 +41,8 @@ void life_adopt(struct life *life);
 void life_vote(struct life *life, unsigned node, int vote);
 void life_stale(struct life *life, unsigned node, int vote, uint32_t round);
 void life_refuse(struct life *life, redlock_nodes nodes);
-/* A node's vote on ACQUIRE or FENCE of a lease with fencing: it accepted (counter 0), or told its counter. */
+/* A node's vote on ACQUIRE or FENCE of a lease with fencing: it accepts (counter 0), or answers
+ * with its counter. */
 void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
 void life_void(struct life *life, redlock_nodes nodes);
 void life_timer(struct life *life);
@@ -47,14 +50,15 @@ void life_cancel(struct life *life, int code);
 void life_extend(struct life *life, int64_t ttl_ms);
 void life_release(struct life *life);
 
-/* Votes of nodes 0, 1, 2, …, one event each, of which all but the last do nothing visible: "GGD.U", '.' is no vote. */
+/* The votes of nodes 0, 1, 2, …: "GGD.U", where '.' is no vote. Each is an event; all but the last
+ * must cause no action. */
 void life_votes(struct life *life, const char *votes);
 
 /* When the next TIMER is due, in ms from T0 rounded down; -1 for never. */
 int64_t life_next_ms(const struct life *life);
 int64_t life_held_until_ms(const struct life *life); /* likewise; -1 for not held */
 
-/* The last step did exactly this, and the lease is in that state. */
+/* Checks that the last step did exactly this, and that the lease is in this state. */
 #define life_expect(life, state_, ...)                                                                                 \
     life_check(life, REDLOCK_LEASE_##state_, (struct redlock_actions){__VA_ARGS__}, __FILE__, __LINE__)
 #define NOTHING .send = REDLOCK_OP_NONE
@@ -68,7 +72,7 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
 #define RELEASED(code)           .released = true, .released_code = REDLOCK_##code
 #define LOST_BY_CLOCK            .lost = true, .lost_by_clock = true
 
-/* Held by all of five nodes since T0 + 1 ms; auto_extend as given. */
+/* A lease that all of five nodes have granted by T0 + 1 ms; auto_extend as given. */
 void life_held(struct life *life, bool auto_extend);
 
 #endif

@@ -1,4 +1,4 @@
-/* Node URIs: every form that is taken, and a sentence for every one that is not. */
+/* Node URIs: every form that is accepted, and the error text for every form that is not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void assert_text(const char *text, const char *expected) {
     }
 }
 
-static void good_ones(void **state) {
+static void good_uris(void **state) {
     static const struct good rows[] = {
         {"127.0.0.1:7000", "127.0.0.1:7000", "127.0.0.1", 7000, 0, NULL, NULL},
         {"node-1.example", "node-1.example:6379", "node-1.example", 6379, 0, NULL, NULL},
@@ -66,7 +66,7 @@ static void good_ones(void **state) {
     }
 }
 
-static void bad_ones(void **state) {
+static void bad_uris(void **state) {
     static const char *const rows[][2] = {
         {"", "empty"},
         {"redis://", "host of a node URI is empty"},
@@ -129,6 +129,6 @@ static void bad_ones(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_ones), cmocka_unit_test(bad_ones)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_uris), cmocka_unit_test(bad_uris)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

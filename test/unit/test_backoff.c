@@ -1,4 +1,5 @@
-/* Random delays stay in their bounds, reach all of them, double up to their maximum, and differ between seeds. */
+/* Random delays stay within their bounds, fill them, double up to their maximum, and differ between
+ * seeds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@ static void any_seed_gives_bits_that_vary(void **state) {
                 set[bit] += x >> bit & 1;
             }
         }
-        /* A fair bit strays by 7 standard deviations (495) once in 10^11; the seeds are fixed anyway. */
+        /* A fair bit is off by 7 standard deviations (495) once in 10^11; the seeds are fixed
+         * anyway. */
         for (unsigned bit = 0; bit < 32; bit++) {
             assert_in_range(set[bit], DRAWS / 2 - 500, DRAWS / 2 + 500);
         }

@@ -1,4 +1,5 @@
-/* The bell: everyone who is finished wakes, nobody else returns, however many sleep and share a bit. */
+/* The bell: each thread that is finished wakes, and no other returns, however many sleep and share
+ * a bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #define PLACES     (REDLOCK_BELL_ROWS * 32)
 #define PATIENCE_S 100
 
-/* A wake-up that is lost hangs this program: a deadline says so before CTest's does. */
+/* A lost wake-up hangs this program. A deadline reports that before CTest's timeout does. */
 static void on_alarm(int number) {
     (void)number;
     static const char text[] = "a sleeper was not woken\n";
@@ -52,32 +53,33 @@ static void places_differ_until_they_run_out(void **state) {
     assert_int_equal(again.bit, UINT32_C(1) << 13);
 }
 
-static void who_is_finished_does_not_sleep(void **state) {
+static void a_finished_thread_does_not_sleep(void **state) {
     struct redlock_bell bell;
     struct redlock_sleeper sleeper;
     (void)state;
     redlock_bell_init(&bell);
     redlock_bell_enter(&bell, &sleeper);
     redlock_bell_finish(&bell, &sleeper);
-    redlock_bell_sleep(&bell, &sleeper); /* would never return: nobody rings */
+    redlock_bell_sleep(&bell, &sleeper); /* would never return, since nobody rings */
     redlock_bell_leave(&bell, &sleeper);
-    redlock_bell_ring(&bell); /* nobody slept, so there is nothing to do */
+    redlock_bell_ring(&bell); /* nobody slept: nothing to do */
     assert_int_equal(atomic_load(&bell.rows[0].rings), 0);
 }
 
-/* --- Threads that ask one finisher for one thing after the other, as callers do of the loop thread --- */
+/* --- Threads that make one request after another to a finisher, like callers to the loop thread
+ * --- */
 
 struct question {
     struct redlock_letter letter;
     struct redlock_sleeper sleeper;
-    uint64_t asked, answer; /* no atomics: the bell says when they may be read */
+    uint64_t asked, answer; /* not atomic: the bell says when to read them */
 };
 
 struct hall {
     struct redlock_bell bell;
     struct redlock_mailbox mailbox;
     unsigned threads, rounds;
-    atomic_uint left; /* threads that still ask */
+    atomic_uint left; /* threads that still make requests */
 };
 
 static uint64_t answer_to(uint64_t asked) {
@@ -101,14 +103,15 @@ static void *ask(void *data) {
     return NULL;
 }
 
-/* Every other question is held back for a turn, so that who waits for it is rung past. */
+/* Every other request waits for one more turn, so its thread must sleep through a ring for
+ * others. */
 static void finish_all(struct hall *hall) {
     struct redlock_letter *held = NULL;
     uint64_t count = 0, vain = 0;
     while (atomic_load(&hall->left) > 0) {
         struct redlock_letter *letter = redlock_mailbox_take(&hall->mailbox), *back = NULL;
         if (!letter && !held) {
-            /* Mostly quick, so as to finish those who are just about to sleep. */
+            /* Mostly quick, to finish threads that are just about to sleep. */
             if (++vain % 256 == 0) {
                 (void)sched_yield();
             }
@@ -171,7 +174,7 @@ static void more_threads_than_bits_are_never_left_asleep(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_differ_until_they_run_out),
-        cmocka_unit_test(who_is_finished_does_not_sleep),
+        cmocka_unit_test(a_finished_thread_does_not_sleep),
         cmocka_unit_test(one_thread_is_never_left_asleep),
         cmocka_unit_test(sixteen_threads_are_never_left_asleep),
         cmocka_unit_test(more_threads_than_bits_are_never_left_asleep),

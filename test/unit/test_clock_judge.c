@@ -1,4 +1,5 @@
-/* Judging a node's clock: no clock within the bounds is ever blamed, and none that leaves them gets away. */
+/* How a node's clock is judged: a clock within the bounds is never a jump, and one that leaves them
+ * always is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,13 +15,14 @@
 
 #define EPOCH_US INT64_C(1795167037000000)
 
-/* A reading with a round trip of 2 ms around at_ns, of a clock that is ahead by offset_ns (whole microseconds). */
+/* A reading with a round trip of 2 ms around at_ns, of a clock that is ahead by offset_ns (whole
+ * microseconds). */
 static struct redlock_clock_sample sample_at(int64_t at_ns, int64_t offset_ns) {
     return (struct redlock_clock_sample){
         .sent_ns = at_ns - MS, .read_ns = at_ns + MS, .server_us = EPOCH_US + (at_ns + offset_ns) / US};
 }
 
-/* What a reading of 2 ms may be off: half of it and a hundredth of that, and what TIME cuts off. */
+/* The error of a reading of 2 ms: half of it, 1 % of that, and the fraction that TIME cuts off. */
 #define ERROR_NS (MS + MS / 100 + 1 + US)
 
 static enum redlock_clock_verdict judge(struct redlock_clock *clock, int64_t at_ns, int64_t offset_ns,
@@ -57,7 +59,7 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
         assert_int_equal(judge(&clock, 11 * S, sign * (within_ns + US), &step_ns),
                          sign > 0 ? REDLOCK_CLOCK_FORWARD : REDLOCK_CLOCK_BACKWARD);
         assert_int_equal(step_ns, sign * (within_ns + US));
-        assert_int_equal(clock.offset_ns, EPOCH_US * US + step_ns); /* what is known begins anew */
+        assert_int_equal(clock.offset_ns, EPOCH_US * US + step_ns); /* the state begins anew */
         assert_int_equal(clock.error_ns, ERROR_NS);
         assert_int_equal(clock.at_ns, 11 * S);
         assert_int_equal(judge(&clock, 12 * S, step_ns, NULL), REDLOCK_CLOCK_STEADY);
@@ -68,8 +70,8 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
     }
 }
 
-/* Readings without a round trip, 988 ns apart: the bound is then a whole number of microseconds, as
- * clocks are told. */
+/* Readings without a round trip, 988 ns apart. The bound is then whole microseconds, like the
+ * clocks. */
 static void a_move_up_to_the_bound_is_no_step(void **state) {
     (void)state;
     const struct redlock_clock_sample first = {.sent_ns = S, .read_ns = S, .server_us = EPOCH_US};
@@ -86,7 +88,7 @@ static void a_move_up_to_the_bound_is_no_step(void **state) {
     }
 }
 
-static void a_clock_that_is_not_told_says_nothing(void **state) {
+static void a_reading_without_a_time_says_nothing(void **state) {
     (void)state;
     static const int64_t wrong_us[] = {0, -1, INT64_MIN, INT64_MAX, INT64_C(9000000000000001)};
     struct redlock_clock clock = {0};
@@ -113,7 +115,7 @@ static void the_most_exact_reading_stays_the_reference(void **state) {
     (void)state;
     struct redlock_clock clock = {0};
     const struct redlock_clock_sample wide = {.sent_ns = 10 * S, .read_ns = 11 * S, .server_us = EPOCH_US + 10900000};
-    redlock_clock_judge(&clock, &wide, NULL); /* half a second of error, and it is off by 0.4 s */
+    redlock_clock_judge(&clock, &wide, NULL); /* an error of half a second; the clock is off by 0.4 s */
     assert_int_equal(clock.offset_ns, EPOCH_US * US + 400 * MS);
     assert_int_equal(judge(&clock, 12 * S, 0, NULL), REDLOCK_CLOCK_STEADY);
     assert_int_equal(clock.offset_ns, EPOCH_US * US);
@@ -121,11 +123,11 @@ static void the_most_exact_reading_stays_the_reference(void **state) {
     const struct redlock_clock_sample again = {.sent_ns = 12 * S, .read_ns = 13 * S, .server_us = EPOCH_US + 12900000};
     assert_int_equal(redlock_clock_judge(&clock, &again, NULL), REDLOCK_CLOCK_STEADY);
     assert_int_equal(clock.offset_ns, EPOCH_US * US);
-    assert_int_equal(clock.error_ns, ERROR_NS + 5 * MS); /* 1 % of the half second from its middle to the other's */
+    assert_int_equal(clock.error_ns, ERROR_NS + 5 * MS); /* 1 % of the half second between the middles of the two */
     assert_int_equal(clock.at_ns, 12 * S + 500 * MS);
 }
 
-static void what_was_sent_earlier_and_read_later_is_judged_as_of_then(void **state) {
+static void a_reading_sent_earlier_and_read_later_is_judged_by_its_middle(void **state) {
     (void)state;
     struct redlock_clock clock = {0};
     judge(&clock, 20 * S, 0, NULL);
@@ -134,7 +136,7 @@ static void what_was_sent_earlier_and_read_later_is_judged_as_of_then(void **sta
     assert_int_equal(judge(&clock, 10 * S, 110 * MS, NULL), REDLOCK_CLOCK_FORWARD);
 }
 
-/* From one reading to the next, it moves by far less than their errors. */
+/* From one reading to the next the clock moves by far less than their errors. */
 static void a_clock_that_creeps_away_is_found(void **state) {
     (void)state;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -145,7 +147,7 @@ static void a_clock_that_creeps_away_is_found(void **state) {
             verdict = judge(&clock, at_ns, sign * (at_ns - 10 * S) / 10, NULL);
         }
         assert_int_equal(verdict, sign > 0 ? REDLOCK_CLOCK_FORWARD : REDLOCK_CLOCK_BACKWARD);
-        assert_true(at_ns <= 10 * S + 60 * MS); /* 10 % of 60 ms are 6 ms: two errors, and a millisecond, and some */
+        assert_true(at_ns <= 10 * S + 60 * MS); /* 10 % of 60 ms is 6 ms: more than two errors and a millisecond */
     }
 }
 
@@ -196,7 +198,7 @@ static void differences_end_at_the_limits(void **state) {
     assert_int_equal(redlock_clock_difference_ns(INT64_MIN, INT64_MIN), 0);
 }
 
-/* A node's clock as it truly is: it runs at changing rates, within 1 % of ours, and steps when told to. */
+/* A node's true clock: its rate changes, within 1 % of ours, and it steps when the test says so. */
 struct truth {
     uint32_t random;
     int64_t now_ns, wall_ns;
@@ -244,7 +246,7 @@ static int64_t error_of(const struct redlock_clock_sample *sample) {
     return clock.error_ns;
 }
 
-static void a_clock_within_the_bounds_is_never_blamed_and_a_step_always_found(void **state) {
+static void a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found(void **state) {
     (void)state;
     for (uint32_t seed = 1; seed <= 20000; seed++) {
         struct truth truth = truth_of(seed);
@@ -277,8 +279,9 @@ static void a_clock_within_the_bounds_is_never_blamed_and_a_step_always_found(vo
     }
 }
 
-/* The clock wanders as it likes. While no step is told, no two readings are further apart than a lease's drift allows for. */
-static void what_goes_unnoticed_is_within_the_drift(void **state) {
+/* The clock wanders at random. As long as no step is reported, no two readings are further apart
+ * than the drift allowance of a lease. */
+static void an_unnoticed_move_is_within_the_drift(void **state) {
     (void)state;
     enum { READINGS = 60 };
     unsigned steady = 0;
@@ -314,14 +317,14 @@ int main(void) {
         cmocka_unit_test(the_first_reading_is_the_reference),
         cmocka_unit_test(a_step_is_more_than_errors_rate_and_a_millisecond),
         cmocka_unit_test(a_move_up_to_the_bound_is_no_step),
-        cmocka_unit_test(a_clock_that_is_not_told_says_nothing),
+        cmocka_unit_test(a_reading_without_a_time_says_nothing),
         cmocka_unit_test(the_most_exact_reading_stays_the_reference),
-        cmocka_unit_test(what_was_sent_earlier_and_read_later_is_judged_as_of_then),
+        cmocka_unit_test(a_reading_sent_earlier_and_read_later_is_judged_by_its_middle),
         cmocka_unit_test(a_clock_that_creeps_away_is_found),
         cmocka_unit_test(nothing_overflows),
         cmocka_unit_test(differences_end_at_the_limits),
-        cmocka_unit_test(a_clock_within_the_bounds_is_never_blamed_and_a_step_always_found),
-        cmocka_unit_test(what_goes_unnoticed_is_within_the_drift),
+        cmocka_unit_test(a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found),
+        cmocka_unit_test(an_unnoticed_move_is_within_the_drift),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

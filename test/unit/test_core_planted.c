@@ -1,4 +1,4 @@
-/* The planted bugs of the core: each does what its name says, and nothing while it is off. */
+/* The planted bugs of the core: each does what its name says, and does nothing while it is off. */
 #include "core/debt.h"
 #include "core/planted.h"
 #include "life.h"
@@ -77,7 +77,7 @@ static void extend_after_the_end(void **state) {
     life_votes(&life, "GGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), END_MS + 1 + END_MS);
-    life.at_ms += END_MS; /* a loss without an extend is told as ever */
+    life.at_ms += END_MS; /* a loss without an extend still runs on_lost */
     life_timer(&life);
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
     life_held(&life, true);
@@ -93,14 +93,14 @@ static void loss_on_reply_only(void **state) {
     redlock_planted_bug = REDLOCK_BUG_LOSS_ON_REPLY_ONLY;
     life_begin(&life);
     life_votes(&life, "GG");
-    assert_int_equal(life_next_ms(&life), -1); /* and does not spin */
+    assert_int_equal(life_next_ms(&life), -1); /* and the timer does not fire again and again */
     life.at_ms = 2 * END_MS;
     life_timer(&life);
     life_expect(&life, HELD, NOTHING);
     life_vote(&life, 2, G);
     life_expect(&life, LOST, .cleanup = 7, .lost = true);
     life_held(&life, true);
-    life.at_ms = END_MS; /* a renewal that is due is sent, and its reply brings it to light */
+    life.at_ms = END_MS; /* a due renewal is sent, and its reply shows the loss */
     life_timer(&life);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(life_next_ms(&life), -1);

@@ -1,4 +1,5 @@
-/* Owed releases: who is asked, when again, when it is over; then thousands of random debts against the invariants. */
+/* Owed releases: which node is asked and when, when the debt ends; then thousands of random debts
+ * against the invariants. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +74,7 @@ static void nodes_that_fail_together_are_asked_together(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 31, next_ns), 31);
 }
 
-/* R9: the moment that it can be paid. */
+/* R9: at the moment when it can be paid. */
 static void a_node_that_becomes_ready_is_asked_at_once(void **state) {
     (void)state;
     struct redlock_debt debt = of(3);
@@ -106,7 +107,7 @@ static void the_ttl_ends_it_but_not_under_a_request(void **state) {
     assert_int_equal(redlock_debt_next_ns(&debt, ~0U, EXPIRES), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, EXPIRES + 49 * MS);
     assert_true(redlock_debt_over(&debt, EXPIRES + 49 * MS));
-    assert_int_equal(debt.owing, 3); /* never confirmed: for the statistics */
+    assert_int_equal(debt.owing, 3); /* never confirmed; counted in the statistics */
 }
 
 static void it_wakes_at_its_expiry(void **state) {
@@ -129,7 +130,8 @@ static void a_vote_of_somebody_else_changes_nothing(void **state) {
     assert_int_equal(debt.retry_ns, 0);
 }
 
-/* A SET that was never answered may land later than any ttl: only the node can say that it did not, or is undone. */
+/* A SET that was never answered may run after any ttl. Only an answer of the node to a release ends
+ * the debt. */
 static void the_ttl_does_not_end_an_uncertain_one(void **state) {
     (void)state;
     struct redlock_debt debt;
@@ -138,10 +140,10 @@ static void the_ttl_does_not_end_an_uncertain_one(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, 50 * MS);
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_UNKNOWN, 50 * MS);
-    assert_int_equal(redlock_debt_next_ns(&debt, 0, 50 * MS), EXPIRES); /* of node 1's */
+    assert_int_equal(redlock_debt_next_ns(&debt, 0, 50 * MS), EXPIRES); /* an answer of node 1 */
     assert_false(redlock_debt_over(&debt, EXPIRES));
     assert_int_equal(redlock_debt_next_ns(&debt, 2, EXPIRES), REDLOCK_NEVER_NS);
-    /* Node 1's is over, node 0 is asked once it is ready, and again until it answers. */
+    /* Node 1 is paid. Node 0 is asked when it becomes ready, and again until it answers. */
     for (int64_t now_ns = EXPIRES; now_ns < 1000 * EXPIRES; now_ns += 100 * EXPIRES) {
         assert_int_equal(redlock_debt_next_ns(&debt, 0, now_ns), REDLOCK_NEVER_NS);
         assert_true(redlock_debt_next_ns(&debt, 1, now_ns) < now_ns + 2000 * MS);
@@ -153,7 +155,7 @@ static void the_ttl_does_not_end_an_uncertain_one(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 3, 1000 * EXPIRES), 1);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_DENIED, 1000 * EXPIRES);
     assert_true(redlock_debt_over(&debt, 1000 * EXPIRES));
-    assert_int_equal(debt.owing, 2); /* never confirmed: for the statistics */
+    assert_int_equal(debt.owing, 2); /* never confirmed; counted in the statistics */
 }
 
 static void the_clock_does_not_wake_where_only_uncertain_ones_wait(void **state) {
@@ -171,9 +173,9 @@ static void the_clock_does_not_wake_where_only_uncertain_ones_wait(void **state)
     assert_int_equal(debt.owing, 0);
 }
 
-/* Nodes refuse, hang, fail and confirm at random. Looked at when it asks for it, each debt is over by its expiry or with
- * the last vote after it, and not before every uncertain node has answered; it asks nobody twice at once, and never asks to be
- * looked at without something to do. */
+/* Nodes refuse, hang, fail and confirm at random. Each debt ends by its expiry, or with the last
+ * vote after that, but not before every uncertain node has answered. It never has two requests at
+ * one node, and never asks for a timer without something to do. */
 static void random_debts_end(void **state) {
     (void)state;
     for (uint32_t seed = 1; seed <= 20000; seed++) {
@@ -228,7 +230,7 @@ static void random_debts_end(void **state) {
     }
 }
 
-/* The clock asks nobody who is known not to answer; the ttl still ends it. */
+/* The timer asks no node that is not ready; the ttl still ends the debt. */
 static void a_node_that_is_not_ready_is_left_alone(void **state) {
     (void)state;
     struct redlock_debt debt;
@@ -236,7 +238,7 @@ static void a_node_that_is_not_ready_is_left_alone(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
     assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS); /* node 1 is still to answer */
+    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS); /* node 1 has yet to answer */
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_GRANTED, 0);
     assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), EXPIRES);
     assert_true(redlock_debt_next_ns(&debt, 3, 0) < EXPIRES);

@@ -1,4 +1,5 @@
-/* Fencing tokens: which number is proposed, what the nodes' answers do to it, and that tokens rise whatever the order of events. */
+/* Fencing tokens: the proposed number, what the nodes' answers do to it, and that tokens rise in
+ * any order of events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,13 +44,13 @@ static void or_the_next_above_what_was_seen(void **state) {
     assert_int_equal(proposed(1, 0, 0), 1000);
 }
 
-static void clocks_that_tell_nothing_use_no_numbers_up(void **state) {
+static void clocks_without_a_time_use_up_no_numbers(void **state) {
     (void)state;
     const int64_t last_us = INT64_C(7258118400000000);
     static const int64_t absurd[] = {0, -1, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
         assert_int_equal(proposed(0, 5, absurd[i]), 5);
-        assert_int_equal(proposed(0, 0, absurd[i]), 1000); /* 0 is "none" */
+        assert_int_equal(proposed(0, 0, absurd[i]), 1000); /* 0 means none */
         assert_int_equal(proposed(UINT64_C(1795167037123456007), 7, absurd[i]), UINT64_C(1795167037123457007));
     }
     assert_int_equal(proposed(0, 5, last_us), (uint64_t)last_us * 1000 + 5);
@@ -93,7 +94,7 @@ static void a_raise_is_above_token_seen_and_clock(void **state) {
     assert_int_equal(fence.token, 9001007);
 }
 
-/* The number of a client whose clock reads so much. */
+/* The number that a client with this clock proposes. */
 static uint64_t made_at(int64_t wall_us) {
     return (uint64_t)wall_us * REDLOCK_FENCE_CLIENTS + 7;
 }
@@ -106,7 +107,7 @@ static void a_counter_that_the_clock_does_not_explain_is_far(void **state) {
     assert_true(redlock_fence_is_far(made_at(WALL_US + REDLOCK_FENCE_BELIEVED_US + 1), WALL_US));
     assert_true(redlock_fence_is_far(REDLOCK_FENCE_MAX, WALL_US));
     assert_true(redlock_fence_is_far(UINT64_MAX, WALL_US));
-    /* By a clock that tells nothing, all that others make is far. */
+    /* To a clock without a time, every number of other clients is too far ahead. */
     static const int64_t absurd[] = {0, -1, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
         assert_false(redlock_fence_is_far(made_at(REDLOCK_FENCE_BELIEVED_US), absurd[i]));
@@ -114,7 +115,7 @@ static void a_counter_that_the_clock_does_not_explain_is_far(void **state) {
     }
 }
 
-static void a_far_counter_is_passed_by_unless_it_is_to_be_followed(void **state) {
+static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
     (void)state;
     struct redlock_fence fence = {.client = 7};
     assert_true(redlock_fence_propose(&fence, WALL_US));
@@ -123,7 +124,7 @@ static void a_far_counter_is_passed_by_unless_it_is_to_be_followed(void **state)
     redlock_fence_note(&fence, 1, false, made_at(2 * WALL_US), WALL_US);
     redlock_fence_note(&fence, 2, false, made_at(3 * WALL_US), WALL_US);
     redlock_fence_note(&fence, 3, false, proposal + 50, WALL_US);
-    redlock_fence_note(&fence, 4, false, 12, WALL_US); /* by its own word it could have accepted */
+    redlock_fence_note(&fence, 4, false, 12, WALL_US); /* it could have accepted, by its own counter */
     assert_int_equal(fence.far, 7);
     assert_int_equal(fence.told, 15);
     assert_int_equal(fence.seen, proposal + 50);
@@ -133,13 +134,13 @@ static void a_far_counter_is_passed_by_unless_it_is_to_be_followed(void **state)
     assert_int_equal(fence.far | fence.told, 0);
     assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* the lowest of them */
     assert_int_equal(followed.token, made_at(2 * WALL_US) + 1000);
-    assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* that was of another round */
+    assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* from another round */
     assert_int_equal(followed.token, made_at(2 * WALL_US) + 2000);
     redlock_fence_note(&fence, 0, false, REDLOCK_FENCE_MAX, WALL_US);
-    assert_true(redlock_fence_propose(&fence, WALL_US)); /* nor does it spoil the next attempt, */
+    assert_true(redlock_fence_propose(&fence, WALL_US)); /* nor does it change the next attempt, */
     assert_int_equal(fence.token, proposal + 1000);
     redlock_fence_note(&followed, 0, true, 0, WALL_US);
-    assert_true(redlock_fence_propose(&followed, WALL_US)); /* not even where the node accepts what followed it */
+    assert_true(redlock_fence_propose(&followed, WALL_US)); /* even if the node accepts the number that followed */
     assert_int_equal(followed.token, proposal + 1000);
 }
 
@@ -163,7 +164,7 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_true(redlock_fence_propose(&fence, 1)); /* the next attempt begins above what this one raised and saw */
     assert_int_equal(fence.token, 5001);
     assert_int_equal(fence.accepted, 0);
-    assert_true(redlock_fence_propose(&fence, 1)); /* nobody took it */
+    assert_true(redlock_fence_propose(&fence, 1)); /* no node took it */
     assert_int_equal(fence.token, 5001);
     redlock_fence_note(&fence, 1, true, 0, WALL_US);
     assert_true(redlock_fence_propose(&fence, 1));
@@ -193,11 +194,11 @@ static void on_the_wire_they_have_twenty_digits(void **state) {
         const uint64_t b = a + 1 + redlock_jitter_next(&random) % 1000;
         redlock_fence_format(a, low);
         redlock_fence_format(b, high);
-        assert_true(memcmp(low, high, sizeof low) < 0); /* nodes compare strings */
+        assert_true(memcmp(low, high, sizeof low) < 0); /* nodes compare them as strings */
     }
 }
 
-static void nothing_else_is_a_number(void **state) {
+static void other_strings_are_not_numbers(void **state) {
     (void)state;
     static const char *const wrong[] = {
         "",
@@ -225,12 +226,10 @@ static void nothing_else_is_a_number(void **state) {
     }
 }
 
-/*
- * The proof of docs/protocols.md, "Fencing tokens", against chance. Nodes accept what is above their
- * counter and nothing else. Requests come in any order, and any client may give up at any moment. No
- * lock keeps a client out. Tokens never repeat, and a request that began after another one had its
- * token gets a larger one.
- */
+/* The proof of docs/protocols.md, "Fencing tokens", with random events. Nodes accept only numbers
+ * above their counter. Requests come in any order, and any client may give up at any moment. No
+ * lock keeps a client out. Tokens never repeat, and a request that began after another client had
+ * its token gets a larger token. */
 #define CLIENTS 4
 #define EVENTS  400
 #define TOKENS  EVENTS
@@ -238,7 +237,7 @@ static void nothing_else_is_a_number(void **state) {
 struct asker {
     struct redlock_fence fence;
     redlock_nodes asked, granted;
-    uint64_t floor; /* the largest token when it began */
+    uint64_t floor; /* the largest token when this attempt began */
     bool busy, writes_back;
     int64_t skew_us;
 };
@@ -264,7 +263,8 @@ static void begin(struct play *play, struct asker *asker) {
     asker->asked = asker->granted = 0;
     asker->floor = play->largest;
     if (draw(play, 3) == 0) {
-        asker->fence = (struct redlock_fence){.client = asker->fence.client}; /* another process with the same digits */
+        asker->fence =
+            (struct redlock_fence){.client = asker->fence.client}; /* another process with the same low digits */
     }
     assert_true(redlock_fence_propose(&asker->fence, play->wall_us + asker->skew_us));
 }
@@ -310,13 +310,13 @@ static void advance(struct play *play, struct asker *asker) {
         asker->writes_back = true;
         asker->asked = asker->granted = 0;
     } else if (draw(play, 40) == 0 || asker->asked == redlock_nodes_all(play->nodes)) {
-        asker->busy = false; /* gives up, or stops for ever */
+        asker->busy = false; /* gives up or stops */
     } else {
         ask(play, asker);
     }
 }
 
-static void tokens_rise_whatever_the_order(void **state) {
+static void tokens_rise_in_any_order(void **state) {
     (void)state;
     unsigned tokens = 0;
     unsigned fast = 0;
@@ -325,7 +325,7 @@ static void tokens_rise_whatever_the_order(void **state) {
         play.nodes = 1 + draw(&play, seed % 10 == 0 ? REDLOCK_NODES_MAX : 6);
         const uint32_t skew_us = draw(&play, 2) == 0 ? 3 : 100000;
         for (unsigned i = 0; i < CLIENTS; i++) {
-            play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i); /* digits may be the same by chance */
+            play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i); /* low digits may be equal by chance */
             play.askers[i].skew_us = draw(&play, skew_us);
         }
         for (unsigned i = 0; seed % 5 == 0 && i < play.nodes; i++) { /* a clock was wrong once, or a node lies */
@@ -338,7 +338,7 @@ static void tokens_rise_whatever_the_order(void **state) {
         tokens += play.count;
         fast += play.fast;
     }
-    assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are walked */
+    assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are taken */
 }
 
 static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
@@ -350,7 +350,8 @@ static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
     assert_int_equal(redlock_fence_ahead_us(5, made_at(WALL_US - 1000), WALL_US), 5);
     assert_int_equal(redlock_fence_ahead_us(0, made_at(WALL_US + REDLOCK_FENCE_AHEAD_MAX_US), WALL_US),
                      REDLOCK_FENCE_AHEAD_MAX_US);
-    /* What is further ahead is no clock to follow, nor is anything beside a clock of our own that tells nothing. */
+    /* A counter that is further ahead is not a clock to follow, nor is any counter if our own clock
+     * has no time. */
     assert_int_equal(redlock_fence_ahead_us(3, made_at(WALL_US + REDLOCK_FENCE_AHEAD_MAX_US + 1), WALL_US), 3);
     assert_int_equal(redlock_fence_ahead_us(3, REDLOCK_FENCE_MAX, WALL_US), 3);
     assert_int_equal(redlock_fence_ahead_us(3, REDLOCK_FENCE_MAX, 0), 3);
@@ -358,8 +359,9 @@ static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
     assert_int_equal(redlock_fence_ahead_us(3, made_at(WALL_US), INT64_MAX), 3);
 }
 
-/* Two clients whose clocks differ take turns and follow each other: both end at the clock that is ahead, not beyond. */
-static void clients_do_not_drive_each_other_on(void **state) {
+/* Two clients whose clocks differ take turns and follow each other: both reach the clock that is
+ * ahead, and do not pass it. */
+static void clients_do_not_raise_each_others_numbers_for_ever(void **state) {
     (void)state;
     enum { SKEW_US = 1000 };
     const int64_t skew_us[2] = {SKEW_US, 0};
@@ -380,7 +382,7 @@ static void clients_do_not_drive_each_other_on(void **state) {
             assert_true(redlock_fence_raise(&fence, now_us + skew_us[i] + ahead_us[i], false));
         }
         counter = fence.token;
-        now_us += 40 + turn % 7 * 20; /* until the other's turn */
+        now_us += 40 + turn % 7 * 20; /* until it is the turn of the other */
     }
     assert_int_equal(ahead_us[0], 0);
     assert_in_range(ahead_us[1], 1, SKEW_US);
@@ -391,17 +393,17 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_proposal_is_the_wall_clock_and_the_client),
         cmocka_unit_test(or_the_next_above_what_was_seen),
-        cmocka_unit_test(clocks_that_tell_nothing_use_no_numbers_up),
+        cmocka_unit_test(clocks_without_a_time_use_up_no_numbers),
         cmocka_unit_test(no_number_is_beyond_the_last),
         cmocka_unit_test(a_raise_is_above_token_seen_and_clock),
         cmocka_unit_test(a_counter_that_the_clock_does_not_explain_is_far),
-        cmocka_unit_test(a_far_counter_is_passed_by_unless_it_is_to_be_followed),
+        cmocka_unit_test(a_far_counter_is_ignored_unless_it_must_be_followed),
         cmocka_unit_test(votes_are_noted_and_counted_among_those_that_granted),
         cmocka_unit_test(on_the_wire_they_have_twenty_digits),
-        cmocka_unit_test(nothing_else_is_a_number),
-        cmocka_unit_test(tokens_rise_whatever_the_order),
+        cmocka_unit_test(other_strings_are_not_numbers),
+        cmocka_unit_test(tokens_rise_in_any_order),
         cmocka_unit_test(a_clock_that_is_a_little_ahead_is_followed),
-        cmocka_unit_test(clients_do_not_drive_each_other_on),
+        cmocka_unit_test(clients_do_not_raise_each_others_numbers_for_ever),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

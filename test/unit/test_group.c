@@ -1,7 +1,8 @@
-/* Acquire, extend and release through the public API, over a fake env: who is told what, once, and what is sent. */
+/* Acquire, extend and release through the public API over a fake env: which callbacks run, once
+ * each, and what is sent. */
 #include "group_kit.h"
 
-/* A lease of 3 s that renews itself and tells `seen` of its loss. */
+/* A lease of 3 s that renews itself and reports its loss to `seen`. */
 static redlock_acquire_options renewed(struct seen *seen) {
     redlock_acquire_options options = watched_options(seen);
     options.ttl_ms = 3000;
@@ -34,7 +35,7 @@ static void won_at_the_third_vote(void **state) {
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_ERR_INVALID);
     assert_int_equal(released.count, 0);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* the pending nodes' too (R8) */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* also at the pending nodes (R8) */
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(released.count, 1);
     assert_int_equal(released.code, REDLOCK_OK);
@@ -48,7 +49,7 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.count, 0); /* lost, but the reason hangs on the last node (R13) */
+    assert_int_equal(seen.count, 0); /* lost, but the code depends on the last node (R13) */
     fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.count, 1);
     assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED); /* three nodes answered, one of them denied */
@@ -73,7 +74,7 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     assert_owed(0, 0);
 }
 
-/* What three nodes say to an acquire that is lost by it; nobody answers its releases. */
+/* An acquire is lost by this vote of three nodes. Nobody answers its releases. */
 static void owe(struct seen *seen, redlock_vote_kind vote) {
     acquire(NULL, seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
@@ -86,7 +87,7 @@ static void owe(struct seen *seen, redlock_vote_kind vote) {
     fake.refusing = redlock_nodes_all(5);
 }
 
-/* Each of the nodes has said what it did: a key of ours is gone with its ttl. */
+/* Every node has answered the SET, so our keys are gone when the ttl is over. */
 static void an_owed_release_ends_with_the_ttl(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -97,7 +98,8 @@ static void an_owed_release_ends_with_the_ttl(void **state) {
     assert_owed(0, 1);
 }
 
-/* A SET that was never answered may land at any time: only the nodes that it went to can say that it did not, or is undone. */
+/* A SET that was never answered may run at any time. Only an answer of that node to a release ends
+ * the debt. */
 static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -116,10 +118,10 @@ static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **sta
     fake_env_pass_ms(&fake, 2000);
     assert_owed(1, 0);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
-    assert_owed(0, 1); /* nodes 0 and 1 never confirmed: their keys ended by the ttl */
+    assert_owed(0, 1); /* nodes 0 and 1 never confirmed: the ttl ended their keys */
 }
 
-static void refused_by_all_is_told_in_a_later_turn(void **state) {
+static void the_callback_of_a_refusal_by_all_runs_in_a_later_turn(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(5);
@@ -188,7 +190,7 @@ static void extends_and_loses(void **state) {
     fake_env_pass_ms(&fake, 20000 - 202 - 1);
     assert_int_equal(seen.lost, 0);
     fake_env_pass_ms(&fake, 1);
-    assert_int_equal(seen.lost, 1); /* nobody answered anything (R3) */
+    assert_int_equal(seen.lost, 1); /* without any answer (R3) */
     assert_int_equal(redlock_extend(lease, 1000, see, &extended), REDLOCK_ERR_LOST);
     struct seen released = {0};
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
@@ -198,7 +200,7 @@ static void extends_and_loses(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void the_log_tells_a_life_but_no_token(void **state) {
+static void the_log_describes_a_lease_without_its_token(void **state) {
     (void)state;
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
@@ -237,10 +239,10 @@ static void no_script_is_sent_again_by_source(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
-/* A node that never knows a script is asked by source once, not for ever. */
+/* A node that never knows a script gets its source once, not again and again. */
 static void no_script_twice_is_a_failed_vote(void **state) {
     (void)state;
-    redlock_group_ready_changed(fake.group, 0, true); /* nodes that are not ready are not asked again by the clock */
+    redlock_group_ready_changed(fake.group, 0, true); /* the timer does not ask nodes that are not ready */
     struct seen seen, released = {0}, inspected = {0};
     redlock_lease *lease = take(NULL, &seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
@@ -253,7 +255,7 @@ static void no_script_twice_is_a_failed_vote(void **state) {
     }
     assert_int_equal(released.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(inspected.code, REDLOCK_ERR_NO_QUORUM);
-    /* The library's own release has taken over; it gives up in the same way, and tries again later. */
+    /* The library's own release takes over. It gives up in the same way, and tries again later. */
     fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
     fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
@@ -312,7 +314,7 @@ static void a_loss_says_what_the_nodes_said(void **state) {
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     fake_env_turn(&fake);
     assert_non_null(strstr(released.message, "the lease is lost: its deadline passed"));
-    assert_null(strstr(released.message, "are needed")); /* no tally of votes that nobody was asked for */
+    assert_null(strstr(released.message, "are needed")); /* no count of votes for which no node was asked */
 }
 
 static void a_capped_lease_says_so(void **state) {
@@ -363,10 +365,10 @@ int main(void) {
         group_test(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes),
         group_test(an_owed_release_ends_with_the_ttl, five_nodes),
         group_test(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes),
-        group_test(refused_by_all_is_told_in_a_later_turn, five_nodes),
+        group_test(the_callback_of_a_refusal_by_all_runs_in_a_later_turn, five_nodes),
         group_test(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes),
         group_test(extends_and_loses, five_nodes),
-        group_test(the_log_tells_a_life_but_no_token, five_nodes),
+        group_test(the_log_describes_a_lease_without_its_token, five_nodes),
         group_test(no_script_is_sent_again_by_source, five_nodes),
         group_test(no_script_twice_is_a_failed_vote, five_nodes),
         group_test(release_that_a_node_missed_is_owed, five_nodes),

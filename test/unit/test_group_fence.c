@@ -1,7 +1,8 @@
-/* Fencing tokens, healing and lock delay through the public API, over a fake env: who is told what, what is sent. */
+/* Fencing tokens, healing and lock delay through the public API over a fake env: which callbacks
+ * run, what is sent. */
 #include "group_kit.h"
 
-static void a_fencing_token_is_told(void **state) {
+static void a_lease_has_its_fencing_token(void **state) {
     (void)state;
     struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
@@ -34,7 +35,7 @@ static void a_beaten_token_is_written_back_again_and_again(void **state) {
                 &fake, i, REDLOCK_OP_FENCE,
                 (struct redlock_answer){.vote = REDLOCK_VOTE_DENIED, .fenced = true, .counter = number + 7});
             if (fake_env_waiting(&fake, 0, REDLOCK_OP_FENCE)) {
-                break; /* the third answer lost the round: the next is under way */
+                break; /* the third answer lost the round, and the next has begun */
             }
         }
     }
@@ -53,8 +54,8 @@ static void a_beaten_token_is_written_back_again_and_again(void **state) {
     give_back(seen.lease);
 }
 
-/* A node whose counter no clock explains costs a vote, and the result says why. */
-static void a_lie_about_the_counter_is_told(void **state) {
+/* A counter that no clock explains costs that node its vote, and the result says why. */
+static void the_result_names_a_counter_that_is_a_lie(void **state) {
     (void)state;
     struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
@@ -170,9 +171,9 @@ static void a_lock_delay_keeps_the_keys_of_a_lost_lease(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        group_test(a_fencing_token_is_told, five_nodes),
+        group_test(a_lease_has_its_fencing_token, five_nodes),
         group_test(a_beaten_token_is_written_back_again_and_again, five_nodes),
-        group_test(a_lie_about_the_counter_is_told, five_nodes),
+        group_test(the_result_names_a_counter_that_is_a_lie, five_nodes),
         group_test(the_acquire_script_goes_by_source_where_it_is_unknown, five_nodes),
         group_test(a_lease_without_fencing_has_no_token, five_nodes),
         group_test(healed_keys_are_counted_and_released, five_nodes),

@@ -1,9 +1,9 @@
-/* Guards through the public API, over a fake env: who is told what, what is sent. */
+/* Guards through the public API over a fake env: which callbacks run, what is sent. */
 #include "group_kit.h"
 
 /* --- Restart guard --- */
 
-static void an_acquire_waits_for_nodes_that_have_not_settled(void **state) {
+static void an_acquire_waits_for_the_first_try_of_each_node(void **state) {
     (void)state;
     struct seen seen;
     acquire(NULL, &seen);
@@ -28,7 +28,7 @@ static void it_waits_a_node_timeout_at_most(void **state) {
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-static void what_waits_can_be_cancelled_or_closed(void **state) {
+static void an_acquire_that_waits_can_be_cancelled(void **state) {
     (void)state;
     struct seen seen = {0}, other = {0};
     redlock_request *request;
@@ -39,7 +39,7 @@ static void what_waits_can_be_cancelled_or_closed(void **state) {
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
     greet_all();
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5); /* the other one's */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5); /* those of the other request */
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_int_equal(other.count, 1);
 }
@@ -67,8 +67,7 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
     assert_int_equal(statistics().quarantines, 1);
 }
 
-/* Seconds, and tenths below ten of them: a node that may not vote yet is never said to have 0 s
- * left. */
+/* Whole seconds, or tenths below 10 s. A node that may not vote yet never has "0 s" left. */
 static void what_is_left_is_rounded_up(void **state) {
     static const struct {
         int64_t left_ms;
@@ -93,7 +92,8 @@ static void what_is_left_is_rounded_up(void **state) {
     assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
 }
 
-/* Each start of a program has first meetings: they warn of nothing, and the log says when they are over. */
+/* Every program meets its nodes for a first time when it starts. That is no warning, and the log
+ * says when the nodes may vote. */
 static void a_first_meeting_warns_of_nothing(void **state) {
     (void)state;
     greet(0, "a", 100000, reading(0));
@@ -166,7 +166,7 @@ static void clocks_are_read_every_second_until_the_end(void **state) {
     assert_int_equal(fake.sent_count, 0);
     fake_env_pass_ms(&fake, 1);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 5);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN); /* silence tells nothing */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN); /* no answer says nothing about a clock */
     fake_env_pass_ms(&fake, 1000);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
@@ -184,7 +184,7 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
     fake_env_pass_ms(&fake, 1000);
     grant_with_clock(3, REDLOCK_OP_TIME, reading(120000));
-    assert_int_equal(seen.lost, 0); /* nobody stands on that one */
+    assert_int_equal(seen.lost, 0); /* the lease does not need that node */
     grant_with_clock(2, REDLOCK_OP_TIME, reading(120000));
     assert_int_equal(seen.lost, 1);
     assert_non_null(strstr(seen.reason, "node2:6379: no vote for 21 s: its clock jumped forward by 120.0"));
@@ -193,13 +193,14 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
     assert_non_null(strstr(fake.log, "of our CLOCK_BOOTTIME"));
     assert_int_equal(statistics().clock_jumps, 2);
     assert_int_equal(statistics().quarantines, 2);
-    acquire(NULL, &other);                                                      /* both abstain */
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 3 + 2); /* two of the first are pending still */
+    acquire(NULL, &other); /* both abstain */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE),
+                     3 + 2); /* two of the first request are still pending */
     redlock_release(seen.lease, NULL, NULL);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
 }
 
-/* Who looks into it can compare the two with other logs. */
+/* So that a person can compare both with other logs. */
 static void a_jump_is_logged_with_both_clocks(void **state) {
     (void)state;
     greet_all();
@@ -211,7 +212,7 @@ static void a_jump_is_logged_with_both_clocks(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
 
-static void a_jump_told_with_the_vote_does_not_count_it(void **state) {
+static void a_vote_with_a_jumped_clock_does_not_count(void **state) {
     (void)state;
     struct seen seen;
     greet_all();
@@ -221,14 +222,14 @@ static void a_jump_told_with_the_vote_does_not_count_it(void **state) {
     assert_int_equal(seen.count, 0);
     grant(3, 3);
     assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(seen.votes[0], REDLOCK_VOTE_UNKNOWN); /* it may have set the key: to be released */
+    assert_int_equal(seen.votes[0], REDLOCK_VOTE_UNKNOWN); /* it may have set the key, so it gets a release */
     redlock_release(seen.lease, NULL, NULL);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-/* Three nodes grant it and tell of a higher counter. Then this one's clock jumps, perhaps after it
- * raised its counter. */
+/* Three nodes grant it and answer with a higher counter. Then the clock of this node jumps, perhaps
+ * after the node has raised its counter. */
 static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
     greet_all();
     const uint64_t higher = acquire_fenced(seen) + 1000000;
@@ -245,8 +246,8 @@ static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
     grant_with_clock(node, REDLOCK_OP_TIME, reading(120000));
 }
 
-/* The counter that it raised stays raised: its vote for the fencing token is told as it was
- * counted. */
+/* The counter stays raised, so the vote for the fencing token still counts, and the result shows
+ * it. */
 static void a_jump_voids_no_vote_for_a_fencing_token(void **state) {
     (void)state;
     struct seen seen;
@@ -298,7 +299,8 @@ static void a_node_ahead_of_the_others_abstains(void **state) {
     assert_non_null(strstr(why, "its clock is ahead of the other nodes' by 7.0"));
 }
 
-/* "Votes lost at time r support leases that end by r + ttl_max": until then a healed key must not be one, either. */
+/* A vote that was lost at time r may back a lease until r + ttl_max. Until then a healed key must
+ * not back one, either. */
 static void a_node_in_quarantine_is_healed_after_it(void **state) {
     (void)state;
     struct seen seen;
@@ -331,9 +333,9 @@ static void a_node_in_quarantine_is_healed_after_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        group_test(an_acquire_waits_for_nodes_that_have_not_settled, five_observed),
+        group_test(an_acquire_waits_for_the_first_try_of_each_node, five_observed),
         group_test(it_waits_a_node_timeout_at_most, five_observed),
-        group_test(what_waits_can_be_cancelled_or_closed, five_observed),
+        group_test(an_acquire_that_waits_can_be_cancelled, five_observed),
         group_test(a_restarted_node_abstains_and_says_for_how_long, five_observed),
         group_test(what_is_left_is_rounded_up, five_observed),
         group_test(a_first_meeting_warns_of_nothing, five_strict),
@@ -343,7 +345,7 @@ int main(void) {
         group_test(clocks_are_read_every_second_until_the_end, five_clocks),
         group_test(a_jump_voids_votes_of_leases_held, five_clocks),
         group_test(a_jump_is_logged_with_both_clocks, five_clocks),
-        group_test(a_jump_told_with_the_vote_does_not_count_it, five_clocks),
+        group_test(a_vote_with_a_jumped_clock_does_not_count, five_clocks),
         group_test(a_jump_voids_no_vote_for_a_fencing_token, five_clocks),
         group_test(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks),
         group_test(a_step_back_is_only_logged, five_clocks),

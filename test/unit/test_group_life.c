@@ -1,4 +1,5 @@
-/* How requests and leases end: cancel, close, forget, calls from inside callbacks, a fork, no random bytes, no nodes. */
+/* How requests and leases end: cancel, close, forget, calls from inside callbacks, a fork, no
+ * random bytes, no nodes. */
 #include "group_kit.h"
 
 static redlock_lease *take_watched(struct seen *seen) {
@@ -34,7 +35,7 @@ static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state)
     give_back(seen.lease);
 }
 
-/* The result tells a node that refused from one that was asked and has not answered yet. */
+/* The result shows a node that refused and a node that has not answered yet as different votes. */
 static void only_nodes_that_refuse_have_failed(void **state) {
     (void)state;
     for (unsigned refusing = 0; refusing < 3; refusing++) {
@@ -128,7 +129,7 @@ static void asking_again_in_the_callback_takes_a_turn(void **state) {
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_ask_again, &seen), REDLOCK_OK);
     for (unsigned turn = 1; turn <= 100; turn++) {
         fake_env_turn(&fake);
-        assert_int_equal(seen.count, turn); /* the loop is never held for a second one */
+        assert_int_equal(seen.count, turn); /* never two in one turn */
     }
     fake_env_turn(&fake);
     assert_int_equal(seen.count, 100);
@@ -158,7 +159,7 @@ static void close_ends_everything_once(void **state) {
     assert_int_equal(inspect.code, REDLOCK_ERR_CLOSED);
     assert_int_equal(connect.code, REDLOCK_ERR_CLOSED);
     assert_int_equal(extended.code, REDLOCK_ERR_CLOSED);
-    assert_int_equal(drained, 0); /* the lease's release is under way */
+    assert_int_equal(drained, 0); /* the release of the lease is under way */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 6);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_turn(&fake);
@@ -183,7 +184,8 @@ static void see_release_and_read(const redlock_result *result, void *data) {
     seen->count++;
 }
 
-/* What a callback asks of the lease begins a round with votes of its own; the result that it reads stays as it is. */
+/* A call from the callback starts a round with votes of its own. The result that the callback reads
+ * does not change. */
 static void a_result_stays_whole_while_its_callback_runs(void **state) {
     (void)state;
     struct seen seen;
@@ -208,8 +210,8 @@ static void see_and_close_in_a_nested_loop(const redlock_result *result, void *d
     }
 }
 
-/* A callback must not run the loop; one that does is not told anything, and breaks nothing. */
-static void a_nested_loop_does_not_end_the_manager(void **state) {
+/* A callback must not run the loop. If one does, no other callback runs, and nothing breaks. */
+static void a_nested_loop_does_not_end_the_group(void **state) {
     (void)state;
     struct seen seen = {0};
     drained_count = 0;
@@ -232,7 +234,7 @@ static void close_does_not_wait_for_dead_nodes(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void close_tells_a_release_that_nobody_answers(void **state) {
+static void close_completes_a_release_that_nobody_answers(void **state) {
     (void)state;
     struct seen seen, released = {0};
     unsigned drained = 0;
@@ -278,7 +280,7 @@ static void in_a_forked_child_nothing_is_sent(void **state) {
     give_back(lease);
 }
 
-static void no_token_no_attempt(void **state) {
+static void without_random_bytes_there_is_no_attempt(void **state) {
     (void)state;
     struct seen seen = {0};
     fake.random_code = REDLOCK_ERR_RANDOM;
@@ -354,8 +356,8 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
     assert_int_equal(late.code, REDLOCK_OK);
 }
 
-/* As in two copies of a virtual machine: the bytes are the same, the moments are not; of the first
- * attempt, and of the next ones. */
+/* Two copies of a virtual machine draw the same bytes at different times, for the first attempt and
+ * for the next ones. */
 static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
     (void)state;
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -387,7 +389,7 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
             assert_string_not_equal(tokens[i], tokens[k]);
         }
     }
-    assert_memory_equal(tokens[0], tokens[2], 8); /* half of it is as it was drawn */
+    assert_memory_equal(tokens[0], tokens[2], 8); /* half of the token is the random bytes as drawn */
     assert_memory_equal(tokens[1], tokens[3], 8);
 }
 
@@ -401,12 +403,12 @@ int main(void) {
         group_test(asking_again_in_the_callback_takes_a_turn, three_nodes),
         group_test(close_ends_everything_once, three_nodes),
         group_test(a_result_stays_whole_while_its_callback_runs, three_nodes),
-        group_test(a_nested_loop_does_not_end_the_manager, three_nodes),
+        group_test(a_nested_loop_does_not_end_the_group, three_nodes),
         group_test(close_does_not_wait_for_dead_nodes, three_nodes),
-        group_test(close_tells_a_release_that_nobody_answers, three_nodes),
+        group_test(close_completes_a_release_that_nobody_answers, three_nodes),
         group_test(forgotten_leases_send_nothing_more, three_nodes),
         group_test(in_a_forked_child_nothing_is_sent, three_nodes),
-        group_test(no_token_no_attempt, three_nodes),
+        group_test(without_random_bytes_there_is_no_attempt, three_nodes),
         group_test(bad_input_is_refused_without_a_callback, three_nodes),
         group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
         group_test(the_same_random_bytes_at_another_time_make_another_token, three_nodes),

@@ -1,12 +1,13 @@
-/* What guards notice while requests are under way, through the public API over a fake env: jumps, nodes found ahead, signs of life. */
+/* What guards notice while requests are under way, through the public API over a fake env: jumps,
+ * nodes found ahead, signs of life. */
 #include "group_kit.h"
 
 static void see_lost_and_release(redlock_lease *lease, const char *reason, void *data) {
     see_lost(lease, reason, data);
-    redlock_release(lease, NULL, NULL); /* in the middle of what the guard does */
+    redlock_release(lease, NULL, NULL); /* while the guard handles the jump */
 }
 
-/* The first node tells its clock, which is ahead; the others do not. */
+/* Node 0 says its time, which is ahead. The others do not say theirs. */
 static void greet_silent(void) {
     const struct redlock_clock_sample silent = {0};
     greet(0, "a", 1000, reading(7000));
@@ -25,7 +26,7 @@ static void finish(struct seen *seen) {
     give_back(seen->lease);
 }
 
-/* Too few clocks are known to say which is right: no node votes yet. */
+/* Too few clocks are known to say which is right, so no node may vote yet. */
 static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     (void)state;
     struct seen seen;
@@ -40,7 +41,7 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     assert_int_equal(statistics().quarantines, 0); /* a first meeting is no event */
     fake_env_pass_ms(&fake, 1000);
     grant_with_clock(1, REDLOCK_OP_TIME, reading(0));
-    assert_int_equal(statistics().quarantines, 1); /* the first one is 7 s ahead of it */
+    assert_int_equal(statistics().quarantines, 1); /* node 0 is 7 s ahead of it */
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 0);
     grant_with_clock(2, REDLOCK_OP_TIME, reading(0));
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
@@ -50,8 +51,7 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
     finish(&seen);
 }
 
-/* An extension of an adopted lease asks all nodes, and a vote on it may show which of them is
- * ahead. */
+/* An extension of an adopted lease asks all nodes. A vote on it may show which node is ahead. */
 static void a_node_found_ahead_loses_its_vote(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -86,7 +86,7 @@ static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
-/* Whoever holds a lock there goes on: only acquires are not to count it. */
+/* A lease keeps its vote at a node that restarts; only acquires must not count the node. */
 static void a_restart_voids_no_vote(void **state) {
     (void)state;
     struct seen seen;
@@ -101,8 +101,8 @@ static void a_restart_voids_no_vote(void **state) {
     finish(&seen);
 }
 
-/* It has no vote yet, and begins when it would have. */
-static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
+/* The acquire has no vote yet, and begins as planned. */
+static void a_jump_does_not_delay_an_acquire_that_waits(void **state) {
     (void)state;
     struct seen seen;
     greet(0, "a", 1000, reading(0));
@@ -115,12 +115,12 @@ static void a_jump_does_not_hold_up_an_acquire_that_waits(void **state) {
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-/* With a reading under way that nobody answers. */
+/* A reading is under way that no node answers. */
 static void a_close_ends_the_readings(void **state) {
     (void)state;
     unsigned drained = 0;
     greet_all();
-    fake_env_pass_ms(&fake, 1950); /* the next one is due while the close waits */
+    fake_env_pass_ms(&fake, 1950); /* the next reading is due while the close waits */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 3);
     redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_pass_ms(&fake, 2 * 50);
@@ -130,15 +130,15 @@ static void a_close_ends_the_readings(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 3);
 }
 
-/* Answers show that a run was there; silence does not. */
-static void an_answer_is_a_sight_of_the_run(void **state) {
+/* An answer shows that a run was up at that time; silence does not. */
+static void an_answer_shows_that_the_run_is_up(void **state) {
     (void)state;
     struct seen seen;
     const char *why;
     greet_all();
     fake_env_pass_ms(&fake, 1000000);
     acquire_watched(&seen);
-    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed); /* clocks are the other guard's */
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed); /* only the clock guard asks for the time */
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     grant_with_clock(2, REDLOCK_OP_ACQUIRE, (struct redlock_clock_sample){0});
@@ -153,7 +153,7 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-/* A key that is there is there: a quarantine is about what a node forgot. */
+/* An extension that finds its key counts: a quarantine is about keys that a node forgot. */
 static void a_node_in_quarantine_takes_extensions(void **state) {
     (void)state;
     struct seen seen, extended = {0};
@@ -173,8 +173,7 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
     finish(&seen);
 }
 
-/* No clock jumped, so nothing is refused: whichever node did not grant the lease, its extension
- * counts. */
+/* No clock jumped, so an extension counts every node, also the one that did not grant the lease. */
 static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
     (void)state;
     for (unsigned silent = 0; silent < 3; silent++) {
@@ -196,7 +195,7 @@ static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
     }
 }
 
-/* Nor may an extension count the key of a refused vote: docs/protocols.md, "Clock guard". */
+/* An extension may not count a key whose vote was refused: docs/protocols.md, "Clock guard". */
 static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
     (void)state;
     struct seen seen, extended = {0};
@@ -223,10 +222,10 @@ int main(void) {
         group_test(a_node_that_was_silent_is_counted_by_an_extension, three_clocks),
         group_test(a_jump_seen_at_a_greeting_voids_votes, three_clocks),
         group_test(a_restart_voids_no_vote, three_observed),
-        group_test(a_jump_does_not_hold_up_an_acquire_that_waits, three_clocks),
+        group_test(a_jump_does_not_delay_an_acquire_that_waits, three_clocks),
         group_test(a_close_ends_the_readings, three_clocks),
         group_test(a_node_in_quarantine_takes_extensions, three_observed),
-        group_test(an_answer_is_a_sight_of_the_run, three_observed),
+        group_test(an_answer_shows_that_the_run_is_up, three_observed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Quarantines: each row of the table in core/guard.h, and the limits of what nodes may tell. */
+/* Quarantines: each row of the table in core/guard.h, and the limits of what nodes may say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void it_is_on_with_either_guard(void **state) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
 }
 
-static void a_first_greeting_bars_where_it_is_strict(void **state) {
+static void a_first_greeting_under_strict_starts_a_quarantine(void **state) {
     (void)state;
     for (int restart = OFF; restart <= STRICT; restart++) {
         for (int first_boot = 0; first_boot <= 1; first_boot++) {
@@ -31,7 +31,7 @@ static void a_first_greeting_bars_where_it_is_strict(void **state) {
             assert_int_equal(greet(1, "a", T0, (struct said){0}), bars ? 2 : 0);
             assert_false(jumped);
             if (bars) {
-                expect_barred(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+                expect_quarantine(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
             } else {
                 expect_free(1, T0);
             }
@@ -41,7 +41,7 @@ static void a_first_greeting_bars_where_it_is_strict(void **state) {
     }
 }
 
-static void another_run_bars_unless_off(void **state) {
+static void another_run_starts_a_quarantine_unless_off(void **state) {
     (void)state;
     static const char *const runs[][2] = {{"a", "b"}, {"a", ""}, {"", "a"}, {"", ""}, {"a", "ab"}, {"ab", "a"}};
     for (int restart = OFF; restart <= STRICT; restart++) {
@@ -54,7 +54,7 @@ static void another_run_bars_unless_off(void **state) {
             if (restart == OFF) {
                 expect_free(0, T0 + S);
             } else {
-                expect_barred(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
+                expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
             }
         }
     }
@@ -74,9 +74,9 @@ static void an_id_that_does_not_fit_is_none(void **state) {
     assert_int_equal(greet(0, run_id, T0, (struct said){0}), 1);
     assert_int_equal(greet(0, "q", T0, (struct said){0}), 1);
     assert_int_equal(greet(0, run_id, T0, (struct said){0}), 1);
-    assert_int_equal(greet(0, "q", T0, (struct said){0}), 1); /* another was there meanwhile */
+    assert_int_equal(greet(0, "q", T0, (struct said){0}), 1); /* another run was there in between */
     assert_int_equal(greet(0, "", T0, (struct said){0}), 1);
-    static const char *const shorter[] = {"abc", "ab", "a"}; /* nothing of a longer one is left */
+    static const char *const shorter[] = {"abc", "ab", "a"}; /* no trace of the longer id */
     for (size_t i = 0; i < sizeof shorter / sizeof shorter[0]; i++) {
         assert_int_equal(greet(0, shorter[i], T0, (struct said){0}), 1);
         assert_int_equal(greet(0, shorter[i], T0, (struct said){0}), 0);
@@ -88,15 +88,15 @@ static void the_same_run_is_as_it_was(void **state) {
     start(STRICT, false, 3);
     greet(0, "a", T0, (struct said){0});
     assert_int_equal(greet(0, "a", T0 + S, (struct said){0}), 0);
-    expect_barred(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    expect_quarantine(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
     assert_int_equal(greet(0, "a", T0 + 100 * S, (struct said){0}), 0);
     expect_free(0, T0 + 100 * S);
     assert_int_equal(greet(0, "b", T0 + 200 * S, (struct said){0}), 1);
     assert_int_equal(greet(0, "c", T0 + 201 * S, (struct said){0}), 1); /* again: the latest counts */
-    expect_barred(0, T0 + 201 * S, T0 + 201 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
+    expect_quarantine(0, T0 + 201 * S, T0 + 201 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
-/* A node that is met a day later, up for a second, may have granted much. */
+/* A node that is met a day later and has been up for a second may have granted many locks. */
 static void a_first_boot_ends_after_ttl_max(void **state) {
     (void)state;
     start(STRICT, false, 3);
@@ -104,13 +104,13 @@ static void a_first_boot_ends_after_ttl_max(void **state) {
     assert_int_equal(greet(0, "a", T0 + TTL_MAX_MS * MS - 1, (struct said){0}), 0);
     expect_free(0, T0 + TTL_MAX_MS * MS - 1);
     assert_int_equal(greet(1, "b", T0 + TTL_MAX_MS * MS, (struct said){.up_s = 1}), 2);
-    expect_barred(1, T0 + TTL_MAX_MS * MS, T0 + TTL_MAX_MS * MS + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    expect_quarantine(1, T0 + TTL_MAX_MS * MS, T0 + TTL_MAX_MS * MS + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
 }
 
-static void a_step_forward_bars_with_the_clock_guard(void **state) {
+static void a_step_forward_starts_a_quarantine_with_the_clock_guard(void **state) {
     (void)state;
     for (int clock = 0; clock <= 1; clock++) {
-        start(OFF, clock != 0, 1); /* one clock has nobody to disagree with */
+        start(OFF, clock != 0, 1); /* one clock is compared with no other */
         greet(0, "a", T0, (struct said){0});
         int64_t step_ns = 7;
         struct redlock_clock_sample reading = told(T0 + S, 120 * S);
@@ -124,14 +124,14 @@ static void a_step_forward_bars_with_the_clock_guard(void **state) {
         assert_int_equal(verdict, REDLOCK_CLOCK_FORWARD);
         assert_int_equal(step_ns, 120 * S);
         assert_int_equal(guard.nodes[0].step_ns, 120 * S);
-        expect_barred(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+        expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(sample(0, T0 + 2 * S, 120 * S), REDLOCK_CLOCK_STEADY);
-        expect_barred(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+        expect_quarantine(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(sample(0, T0 + 3 * S, 130 * S), REDLOCK_CLOCK_FORWARD); /* the latest counts */
-        expect_barred(0, T0 + 3 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+        expect_quarantine(0, T0 + 3 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(guard.nodes[0].step_ns, 10 * S);
         assert_int_equal(sample(0, T0 + 4 * S, 0), REDLOCK_CLOCK_BACKWARD);
-        expect_barred(0, T0 + 4 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+        expect_quarantine(0, T0 + 4 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
     }
 }
 
@@ -141,10 +141,10 @@ static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
     greet(0, "a", T0, (struct said){0});
     assert_int_equal(greet(0, "a", T0 + S, (struct said){.ahead_ns = 120 * S}), 1);
     assert_true(jumped);
-    expect_barred(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+    expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
     assert_int_equal(greet(0, "b", T0 + 2 * S, (struct said){.ahead_ns = 240 * S}), 1);
     assert_true(jumped);
-    expect_barred(0, T0 + 2 * S, T0 + 2 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
+    expect_quarantine(0, T0 + 2 * S, T0 + 2 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
     assert_int_equal(greet(0, "b", T0 + 3 * S, (struct said){0}), 0);
     assert_false(jumped);
     start(OBSERVED, false, 3);
@@ -153,19 +153,19 @@ static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
     assert_false(jumped);
 }
 
-static void what_ends_last_is_why(void **state) {
+static void the_reason_is_the_quarantine_that_ends_last(void **state) {
     (void)state;
     start(STRICT, true, 1);
     greet(0, "a", T0, (struct said){0});
     sample(0, T0 + S, 120 * S);
-    expect_barred(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
+    expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
     greet(0, "b", T0 + 2 * S, (struct said){.ahead_ns = 120 * S});
-    expect_barred(0, T0 + 2 * S, T0 + 2 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
+    expect_quarantine(0, T0 + 2 * S, T0 + 2 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
 /* --- Clocks that are compared: fewer than a quorum of them are wrong. --- */
 
-/* How the clock of a wrong node is off. */
+/* The error of the clock of a wrong node. */
 enum wrongs { AHEAD, BEHIND, EITHER, SCATTERED, WRONGS };
 
 static int64_t wrong_by_ns(enum wrongs wrongs, unsigned node) {
@@ -181,8 +181,8 @@ static int64_t wrong_by_ns(enum wrongs wrongs, unsigned node) {
     }
 }
 
-/* The first `wrong` nodes are off. In this order of greetings, no node that is ahead may ever vote,
- * and right ones soon do. */
+/* The clocks of the first `wrong` nodes are off. In this order of greetings no node that is ahead
+ * may ever vote, and the right nodes soon may. */
 static void expect_order_is_safe(unsigned count, const unsigned *order, unsigned wrong, enum wrongs wrongs) {
     const unsigned quorum = redlock_quorum(count);
     unsigned right = 0;
@@ -201,7 +201,7 @@ static void expect_order_is_safe(unsigned count, const unsigned *order, unsigned
     }
 }
 
-/* Heap's algorithm: all orders, each by one swap. */
+/* Heap's algorithm: all orders, each one swap from the last. */
 static void for_all_orders(unsigned count, unsigned wrong, enum wrongs wrongs, unsigned *tried) {
     unsigned order[7], turn[7] = {0};
     for (unsigned i = 0; i < count; i++) {
@@ -245,7 +245,7 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
     for (int64_t more_ns = 0; more_ns <= 1000; more_ns += 1000) {
         start(OFF, true, 2);
         greet(0, "a", T0, (struct said){0});
-        expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+        expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
         assert_int_equal(redlock_guard_may_not_vote_by_clock(&guard, T0), 0);
         start(OFF, true, 2);
         greet(0, "a", T0, (struct said){0});
@@ -258,10 +258,10 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
         } else {
             assert_int_equal(redlock_guard_may_not_vote_by_clock(&guard, T0), 2);
             assert_int_equal(guard.nodes[1].step_ns, ahead_ns + errors_ns);
-            expect_barred(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+            expect_quarantine(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
         }
     }
-    /* A round trip whose error makes it a second to the nanosecond. */
+    /* A round trip whose error makes the difference exactly one second. */
     start(OFF, true, 2);
     greet(0, "a", T0, (struct said){0});
     const struct redlock_greeting to_the_second = {
@@ -269,14 +269,14 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
         .clock = {.sent_ns = T0, .read_ns = T0 + 199600, .server_us = EPOCH_US + (T0 + S - 3000) / 1000}};
     assert_int_equal(redlock_guard_greet(&guard, 1, &to_the_second, T0, &jumped), 0);
     expect_free(1, T0);
-    start(OBSERVED, false, 3); /* without the clock guard nobody compares */
+    start(OBSERVED, false, 3); /* without the clock guard, clocks are not compared */
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(greet(i, "a", T0, (struct said){.ahead_ns = i * 10 * S}), 0);
         expect_free(i, T0);
     }
 }
 
-/* Of three clocks two are behind: the third seems ahead until the others are known. */
+/* Two of three clocks are behind. The third seems to be ahead until the others are known. */
 static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
     (void)state;
     start(OFF, true, 5);
@@ -291,7 +291,7 @@ static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 2 * S), 0);
 }
 
-/* Two that are behind, and one of them is set right: now the first one agrees with a quorum. */
+/* Two clocks are behind, and one of them is set right: now the first clock agrees with a quorum. */
 static void a_reading_of_a_confirmed_clock_may_confirm_another(void **state) {
     (void)state;
     start(OFF, true, 3);
@@ -301,13 +301,13 @@ static void a_reading_of_a_confirmed_clock_may_confirm_another(void **state) {
         sample(i, T0, -60 * S);
         expect_free(i, T0);
     }
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     assert_int_equal(sample(1, T0 + S, 0), REDLOCK_CLOCK_FORWARD);
     expect_free(0, T0 + S);
 }
 
-/* It was ahead when it was met, and votes that it gave before may have ended: that it is right now
- * proves nothing. */
+/* It was ahead when we met it, so keys of earlier votes may have expired too early. That it is
+ * right now proves nothing. */
 static void a_clock_that_steps_is_never_confirmed(void **state) {
     (void)state;
     start(OFF, true, 3);
@@ -316,23 +316,23 @@ static void a_clock_that_steps_is_never_confirmed(void **state) {
     greet(1, "b", T0 + 2 * S, (struct said){0});
     greet(2, "c", T0 + 2 * S, (struct said){0});
     expect_free(1, T0 + 2 * S);
-    expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+    expect_quarantine(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
 }
 
-/* What ended too early was granted by the time of the first reading. */
+/* Only keys that it granted before the first reading can have expired too early. */
 static void a_clock_that_is_ahead_may_vote_after_a_quarantine(void **state) {
     (void)state;
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
     greet(1, "b", T0 + S, (struct said){0});
-    expect_barred(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_quarantine(0, T0 + S, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     sample(1, T0 + LENGTH_NS, 0);
     assert_int_equal(greet(2, "c", T0 + LENGTH_NS, (struct said){0}), 0);
     expect_free(0, T0 + LENGTH_NS);
     assert_int_equal(guard.unjudged, 0);
 }
 
-/* Node 0 was ahead and is right again, node 1 is ahead now: never more than one at a time. */
+/* Node 0 was ahead and is right again; node 1 is ahead now. Never more than one at a time. */
 static void clocks_that_were_not_read_at_one_time_are_not_compared(void **state) {
     (void)state;
     for (int late = 0; late <= 1; late++) {
@@ -351,27 +351,27 @@ static void the_first_reading_may_come_with_a_vote(void **state) {
     start(OFF, true, 3);
     for (unsigned i = 0; i < 3; i++) {
         greet(i, "a", T0, (struct said){.no_clock = true});
-        expect_barred(i, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+        expect_quarantine(i, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
     }
     const struct redlock_clock_sample silent = {.sent_ns = T0, .read_ns = T0};
     int64_t step_ns = 7;
     assert_int_equal(redlock_guard_sample(&guard, 0, &silent, T0, &step_ns), REDLOCK_CLOCK_STEADY);
     assert_int_equal(step_ns, 0);
     assert_int_equal(sample(0, T0, 0), REDLOCK_CLOCK_STEADY);
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+    expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
     assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
     expect_free(0, T0);
     expect_free(1, T0);
     assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
-    expect_barred(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_quarantine(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     assert_int_equal(guard.ahead, 4);
     assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
-    assert_int_equal(guard.ahead, 0); /* that is no news */
+    assert_int_equal(guard.ahead, 0); /* that changes nothing */
 }
 
-/* Its quarantine ran out unread, and it may have jumped a moment ago. The reading comes with a
- * vote, or with a greeting. */
-static void a_first_reading_that_comes_late_bars_anew(void **state) {
+/* Its quarantine ended without a reading, and it may have jumped a moment ago. The reading comes
+ * with a vote or with a greeting. */
+static void a_late_first_reading_starts_another_quarantine(void **state) {
     (void)state;
     const int64_t late_ns = T0 + 2 * LENGTH_NS;
     start(OFF, true, 3);
@@ -381,7 +381,7 @@ static void a_first_reading_that_comes_late_bars_anew(void **state) {
     for (unsigned i = 0; i < 3; i++) {
         greet(i, "a", late_ns, (struct said){.ahead_ns = i == 0 ? 3600 * S : 0});
     }
-    expect_barred(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_quarantine(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     expect_free(1, late_ns);
     expect_free(2, late_ns);
     start(OFF, true, 3);
@@ -389,18 +389,18 @@ static void a_first_reading_that_comes_late_bars_anew(void **state) {
     greet(1, "b", T0, (struct said){.no_clock = true});
     expect_free(0, late_ns);
     assert_int_equal(sample(0, late_ns, 60 * S), REDLOCK_CLOCK_STEADY);
-    expect_barred(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
+    expect_quarantine(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
 }
 
-/* The reading of one may show that another is ahead. */
-static void a_vote_may_give_another_node_away(void **state) {
+/* A reading of one clock may show that another clock is ahead. */
+static void a_vote_may_show_that_another_node_is_ahead(void **state) {
     (void)state;
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 7 * S});
     greet(1, "b", T0, (struct said){.no_clock = true});
     assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
     assert_int_equal(guard.ahead, 1);
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
+    expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     expect_free(1, T0);
 }
 
@@ -426,14 +426,14 @@ static void many_nodes_and_far_times(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_is_on_with_either_guard),
-        cmocka_unit_test(a_first_greeting_bars_where_it_is_strict),
-        cmocka_unit_test(another_run_bars_unless_off),
+        cmocka_unit_test(a_first_greeting_under_strict_starts_a_quarantine),
+        cmocka_unit_test(another_run_starts_a_quarantine_unless_off),
         cmocka_unit_test(an_id_that_does_not_fit_is_none),
         cmocka_unit_test(the_same_run_is_as_it_was),
         cmocka_unit_test(a_first_boot_ends_after_ttl_max),
-        cmocka_unit_test(a_step_forward_bars_with_the_clock_guard),
+        cmocka_unit_test(a_step_forward_starts_a_quarantine_with_the_clock_guard),
         cmocka_unit_test(a_step_is_seen_at_a_greeting_and_over_a_restart),
-        cmocka_unit_test(what_ends_last_is_why),
+        cmocka_unit_test(the_reason_is_the_quarantine_that_ends_last),
         cmocka_unit_test(no_wrong_clock_passes_in_any_order),
         cmocka_unit_test(ahead_is_more_than_a_second_with_the_errors_of_both),
         cmocka_unit_test(a_clock_is_compared_again_with_each_that_is_read),
@@ -441,9 +441,9 @@ int main(void) {
         cmocka_unit_test(a_clock_that_steps_is_never_confirmed),
         cmocka_unit_test(a_clock_that_is_ahead_may_vote_after_a_quarantine),
         cmocka_unit_test(clocks_that_were_not_read_at_one_time_are_not_compared),
-        cmocka_unit_test(a_first_reading_that_comes_late_bars_anew),
+        cmocka_unit_test(a_late_first_reading_starts_another_quarantine),
         cmocka_unit_test(the_first_reading_may_come_with_a_vote),
-        cmocka_unit_test(a_vote_may_give_another_node_away),
+        cmocka_unit_test(a_vote_may_show_that_another_node_is_ahead),
         cmocka_unit_test(many_nodes_and_far_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,7 @@
-/*
- * Quarantines against what truly happens: nodes restart, forget or remember, and their clocks step, at random, while one client
- * meets them, loses them and reads their clocks. No node that may vote forgot anything within the last ttl_max, and none is kept out
- * for longer than the table of core/guard.h says.
- */
+/* Quarantines against random events: nodes restart, forget or remember, and their clocks step,
+ * while one client connects to them, loses them and reads their clocks. A node that may vote has
+ * forgotten nothing within the last ttl_max, and no node is kept out for longer than the table of
+ * core/guard.h says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,16 +26,16 @@
 struct server {
     unsigned run;
     int64_t offset_ns;     /* of its wall clock */
-    int64_t wall_start_us; /* as its wall clock showed when the run began */
-    int64_t forgot_ns;     /* when it last forgot votes that we should know of */
-    int64_t known_ns;      /* when we last could have learned of it */
+    int64_t wall_start_us; /* on its wall clock, when the run began */
+    int64_t forgot_ns;     /* when it last forgot votes that matter to us */
+    int64_t known_ns;      /* when we last could learn of it */
     bool met, connected, stepped;
 };
 
 struct world {
     uint32_t random;
     int64_t now_ns;
-    unsigned nodes, wrong; /* the first few have clocks that step */
+    unsigned nodes, wrong; /* the clocks of the first few step */
     struct server servers[NODES];
     struct redlock_guard guard;
 };
@@ -56,7 +55,7 @@ static bool is_observed_only(const struct world *world) {
     return world->guard.plan.restart == REDLOCK_RESTART_GUARD_OBSERVED || world->guard.plan.first_boot;
 }
 
-/* A restart before we met the node is the strict guard's business. */
+/* Only the strict guard covers a restart before we met the node. */
 static void restart(struct world *world, struct server *server) {
     server->run++;
     server->connected = false;
@@ -66,10 +65,8 @@ static void restart(struct world *world, struct server *server) {
     }
 }
 
-/*
- * Two steps that cancel out between two readings cannot be seen; nor can a start behind time that nobody saw. Neither happens
- * here (core/guard.h names them).
- */
+/* A guard cannot see two steps that cancel out between two readings, or a start with a clock
+ * behind. Neither happens here (core/guard.h lists them). */
 static void step(struct world *world, struct server *server) {
     const bool clock = world->guard.plan.clock;
     if (server->stepped || (!server->met && (world->nodes == 1 || server->offset_ns != 0))) {
@@ -99,7 +96,7 @@ static struct redlock_clock_sample read_clock(struct world *world, struct server
     return sample;
 }
 
-/* Right after a node was asked: it may vote only if it forgot nothing that counts. */
+/* Right after the guard was asked: the node may vote only if it forgot nothing that matters. */
 static void check(struct world *world, unsigned node) {
     struct server *server = &world->servers[node];
     const int64_t until_ns = redlock_guard_until_ns(&world->guard, node, world->now_ns);
@@ -205,14 +202,15 @@ static void no_node_votes_within_ttl_max_of_forgetting(void **state) {
     assert_true(kept_out_checks > 100000 && free_checks > 100000 && lifted > 1000);
 }
 
-/* Whoever was up for long, at the right time, may vote as soon as a quorum was met. */
-static void the_blameless_are_free(void **state) {
+/* Nodes that have been up for long, with the right time, may vote as soon as we have met a
+ * quorum. */
+static void right_nodes_may_vote(void **state) {
     (void)state;
     for (uint32_t seed = 1; seed <= 2000; seed++) {
         struct world world;
         begin(&world, seed);
         if (world.nodes == 1) {
-            continue; /* one clock vouches for nobody */
+            continue; /* one clock confirms no other */
         }
         world.now_ns += 40 * S;
         for (unsigned i = 0; i < world.nodes; i++) {
@@ -225,7 +223,7 @@ static void the_blameless_are_free(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_node_votes_within_ttl_max_of_forgetting),
-        cmocka_unit_test(the_blameless_are_free),
+        cmocka_unit_test(right_nodes_may_vote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* What lifts a quarantine: an uptime that is surely long enough, and what makes an uptime doubtful (core/guard.h). */
+/* What lifts a quarantine: an uptime that is surely long enough; and what makes an uptime doubtful
+ * (core/guard.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,8 @@
 
 static void a_long_uptime_lifts_if_clocks_agree(void **state) {
     (void)state;
-    /* Above 30302 ms are 32 s, cut to seconds; 697 ms of disagreement are covered by them, 698 are not. */
+    /* More than 30302 ms is needed. An uptime of 32 s, cut to seconds, covers a disagreement of 697
+     * ms but not of 698 ms. */
     static const struct {
         int64_t up_s, ahead_ns;
         bool may_not_vote;
@@ -45,15 +47,15 @@ static void a_long_uptime_lifts_if_clocks_agree(void **state) {
     }
 }
 
-/* Nodes 1 and 2 once more, so that their clocks are known as of now. */
+/* Greets nodes 1 and 2 again, so that their clocks are known now. */
 static void greet_two(const char *run_id, int64_t now_ns) {
     greet(1, run_id, now_ns, (struct said){.up_s = 100000});
     greet(2, run_id, now_ns, (struct said){.up_s = 100000});
 }
 
-/* Node 1 was an hour ahead, and is gone; node 2 was stepped by an hour after its start. Never two
- * at one time. */
-static void a_clock_that_was_read_long_ago_vouches_for_nobody(void **state) {
+/* Node 1 was an hour ahead and is gone. The clock of node 2 was stepped by an hour after its start.
+ * Never two at one time. */
+static void a_clock_that_was_read_long_ago_confirms_no_other(void **state) {
     (void)state;
     for (int late = 0; late <= 1; late++) {
         const int64_t now_ns = T0 + 3 * S + late;
@@ -73,7 +75,7 @@ static void it_is_looked_at_again_with_each_greeting(void **state) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 7);
     assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 2 | 4);
-    /* The third has been up for its 28 s and these, less the error of its clock. */
+    /* The third node has been up for its 28 s and this time, less the error of its clock. */
     const int64_t later_ns = T0 + 2302 * MS + guard.nodes[2].clock.error_ns;
     assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
     assert_int_equal(redlock_guard_may_not_vote(&guard, later_ns), 2 | 4);
@@ -81,7 +83,7 @@ static void it_is_looked_at_again_with_each_greeting(void **state) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, later_ns + 1), 2);
 }
 
-/* What it says has nothing to do with how long we have been up. */
+/* The uptime of the node does not depend on how long we have been up. */
 static void a_client_that_has_just_booted_believes_it_too(void **state) {
     (void)state;
     start(STRICT, false, 3);
@@ -93,14 +95,15 @@ static void one_clock_is_no_majority(void **state) {
     (void)state;
     start(STRICT, true, 1);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
     start(STRICT, true, 2);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     assert_int_equal(greet(1, "b", T0, (struct said){.up_s = 1000}), 0);
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
 }
 
-/* Born while its clock was behind, and set right since: uptime says 1000 s, but we saw the run before 20 s ago. */
+/* It started while its clock was behind, and the clock was set right since. Its uptime says 1000 s,
+ * but we saw the run before it 20 s ago. */
 static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) {
     (void)state;
     const struct redlock_clock_sample silent = {.sent_ns = T0 + 110 * S, .read_ns = T0 + 110 * S};
@@ -121,14 +124,14 @@ static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) 
             assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), may_not_vote);
             assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 120 * S), may_not_vote);
             greet_two("a", T0 + 130 * S);
-            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* likewise the next time */
+            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* so it is the next time */
             assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 130 * S), may_not_vote);
         }
     }
 }
 
-/* Likewise without the clock guard, where any answer is a sight of the run. */
-static void an_answer_is_a_sight_of_the_run(void **state) {
+/* The same without the clock guard, where any answer is a sight of the run. */
+static void an_answer_shows_that_the_run_is_up(void **state) {
     (void)state;
     for (int seen = 0; seen <= 1; seen++) {
         start(OBSERVED, false, 3);
@@ -137,7 +140,7 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
         }
         if (seen) {
             redlock_guard_seen(&guard, 0, T0 + 900 * S);
-            redlock_guard_seen(&guard, 0, T0 + 800 * S); /* told late */
+            redlock_guard_seen(&guard, 0, T0 + 800 * S); /* reported late */
         }
         greet_two("a", T0 + 930 * S);
         assert_int_equal(greet(0, "b", T0 + 930 * S, (struct said){.up_s = 3610}), seen);
@@ -145,8 +148,9 @@ static void an_answer_is_a_sight_of_the_run(void **state) {
     }
 }
 
-/* Born an hour behind, met, and set right since: the next greeting's uptime has that hour in it, and so has each one after. */
-static void a_step_between_greetings_is_no_uptime(void **state) {
+/* It started an hour behind, we met it, and its clock was set right since. The uptime of the next
+ * greeting and of each later one is an hour too long. */
+static void a_step_between_greetings_does_not_count_as_uptime(void **state) {
     (void)state;
     for (int clock = 0; clock <= 1; clock++) {
         start(STRICT, clock != 0, 3);
@@ -159,12 +163,12 @@ static void a_step_between_greetings_is_no_uptime(void **state) {
         greet(0, "a", T0 + 2 * S, (struct said){.up_s = 3607});
         assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 2 * S), 1);
         assert_true(guard.nodes[0].run_until_ns == T0 + LENGTH_NS);
-        /* The next run is not to blame. */
+        /* The next run does not have that hour. */
         greet_two("b", T0 + 100 * S);
         assert_int_equal(greet(0, "d", T0 + 100 * S, (struct said){.up_s = 60}), 0);
         expect_free(0, T0 + 100 * S);
     }
-    start(STRICT, true, 3); /* a step told with a vote */
+    start(STRICT, true, 3); /* a step that came with a vote */
     greet(1, "b", T0, (struct said){.up_s = 1000});
     greet(0, "a", T0, (struct said){.up_s = 5, .ahead_ns = -3600 * S});
     greet(2, "c", T0, (struct said){.up_s = 1000});
@@ -173,8 +177,8 @@ static void a_step_between_greetings_is_no_uptime(void **state) {
     assert_int_equal(guard.nodes[0].run_until_ns, T0 + LENGTH_NS);
 }
 
-/* Of two clocks, one is the median, and agrees with itself. */
-static void two_clocks_that_disagree_vouch_for_nobody(void **state) {
+/* Of two clocks, one is the median and agrees with itself. */
+static void two_clocks_that_disagree_confirm_no_other(void **state) {
     (void)state;
     for (int ahead = -1; ahead <= 1; ahead++) {
         start(STRICT, false, 3);
@@ -186,8 +190,8 @@ static void two_clocks_that_disagree_vouch_for_nobody(void **state) {
     }
 }
 
-/* Clocks that agree are held against the middle one, in whatever order they were read: by any other
- * one, one of these nodes would be too far off to vote. */
+/* Clocks that agree are compared with the middle one, in whatever order they were read. Compared
+ * with any other, one of these nodes would be too far off to vote. */
 static void the_median_is_the_same_in_all_orders(void **state) {
     (void)state;
     static const int64_t ahead_ms[] = {0, 200, 400, 800, 1090};
@@ -204,7 +208,8 @@ static void the_median_is_the_same_in_all_orders(void **state) {
     }
 }
 
-/* Its clock is known from the run before; this uptime was told by whatever clock it has now. */
+/* Its clock is known from the run before. The clock that this uptime comes from may be another
+ * one. */
 static void an_uptime_without_a_clock_says_nothing(void **state) {
     (void)state;
     for (int no_clock = 0; no_clock <= 1; no_clock++) {
@@ -217,33 +222,34 @@ static void an_uptime_without_a_clock_says_nothing(void **state) {
     }
 }
 
-/* The uptime was told by a clock that has been set back since: it looks right now, the uptime was not. */
-static void an_uptime_ends_with_the_clock_that_told_it(void **state) {
+/* The uptime comes from a clock that has been set back since. The clock is right now; the uptime
+ * was not. */
+static void an_uptime_is_valid_until_its_clock_steps(void **state) {
     (void)state;
     start(STRICT, true, 3);
     greet(1, "b", T0, (struct said){0});
     greet(2, "c", T0, (struct said){0});
     greet(0, "a", T0, (struct said){.up_s = 1000, .ahead_ns = 120 * S});
-    expect_barred(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
     assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
     greet(2, "c", T0 + 2 * S, (struct said){0});
-    expect_barred(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
+    expect_quarantine(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
-        cmocka_unit_test(a_clock_that_was_read_long_ago_vouches_for_nobody),
+        cmocka_unit_test(a_clock_that_was_read_long_ago_confirms_no_other),
         cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
         cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
         cmocka_unit_test(one_clock_is_no_majority),
         cmocka_unit_test(no_run_is_older_than_the_last_sight_of_the_one_before),
-        cmocka_unit_test(an_answer_is_a_sight_of_the_run),
-        cmocka_unit_test(a_step_between_greetings_is_no_uptime),
-        cmocka_unit_test(two_clocks_that_disagree_vouch_for_nobody),
+        cmocka_unit_test(an_answer_shows_that_the_run_is_up),
+        cmocka_unit_test(a_step_between_greetings_does_not_count_as_uptime),
+        cmocka_unit_test(two_clocks_that_disagree_confirm_no_other),
         cmocka_unit_test(the_median_is_the_same_in_all_orders),
         cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
-        cmocka_unit_test(an_uptime_ends_with_the_clock_that_told_it),
+        cmocka_unit_test(an_uptime_is_valid_until_its_clock_steps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

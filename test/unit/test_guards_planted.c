@@ -1,4 +1,5 @@
-/* The planted bugs of fencing tokens and quarantines: each does what its name says, and nothing while it is off. */
+/* The planted bugs of fencing tokens and quarantines: each does what its name says, and does
+ * nothing while it is off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,8 @@ static void proposals_collide(void **state) {
     }
 }
 
-/* Whether the node may vote at that time, after a restart; it was greeted by its second run at 100 s, where it said up_s. */
+/* Whether the node may vote at that time after a restart. Its second run greeted at 100 s and said
+ * an uptime of up_s. */
 static bool is_free(int64_t up_s, int64_t ahead_ns, int64_t again_s, int64_t now_s) {
     struct redlock_guard guard;
     bool jumped;
@@ -85,7 +87,7 @@ static void quarantine_ends_by_uptime(void **state) {
     assert_false(is_free(1, 0, 0, 128));
     assert_true(is_free(1, 0, 0, 129));
     assert_false(is_free(INT64_MIN, 0, 0, 129));
-    assert_false(is_free(10, 0, 110, 119)); /* what it told last counts */
+    assert_false(is_free(10, 0, 110, 119)); /* what it said last counts */
     assert_true(is_free(10, 0, 110, 120));
     assert_true(is_free(20, 0, 110, 110));
 }

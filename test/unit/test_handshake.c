@@ -1,4 +1,4 @@
-/* The handshake step by step: what is said, and what each answer leads to (R9, R18). */
+/* The handshake step by step: what is sent, and what each answer causes (R9, R18). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void start(void) {
 #define NAME    "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n"
 #define WAITING REDLOCK_HANDSHAKE_WAITING
 
-/* Throws away what is said with the scripts, after checking how it begins. */
+/* Drops the bytes that load the scripts, after a check of how they begin. */
 static void assert_introduced(const char *begin) {
     assert_true(redlock_outbox_size(&outbox) > strlen(begin));
     assert_memory_equal(outbox.bytes + outbox.head, begin, strlen(begin));
@@ -105,7 +105,7 @@ static void user_password_and_database_come_first(void **state) {
     assert_said("*2\r\n$4\r\nAUTH\r\n$6\r\ngeheim\r\n" INFO_ID);
 }
 
-/* R9: an id means something only on the server that gave it. */
+/* R9: a client id is valid only on the server that gave it. */
 static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
     (void)state;
     handshake.old_run_id = "r1";
@@ -134,7 +134,7 @@ static void assert_refused(const char *bytes, enum redlock_handshake_state state
     }
 }
 
-static void who_may_not_vote(void **state) {
+static void nodes_that_may_not_vote(void **state) {
     char password[] = "geheim";
     (void)state;
     start();
@@ -180,7 +180,7 @@ static void who_may_not_vote(void **state) {
 }
 
 /* What an ACL refuses is a warning where it is safe to go on. */
-static void refused_niceties_are_warnings(void **state) {
+static void refused_optional_commands_are_warnings(void **state) {
     (void)state;
     start();
     assert_int_equal(reply("-NOPERM no info\r\n"), WAITING);
@@ -213,7 +213,7 @@ static void start_guarded(const char *info) {
     assert_int_equal(reply_info(info), WAITING);
 }
 
-static void a_guarded_node_tells_its_time(void **state) {
+static void a_guarded_node_says_its_time(void **state) {
     (void)state;
     start_guarded("run_id:r1\r\n");
     assert_int_equal(reply(A_TIME), WAITING);
@@ -232,7 +232,7 @@ static void assert_timeless(const char *bytes, const char *warning) {
     assert_non_null(strstr(handshake.warning, warning));
 }
 
-/* It can vote, but its clock is not watched: that is said. */
+/* The node can vote, but its clock is not watched, and a warning says so. */
 static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     (void)state;
     assert_timeless("-NOPERM no TIME\r\n", "TIME refused (NOPERM no TIME)");
@@ -245,13 +245,13 @@ static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     start_guarded("run_id:r1\r\n");
     assert_int_equal(reply(A_TIME), WAITING);
     assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol");
-    /* What the connection before told is forgotten. */
+    /* What the last connection said is forgotten. */
     handshake.server_us = 1;
     start_guarded("run_id:r1\r\n");
     assert_true(handshake.server_us == 0);
 }
 
-static void all_of_it_fits(void **state) {
+static void the_longest_handshake_fits(void **state) {
     char user[] = "bob", password[] = "geheim";
     (void)state;
     address.user = user;
@@ -267,11 +267,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(all_goes_well, setup, teardown),
         cmocka_unit_test_setup_teardown(user_password_and_database_come_first, setup, teardown),
         cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server_only, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_may_not_vote, setup, teardown),
-        cmocka_unit_test_setup_teardown(refused_niceties_are_warnings, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_guarded_node_tells_its_time, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_that_may_not_vote, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_optional_commands_are_warnings, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_guarded_node_says_its_time, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guarded_node_without_a_time_is_warned_of, setup, teardown),
-        cmocka_unit_test_setup_teardown(all_of_it_fits, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_longest_handshake_fits, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The queue of expected replies: order, growth, timeouts, withdrawal from the middle. */
+/* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the
+ * middle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +60,7 @@ static void a_burst_gives_its_room_back(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void what_timed_out_is_wanted_no_more(void **state) {
+static void a_timed_out_request_gets_no_answer(void **state) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
     (void)state;
@@ -81,7 +82,7 @@ static void withdrawal_closes_the_gap(void **state) {
     for (int i = 0; i < 60; i++) {
         (void)redlock_inflight_pop(&inflight, &entry);
     }
-    push(&inflight, 60, 70); /* around the ring's end */
+    push(&inflight, 60, 70); /* across the end of the ring */
     inflight.expired = 1;
     redlock_inflight_withdraw(&inflight, 2, 3, 30);
     assert_int_equal(inflight.count, 7);
@@ -97,7 +98,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_in_first_out_while_it_grows),
         cmocka_unit_test(a_burst_gives_its_room_back),
-        cmocka_unit_test(what_timed_out_is_wanted_no_more),
+        cmocka_unit_test(a_timed_out_request_gets_no_answer),
         cmocka_unit_test(withdrawal_closes_the_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* INFO as servers of several kinds send it, and as hostile ones might. */
+/* INFO as several kinds of servers send it, and as a hostile one might. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static struct redlock_info parsed(const char *text) {
     return info;
 }
 
-static void redis_says(void **state) {
+static void info_of_redis(void **state) {
     (void)state;
     struct redlock_info info =
         parsed("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc123\r\n"
@@ -31,7 +31,7 @@ static void redis_says(void **state) {
     assert_false(redlock_info_evicts(&info));
 }
 
-static void valkey_and_others_say(void **state) {
+static void info_of_valkey_and_others(void **state) {
     (void)state;
     assert_string_equal(parsed("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1\n").version,
                         "valkey 8.0.1");
@@ -60,7 +60,7 @@ static void evicting_policies(void **state) {
     assert_false(redlock_info_evicts(&info));
 }
 
-static void nothing_and_nonsense(void **state) {
+static void empty_and_nonsense(void **state) {
     (void)state;
     struct redlock_info info = parsed("");
     assert_string_equal(info.version, "");
@@ -69,7 +69,7 @@ static void nothing_and_nonsense(void **state) {
                   "redis_version:\x1b[2J\x7f\xff\r\nuptime_in_seconds:12x");
     assert_string_equal(info.role, "");
     assert_int_equal(info.uptime_s, -1);
-    assert_true(info.memory_max > 0); /* it has a limit, whatever it is */
+    assert_true(info.memory_max > 0); /* it has a limit, of whatever size */
     assert_string_equal(info.version, "redis ?[2J??");
     char word[300];
     memset(word, 'x', sizeof word);
@@ -78,7 +78,7 @@ static void nothing_and_nonsense(void **state) {
     assert_int_equal(strlen(info.run_id), REDLOCK_INFO_WORD_SIZE - 1);
 }
 
-/* They are multiplied and added by whoever reads them. */
+/* The caller multiplies and adds these numbers. */
 static void numbers_beyond_their_bounds(void **state) {
     (void)state;
     assert_int_equal(parsed("uptime_in_seconds:9000000000\n").uptime_s, 9000000000);
@@ -92,11 +92,11 @@ static void numbers_beyond_their_bounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(redis_says),
-        cmocka_unit_test(valkey_and_others_say),
+        cmocka_unit_test(info_of_redis),
+        cmocka_unit_test(info_of_valkey_and_others),
         cmocka_unit_test(a_replica_and_its_primary),
         cmocka_unit_test(evicting_policies),
-        cmocka_unit_test(nothing_and_nonsense),
+        cmocka_unit_test(empty_and_nonsense),
         cmocka_unit_test(numbers_beyond_their_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Acquire: how an attempt is won, lost, tried again, given up, and what is cleaned up after it. */
+/* Acquire: how an attempt is won, lost, retried or given up, and what is cleaned up after it. */
 #include "life.h"
 
 static void a_quorum_wins_at_once(void **state) {
@@ -13,7 +13,7 @@ static void a_quorum_wins_at_once(void **state) {
     life.at_ms = 3;
     life_votes(&life, "G.GG");
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* from the start, not from the votes */
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* counted from the start, not from the votes */
     assert_int_equal(life_next_ms(&life), END_MS);
     assert_int_equal(life.core.attempts, 1);
 }
@@ -30,7 +30,7 @@ static void late_votes_are_accounted_for(void **state) {
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(life.core.votes.failed, 8);
     assert_int_equal(life.core.votes.unknown, 16);
-    life_release(&life); /* node 3 surely has no key, node 4 may */
+    life_release(&life); /* node 3 surely has no key, node 4 may have one */
     life_expect(&life, RELEASING, SENDS(RELEASE, 23, 2));
 }
 
@@ -45,7 +45,7 @@ static void denied_by_most_is_contended(void **state) {
     life_init(&life, 5);
     life_begin(&life);
     life_votes(&life, "DDD");
-    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED)); /* the pending ones too (R8) */
+    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED)); /* also at the pending nodes (R8) */
 }
 
 static void a_tie_is_contended_at_once(void **state) {
@@ -61,8 +61,8 @@ static void a_tie_is_contended_at_once(void **state) {
     life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_CONTENDED));
 }
 
-/* R13: lost already, but whether most nodes answer is not known yet. */
-static void the_reason_waits_for_the_nodes_that_it_hangs_on(void **state) {
+/* R13: already lost, but whether most nodes answer is not known yet. */
+static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
     (void)state;
     static const struct {
         const char *rest;
@@ -84,7 +84,7 @@ static void the_reason_waits_for_the_nodes_that_it_hangs_on(void **state) {
     life_init(&life, 5);
     life_begin(&life);
     life_votes(&life, "DFU");
-    life.at_ms = END_MS; /* nobody says more: the round's own deadline */
+    life.at_ms = END_MS; /* no more votes: the deadline of the round */
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 29, ACQUIRED(ERR_NO_QUORUM));
 }
@@ -135,7 +135,7 @@ static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-static void a_ttl_within_the_drift_is_not_even_tried(void **state) {
+static void a_ttl_within_the_drift_is_not_tried(void **state) {
     (void)state;
     for (int32_t ttl_ms = 1; ttl_ms <= 4; ttl_ms++) {
         struct life life;
@@ -188,7 +188,7 @@ static void with_time_left_it_is_tried_again(void **state) {
         assert_in_range(retry_ms, life.at_ms + 50, life.at_ms + 200);
         life.at_ms = retry_ms;
         life_timer(&life);
-        life_expect(&life, WAITING, NOTHING); /* a part of a millisecond too early */
+        life_expect(&life, WAITING, NOTHING); /* a fraction of a millisecond too early */
         life.at_ms = retry_ms + 1;
         life_stale(&life, 1, D, round);
         life_expect(&life, WAITING, NOTHING);
@@ -197,7 +197,7 @@ static void with_time_left_it_is_tried_again(void **state) {
         assert_int_equal(life.core.attempts, round + 1);
     }
     const int64_t start_ms = life.at_ms;
-    life_stale(&life, 0, G, 1); /* of an attempt long over */
+    life_stale(&life, 0, G, 1); /* from an attempt that ended long ago */
     life_stale(&life, 1, G, 4);
     life_expect(&life, ACQUIRING, NOTHING);
     assert_int_equal(life.core.votes.granted, 0);
@@ -237,7 +237,7 @@ static void no_attempt_begins_when_the_wait_is_over(void **state) {
     life.at_ms = 99;
     life_timer(&life);
     life_expect(&life, WAITING, NOTHING);
-    life.at_ms = 100; /* the retry and the end of the wait are due both: the end wins */
+    life.at_ms = 100; /* both the retry and the end of the wait are due: the end wins */
     life_timer(&life);
     life_expect(&life, ENDED, ACQUIRED(ERR_CONTENDED));
     assert_int_equal(life_next_ms(&life), -1);
@@ -246,7 +246,7 @@ static void no_attempt_begins_when_the_wait_is_over(void **state) {
 static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3); /* the first attempt: by what was answered */
+    life_init(&life, 3); /* the first attempt: by its answers */
     life.plan.wait_timeout_ms = 30;
     life_begin(&life);
     assert_int_equal(life_next_ms(&life), 30);
@@ -261,7 +261,7 @@ static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
     life.at_ms = 30;
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
-    life_init(&life, 3); /* a later one: by the reason of the one before */
+    life_init(&life, 3); /* a later attempt: by the reason of the one before */
     life.plan.wait_timeout_ms = 250;
     life_begin(&life);
     life_votes(&life, "DD");
@@ -269,7 +269,7 @@ static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
     life_timer(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
     life_vote(&life, 1, F);
-    life.at_ms = 20000; /* the timer is late: past the round's deadline also */
+    life.at_ms = 20000; /* the timer is late, past the deadline of the round too */
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 5, ACQUIRED(ERR_CONTENDED));
 }
@@ -284,7 +284,7 @@ static void an_attempt_lost_when_the_wait_is_over_is_the_last(void **state) {
     life.at_ms = 30;
     life_vote(&life, 1, F);
     life_expect(&life, ENDED, .cleanup = 4, ACQUIRED(ERR_NO_QUORUM));
-    life_init(&life, 3); /* a grant that is a little late for the wait is none the worse */
+    life_init(&life, 3); /* a grant a little after the end of the wait still counts */
     life.plan.wait_timeout_ms = 30;
     life_begin(&life);
     life_vote(&life, 0, G);
@@ -311,7 +311,7 @@ static void waiting_for_ever_ends_by_cancel_only(void **state) {
     }
     life_vote(&life, 0, D);
     life_cancel(&life, REDLOCK_ERR_CANCELLED);
-    life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED)); /* this attempt's cleanup was done */
+    life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED)); /* the cleanup of this attempt is done */
 }
 
 static void cancel_cleans_up(void **state) {
@@ -331,7 +331,7 @@ static void cancel_cleans_up(void **state) {
     life_expect(&life, HELD, NOTHING);
 }
 
-static void what_a_state_does_not_know_changes_nothing(void **state) {
+static void an_event_unknown_to_a_state_changes_nothing(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 3);
@@ -364,11 +364,11 @@ int main(void) {
         cmocka_unit_test(late_votes_are_accounted_for),
         cmocka_unit_test(denied_by_most_is_contended),
         cmocka_unit_test(a_tie_is_contended_at_once),
-        cmocka_unit_test(the_reason_waits_for_the_nodes_that_it_hangs_on),
+        cmocka_unit_test(the_code_waits_for_the_nodes_that_decide_it),
         cmocka_unit_test(too_few_answers_are_no_quorum),
         cmocka_unit_test(nodes_that_refuse_have_failed),
         cmocka_unit_test(a_quorum_that_comes_too_late_is_too_slow),
-        cmocka_unit_test(a_ttl_within_the_drift_is_not_even_tried),
+        cmocka_unit_test(a_ttl_within_the_drift_is_not_tried),
         cmocka_unit_test(the_rounds_deadline_ends_it),
         cmocka_unit_test(with_time_left_it_is_tried_again),
         cmocka_unit_test(too_slow_is_tried_again_too),
@@ -377,7 +377,7 @@ int main(void) {
         cmocka_unit_test(an_attempt_lost_when_the_wait_is_over_is_the_last),
         cmocka_unit_test(waiting_for_ever_ends_by_cancel_only),
         cmocka_unit_test(cancel_cleans_up),
-        cmocka_unit_test(what_a_state_does_not_know_changes_nothing),
+        cmocka_unit_test(an_event_unknown_to_a_state_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Extend by the caller: won, lost, superseding a renewal, never shortening (R12), of an adopted lease, and loss (R3). */
+/* Extend by the caller: won, lost, in place of a renewal, never shortening (R12), of an adopted
+ * lease; and loss (R3). */
 #include "life.h"
 
 static void a_quorum_extends_from_the_rounds_own_start(void **state) {
@@ -10,14 +11,14 @@ static void a_quorum_extends_from_the_rounds_own_start(void **state) {
     life_extend(&life, 20000);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_ERR_BUSY);
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* nothing is gained before the votes */
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* no longer validity before the votes */
     assert_int_equal(life_next_ms(&life), END_MS);
     life.at_ms = 4030;
     life_votes(&life, "DGGUG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 4000 + 19798);
     assert_int_equal(life_next_ms(&life), 4000 + 19798);
-    life.at_ms = 9000; /* what was true of the old deadline is over */
+    life.at_ms = 9000; /* the old deadline and its nodes no longer count */
     life_timer(&life);
     life_expect(&life, HELD, NOTHING);
 }
@@ -29,7 +30,7 @@ static void late_votes_of_an_extend_keep_the_touched_nodes(void **state) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "GGG");
     life_expect(&life, HELD, EXTENDED(OK));
-    life_vote(&life, 3, F); /* the extend failed there, but the key of the acquire is there still */
+    life_vote(&life, 3, F); /* the extend failed there, but the key of the acquire is still there */
     life_expect(&life, HELD, NOTHING);
     life_stale(&life, 4, F, 1);
     life_expect(&life, HELD, NOTHING);
@@ -46,7 +47,7 @@ static void a_lost_extend_keeps_the_lease(void **state) {
     life_votes(&life, "GDFU");
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
     assert_int_equal(life_held_until_ms(&life), END_MS);
-    assert_int_equal(life_next_ms(&life), END_MS); /* nothing renews by itself */
+    assert_int_equal(life_next_ms(&life), END_MS); /* no renewal by itself */
     life.at_ms = 2000;
     life_extend(&life, TTL_MS);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
@@ -65,7 +66,7 @@ static void all_nodes_refusing_an_extend_is_no_quorum(void **state) {
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
 }
 
-/* R12: nodes never shorten a key, so whatever comes of the round, the later deadline stands. */
+/* R12: nodes never shorten a key, so the later deadline stands whatever the round brings. */
 static void a_shorter_ttl_leaves_the_deadline(void **state) {
     (void)state;
     static const char *const votes[] = {"GGG", "FFF", "GUU"};
@@ -89,7 +90,8 @@ static void a_shorter_ttl_leaves_the_deadline(void **state) {
     }
 }
 
-/* What stands on keys that are gone does not stand: others that matched live as long as was asked now, for all we know. */
+/* The later deadline does not stand if too many of its keys are gone: the other keys that matched
+ * surely live only as long as this round asked. */
 static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     (void)state;
     struct life life;
@@ -105,13 +107,14 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     assert_int_equal(life_held_until_ms(&life), 60000 - 602);
     life.at_ms = 1000;
     life_extend(&life, 2000);
-    life_votes(&life, "DDGGG"); /* two keys vanished; those of the last two end with the first deadline, or this one */
+    life_votes(&life,
+               "DDGGG"); /* two keys are gone; those of the last two nodes end with the first deadline or this one */
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 3000 - 22);
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
 }
 
-/* Likewise where that is learnt late; and nothing is known of nodes that are silent. */
+/* The same if we learn that late. Nothing is known of nodes that are silent. */
 static void keys_found_missing_late_move_the_deadline(void **state) {
     (void)state;
     struct life life;
@@ -145,12 +148,12 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
     life.at_ms = 1000;
     life_extend(&life, 10);
     life_votes(&life, "..GGG");
-    life.at_ms = 1007; /* of 10 ms, less 3 of drift, nothing is left */
+    life.at_ms = 1007; /* of 10 ms less 3 ms of drift nothing is left */
     life_vote(&life, 1, D);
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
-/* It came too late to show anything. */
+/* The vote came too late to show anything. */
 static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
     (void)state;
     struct life life;
@@ -168,8 +171,9 @@ static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
     assert_int_equal(life_held_until_ms(&life), 60000 - 602);
 }
 
-/* The deadline stands, and so does what it stands on, but for what is known to be gone. */
-static void a_shorter_ttl_leaves_the_support(void **state) {
+/* The deadline stands, and the nodes that back it stay, except those whose key is known to be
+ * gone. */
+static void a_shorter_ttl_leaves_the_backing_nodes(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
@@ -192,14 +196,14 @@ static void a_ttl_within_the_drift_is_not_sent(void **state) {
     life_timer(&life);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(life.core.round_ttl_ms, TTL_MS);
-    life_extend(&life, 1); /* nor does it disturb a renewal */
+    life_extend(&life, 1); /* and it does not disturb a renewal */
     life_expect(&life, EXTENDING, EXTENDED(ERR_TOO_SLOW));
     life_votes(&life, "GGG");
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(life_held_until_ms(&life), 4000 + END_MS);
 }
 
-/* Three of five say that the key is not ours: no quorum of ours can exist. */
+/* Three of five say that the key is not ours, so we cannot have a quorum. */
 static void denied_by_most_is_lost_at_once(void **state) {
     (void)state;
     struct life life;
@@ -215,7 +219,7 @@ static void denied_by_most_is_lost_at_once(void **state) {
     life_expect(&life, LOST, NOTHING);
     life.at_ms = END_MS;
     life_timer(&life);
-    life_expect(&life, LOST, NOTHING); /* told once */
+    life_expect(&life, LOST, NOTHING); /* on_lost runs once */
     life_extend(&life, TTL_MS);
     life_expect(&life, LOST, EXTENDED(ERR_LOST));
     life_release(&life);
@@ -235,7 +239,8 @@ static void denied_by_most_counts_late_votes(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
 }
 
-/* The late votes of the acquire's own round say that others hold the key there, which is no news. */
+/* The late votes of the acquire say that others hold the key at those nodes. That is nothing
+ * new. */
 static void late_denials_of_the_acquire_are_no_loss(void **state) {
     (void)state;
     struct life life;
@@ -280,7 +285,7 @@ static void the_deadline_is_the_end(void **state) {
     assert_int_equal(life_next_ms(&life), -1);
 }
 
-/* R12: never extend after the deadline, even where the timer has not fired yet. */
+/* R12: never extend after the deadline, even if the timer has not fired yet. */
 static void an_extend_at_the_deadline_finds_it_lost(void **state) {
     (void)state;
     struct life life;
@@ -297,7 +302,7 @@ static void an_extend_at_the_deadline_finds_it_lost(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
 }
 
-static void the_deadline_passes_over_an_extend(void **state) {
+static void the_deadline_passes_during_an_extend(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
@@ -310,7 +315,7 @@ static void the_deadline_passes_over_an_extend(void **state) {
     life.at_ms = END_MS;
     life_timer(&life);
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
-    life_vote(&life, 2, G); /* too late, though it makes three */
+    life_vote(&life, 2, G); /* too late, though it is the third */
     life_expect(&life, LOST, NOTHING);
     life_held(&life, false); /* the same where the vote comes before the timer */
     life.at_ms = 9000;
@@ -321,7 +326,7 @@ static void the_deadline_passes_over_an_extend(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
 }
 
-static void a_late_vote_can_bring_the_loss_to_light(void **state) {
+static void a_late_vote_can_show_the_loss(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 3);
@@ -365,11 +370,11 @@ static void an_adopted_lease_survives_a_failed_extend(void **state) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "DF");
     life_expect(&life, ADOPTED, EXTENDED(ERR_NO_QUORUM));
-    assert_int_equal(life_next_ms(&life), -1); /* nothing is held that could be renewed */
+    assert_int_equal(life_next_ms(&life), -1); /* no lease is held that could be renewed */
     life_vote(&life, 2, D);
     life_expect(&life, ADOPTED, NOTHING);
     assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_OK);
-    life_extend(&life, TTL_MS); /* the round's own deadline */
+    life_extend(&life, TTL_MS); /* the deadline of the round */
     life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 2));
     life_vote(&life, 0, G);
     life.at_ms = END_MS;
@@ -380,7 +385,7 @@ static void an_adopted_lease_survives_a_failed_extend(void **state) {
     life.at_ms = 2 * END_MS;
     life_vote(&life, 1, G);
     life_expect(&life, ADOPTED, EXTENDED(ERR_TOO_SLOW));
-    life_extend(&life, TTL_MS); /* once held, it is held like any other */
+    life_extend(&life, TTL_MS); /* once held, it is a lease like any other */
     life_votes(&life, "GG");
     life_expect(&life, HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
@@ -388,7 +393,7 @@ static void an_adopted_lease_survives_a_failed_extend(void **state) {
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
 }
 
-/* on_lost is for what was held: here the caller asked, and is told by the result. */
+/* on_lost is for a lease that was held. Here the caller asked, and the result says it. */
 static void an_adopted_lease_that_most_deny_is_lost(void **state) {
     (void)state;
     struct life life;
@@ -416,7 +421,7 @@ static void an_extend_supersedes_a_renewal_but_no_other(void **state) {
     life_stale(&life, 2, G, 2);
     life_expect(&life, EXTENDING, NOTHING);
     life_extend(&life, 7000);
-    life_expect(&life, EXTENDING, NOTHING); /* BUSY: the caller was told so before */
+    life_expect(&life, EXTENDING, NOTHING); /* BUSY: the call said so before */
     life_votes(&life, "GGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 4010 + 19798);
@@ -433,7 +438,7 @@ int main(void) {
         cmocka_unit_test(a_shorter_ttl_on_other_nodes_is_what_is_left),
         cmocka_unit_test(keys_found_missing_late_move_the_deadline),
         cmocka_unit_test(a_shorter_ttl_that_is_over_changes_nothing),
-        cmocka_unit_test(a_shorter_ttl_leaves_the_support),
+        cmocka_unit_test(a_shorter_ttl_leaves_the_backing_nodes),
         cmocka_unit_test(a_ttl_within_the_drift_is_not_sent),
         cmocka_unit_test(denied_by_most_is_lost_at_once),
         cmocka_unit_test(denied_by_most_counts_late_votes),
@@ -441,8 +446,8 @@ int main(void) {
         cmocka_unit_test(with_an_even_number_half_the_denials_are_enough),
         cmocka_unit_test(the_deadline_is_the_end),
         cmocka_unit_test(an_extend_at_the_deadline_finds_it_lost),
-        cmocka_unit_test(the_deadline_passes_over_an_extend),
-        cmocka_unit_test(a_late_vote_can_bring_the_loss_to_light),
+        cmocka_unit_test(the_deadline_passes_during_an_extend),
+        cmocka_unit_test(a_late_vote_can_show_the_loss),
         cmocka_unit_test(an_adopted_lease_is_held_once_it_is_extended),
         cmocka_unit_test(an_adopted_lease_survives_a_failed_extend),
         cmocka_unit_test(an_adopted_lease_that_most_deny_is_lost),

@@ -1,18 +1,35 @@
-/* Fencing tokens in the lease: in one round trip, written back, beaten, out of time, given up. */
+/* Fencing tokens of a lease: in one round trip, written back, beaten, too late, given up. */
 #include "life.h"
 
 #define WALL_US INT64_C(1795167037123456)
 #define CLIENT  7
-#define NUMBER  (WALL_US * 1000 + CLIENT) /* what is proposed */
+#define NUMBER  (WALL_US * 1000 + CLIENT) /* the proposal */
 
-static void fenced(struct life *life, unsigned n) {
+static void fenced_within(struct life *life, unsigned n, int64_t wait_timeout_ms) {
     life_init(life, n);
     life->plan.fencing = true;
     life->plan.fence_client = CLIENT;
+    life->plan.wait_timeout_ms = wait_timeout_ms;
     life->wall_us = WALL_US;
     life_begin(life);
     life_expect(life, ACQUIRING, SENDS(ACQUIRE, redlock_nodes_all(n), 1));
     assert_int_equal(life->core.fence.token, NUMBER);
+}
+
+static void fenced(struct life *life, unsigned n) {
+    fenced_within(life, n, 0);
+}
+
+/* Nodes 0 and 1 of three grant it, with counters that are too high. */
+static void beaten(struct life *life) {
+    life_fenced(life, 0, G, NUMBER + 10);
+    life_fenced(life, 1, G, NUMBER + 10);
+}
+
+/* Nodes 0 and 1 accept. */
+static void accepted(struct life *life) {
+    life_fenced(life, 0, G, 0);
+    life_fenced(life, 1, G, 0);
 }
 
 static void a_quorum_that_accepts_takes_one_round_trip(void **state) {
@@ -26,7 +43,7 @@ static void a_quorum_that_accepts_takes_one_round_trip(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
     assert_int_equal(life.core.fence.token, NUMBER);
     assert_false(life.core.fence_written);
-    life_fenced(&life, 1, G, NUMBER + 5); /* late: it changes nothing any more */
+    life_fenced(&life, 1, G, NUMBER + 5); /* late: it changes nothing */
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(life.core.fence.token, NUMBER);
     assert_int_equal(life_held_until_ms(&life), END_MS);
@@ -38,10 +55,11 @@ static void a_higher_counter_is_written_back(void **state) {
     fenced(&life, 5);
     life_fenced(&life, 0, G, 0);
     life_fenced(&life, 1, G, NUMBER + 400000);
-    life_fenced(&life, 2, D, NUMBER + 9000000); /* held by another there: its counter is heard, too */
+    life_fenced(&life, 2, D, NUMBER + 9000000); /* the lock is another's there, but its counter counts */
     life.at_ms = 3;
     life_fenced(&life, 3, G, 0);
-    /* At once, without waiting for a fifth node that might accept (R7); not where it was denied. */
+    /* At once, without waiting for a fifth node that might accept (R7); not to the node that
+     * denied. */
     life_expect(&life, FENCING, SENDS(FENCE, 27, 2));
     const uint64_t written = life.core.fence.token;
     assert_true(written > NUMBER + 9000000);
@@ -51,24 +69,22 @@ static void a_higher_counter_is_written_back(void **state) {
     life_stale(&life, 4, G, 1);
     life_expect(&life, FENCING, NOTHING);
     life.at_ms = 5;
-    life_fenced(&life, 0, G, 0);
-    life_fenced(&life, 1, G, 0);
+    accepted(&life);
     life_expect(&life, FENCING, NOTHING);
     life_fenced(&life, 3, G, 0);
     life_expect(&life, HELD, ACQUIRED(OK));
     assert_int_equal(life.core.fence.token, written);
     assert_true(life.core.fence_written);
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* the ttl runs since the first round (R1) */
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* the ttl counts from the first round (R1) */
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-static void who_is_beaten_writes_a_larger_number(void **state) {
+static void a_beaten_client_writes_a_larger_number(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 3);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
     const uint64_t first = life.core.fence.token;
     life_fenced(&life, 0, D, first + 77);
@@ -81,13 +97,12 @@ static void who_is_beaten_writes_a_larger_number(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-/* Somebody else's number may be the same: it is theirs. */
+/* An equal number may be the token of another client. */
 static void an_equal_counter_beats_too(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 5);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_fenced(&life, 3, D, NUMBER + 10);
     life_fenced(&life, 2, G, NUMBER + 10);
     life_expect(&life, FENCING, SENDS(FENCE, 23, 2));
@@ -98,17 +113,12 @@ static void an_equal_counter_beats_too(void **state) {
     assert_true(life.core.fence.token > first);
 }
 
-static void who_is_beaten_gives_up_in_time(void **state) {
+static void a_beaten_client_gives_up_in_time(void **state) {
     (void)state;
     for (int by_wait = 0; by_wait <= 1; by_wait++) {
         struct life life;
-        life_init(&life, 3);
-        life.plan.fencing = true;
-        life.plan.wait_timeout_ms = by_wait ? 1000 : 0;
-        life.wall_us = WALL_US;
-        life_begin(&life);
-        life_fenced(&life, 0, G, NUMBER + 10);
-        life_fenced(&life, 1, G, NUMBER + 10);
+        fenced_within(&life, 3, by_wait ? 1000 : 0);
+        beaten(&life);
         const uint64_t first = life.core.fence.token;
         life_fenced(&life, 0, D, first + 77);
         life.at_ms = by_wait ? 1000 : END_MS;
@@ -117,8 +127,9 @@ static void who_is_beaten_gives_up_in_time(void **state) {
     }
 }
 
-/* Who confirmed the token says nothing of who holds the lock: only those who granted it count, when a clock jumps. */
-static void the_lock_stands_on_those_who_granted_it(void **state) {
+/* When a clock jumps, only the nodes that granted the lock count, not those that confirmed the
+ * token. */
+static void the_nodes_that_granted_the_lock_back_it(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 5);
@@ -138,9 +149,7 @@ static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **st
     (void)state;
     struct life life;
     fenced(&life, 3);
-    life.plan.wait_timeout_ms = 0;
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_fenced(&life, 0, D, 0);
     life_vote(&life, 1, D);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
@@ -150,8 +159,7 @@ static void silent_nodes_leave_no_token(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 3);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_votes(&life, "UU");
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
@@ -160,16 +168,14 @@ static void no_token_after_the_deadline(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 3);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_fenced(&life, 0, G, 0);
     life.at_ms = END_MS;
     life_fenced(&life, 1, G, 0);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
 
     fenced(&life, 3);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life.at_ms = END_MS;
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
@@ -179,8 +185,7 @@ static void a_cancel_gives_the_attempt_up(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 3);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life_cancel(&life, REDLOCK_ERR_CANCELLED);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CANCELLED));
 }
@@ -188,12 +193,7 @@ static void a_cancel_gives_the_attempt_up(void **state) {
 static void the_next_attempt_proposes_above_what_was_seen(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life.plan.fencing = true;
-    life.plan.fence_client = CLIENT;
-    life.plan.wait_timeout_ms = 60000;
-    life.wall_us = WALL_US;
-    life_begin(&life);
+    fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, NUMBER + 5000000);
     life_fenced(&life, 1, D, NUMBER + 4000000);
     assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
@@ -201,37 +201,30 @@ static void the_next_attempt_proposes_above_what_was_seen(void **state) {
     life_timer(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
     assert_true(life.core.fence.token > NUMBER + 5000000);
-    life_fenced(&life, 0, G, 0);
-    life_fenced(&life, 1, G, 0);
+    accepted(&life);
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-/* Which way the token of an attempt came says nothing of the next one's. */
-static void each_attempt_has_its_own_way(void **state) {
+/* Whether the token of one attempt was written back does not matter to the next attempt. */
+static void each_attempt_takes_its_own_path(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life.plan.fencing = true;
-    life.plan.wait_timeout_ms = 60000;
-    life.wall_us = WALL_US;
-    life_begin(&life);
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    fenced_within(&life, 3, 60000);
+    beaten(&life);
     life_votes(&life, "UU");
     life_expect(&life, WAITING, .cleanup = 7);
     assert_true(life.core.fence_written);
     life.at_ms = 1000;
     life_timer(&life);
-    life_fenced(&life, 0, G, 0);
-    life_fenced(&life, 1, G, 0);
+    accepted(&life);
     life_expect(&life, HELD, ACQUIRED(OK));
     assert_false(life.core.fence_written);
 }
 
-/* A lie, or an accident: above what any clock tells. */
+/* A lie or an accident: above any clock. */
 #define LIE REDLOCK_FENCE_MAX
 
-static void a_lie_is_passed_by(void **state) {
+static void a_lie_is_ignored(void **state) {
     (void)state;
     static const uint64_t lies[] = {LIE, LIE - 1, NUMBER + UINT64_C(1900000000000), UINT64_C(7226582400000000000)};
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
@@ -250,15 +243,10 @@ static void a_lie_is_passed_by(void **state) {
     }
 }
 
-static void a_lie_of_one_who_denies_does_not_raise_the_next_attempt(void **state) {
+static void a_lie_with_a_denial_does_not_raise_the_next_attempt(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life.plan.fencing = true;
-    life.plan.fence_client = CLIENT;
-    life.plan.wait_timeout_ms = 60000;
-    life.wall_us = WALL_US;
-    life_begin(&life);
+    fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, LIE);
     life_fenced(&life, 1, D, NUMBER + 5000000);
     assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
@@ -268,9 +256,9 @@ static void a_lie_of_one_who_denies_does_not_raise_the_next_attempt(void **state
     assert_int_equal(life.core.fence.token, NUMBER + 5001000);
 }
 
-/* A client whose clock is years behind, or counters that a wrong clock once made: no quorum is left
- * without them. */
-static void what_most_nodes_tell_is_followed(void **state) {
+/* The clock of the client is years behind, or a wrong clock once raised the counters. Without these
+ * nodes there is no quorum. */
+static void the_counters_of_most_nodes_are_followed(void **state) {
     (void)state;
     const uint64_t far = NUMBER + UINT64_C(1900000000000000);
     struct life life;
@@ -278,14 +266,14 @@ static void what_most_nodes_tell_is_followed(void **state) {
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, far);
     life_fenced(&life, 2, G, 0);
-    life_expect(&life, FENCING, SENDS(FENCE, 31, 2)); /* 2, 3 and 4 might do */
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 2)); /* 2, 3 and 4 may suffice */
     assert_int_equal(life.core.fence.token, NUMBER + 1000);
     life_fenced(&life, 2, G, 0);
     life_fenced(&life, 0, D, LIE);
     life_fenced(&life, 1, D, far);
     life_expect(&life, FENCING, NOTHING);
     life_fenced(&life, 3, D, far + 2000);
-    life_expect(&life, FENCING, SENDS(FENCE, 31, 3)); /* they do not: the lowest of the others, not the lie */
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 3)); /* they do not: the lowest of the other counters, not the lie */
     assert_int_equal(life.core.fence.token, far + 1000);
     life_fenced(&life, 1, G, 0);
     life_fenced(&life, 2, G, 0);
@@ -301,8 +289,7 @@ static void what_most_nodes_tell_is_followed(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-/* Where the others refuse the number that follows it, as honest nodes do, a lie wins nothing but
- * the end of the attempt. */
+/* If the other nodes fail at the number that follows the lie, the lie only ends the attempt. */
 static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
     (void)state;
     struct life life;
@@ -316,17 +303,13 @@ static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
     life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void numbers_end_with_an_error(void **state) {
+static void the_last_number_is_followed_by_an_error(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life.plan.fencing = true;
-    life.plan.wait_timeout_ms = 60000;
-    life.wall_us = WALL_US;
-    life_begin(&life);
+    fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, LIE);
-    life_expect(&life, WAITING, .cleanup = 7); /* nothing is above that, and one node more is no quorum */
+    life_expect(&life, WAITING, .cleanup = 7); /* no number is above that, and one more node is no quorum */
     life.at_ms = 60000;
     life_timer(&life);
     life_expect(&life, ENDED, ACQUIRED(ERR_LIMIT));
@@ -340,18 +323,16 @@ static void a_renewal_is_timed_from_the_first_round(void **state) {
     life.wall_us = WALL_US;
     life_begin(&life);
     life.at_ms = 8000;
-    life_fenced(&life, 0, G, NUMBER + 10);
-    life_fenced(&life, 1, G, NUMBER + 10);
+    beaten(&life);
     life.at_ms = 8001;
-    life_fenced(&life, 0, G, 0);
-    life_fenced(&life, 1, G, 0);
+    accepted(&life);
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_true(life_next_ms(&life) <= 3334); /* long due, not only at 8000 and a third */
+    assert_true(life_next_ms(&life) <= 3334); /* long due, and not only a third of the ttl after 8000 */
     life_timer(&life);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 3));
 }
 
-static void a_jump_takes_the_lock_from_under_the_token(void **state) {
+static void a_jump_may_lose_the_lock_before_the_token(void **state) {
     (void)state;
     struct life life;
     fenced(&life, 5);
@@ -369,23 +350,23 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quorum_that_accepts_takes_one_round_trip),
         cmocka_unit_test(a_higher_counter_is_written_back),
-        cmocka_unit_test(who_is_beaten_writes_a_larger_number),
+        cmocka_unit_test(a_beaten_client_writes_a_larger_number),
         cmocka_unit_test(an_equal_counter_beats_too),
-        cmocka_unit_test(who_is_beaten_gives_up_in_time),
-        cmocka_unit_test(the_lock_stands_on_those_who_granted_it),
+        cmocka_unit_test(a_beaten_client_gives_up_in_time),
+        cmocka_unit_test(the_nodes_that_granted_the_lock_back_it),
         cmocka_unit_test(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt),
         cmocka_unit_test(silent_nodes_leave_no_token),
         cmocka_unit_test(no_token_after_the_deadline),
         cmocka_unit_test(a_cancel_gives_the_attempt_up),
         cmocka_unit_test(the_next_attempt_proposes_above_what_was_seen),
-        cmocka_unit_test(each_attempt_has_its_own_way),
-        cmocka_unit_test(a_lie_is_passed_by),
-        cmocka_unit_test(a_lie_of_one_who_denies_does_not_raise_the_next_attempt),
-        cmocka_unit_test(what_most_nodes_tell_is_followed),
+        cmocka_unit_test(each_attempt_takes_its_own_path),
+        cmocka_unit_test(a_lie_is_ignored),
+        cmocka_unit_test(a_lie_with_a_denial_does_not_raise_the_next_attempt),
+        cmocka_unit_test(the_counters_of_most_nodes_are_followed),
         cmocka_unit_test(a_lie_that_nobody_follows_ends_the_attempt),
-        cmocka_unit_test(numbers_end_with_an_error),
+        cmocka_unit_test(the_last_number_is_followed_by_an_error),
         cmocka_unit_test(a_renewal_is_timed_from_the_first_round),
-        cmocka_unit_test(a_jump_takes_the_lock_from_under_the_token),
+        cmocka_unit_test(a_jump_may_lose_the_lock_before_the_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* A lease among nodes that may not vote, whose clocks jump, or that lack its key: abstaining, voiding, healing, lock delay. */
+/* A lease on nodes that may not vote, whose clocks jump, or that lack its key: abstentions, void
+ * votes, healing, lock delay. */
 #include "life.h"
 
 static void nodes_that_may_not_vote_are_not_asked(void **state) {
@@ -36,7 +37,7 @@ static void without_a_quorum_of_voters_nothing_is_sent(void **state) {
     life_vote(&life, 3, G);
     life_vote(&life, 4, G);
     life_expect(&life, HELD, ACQUIRED(OK));
-    life_extend(&life, TTL_MS); /* which every node may confirm */
+    life_extend(&life, TTL_MS); /* every node may confirm that */
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
 }
 
@@ -55,7 +56,7 @@ static void a_jump_voids_a_vote_of_the_attempt(void **state) {
     life_init(&life, 5);
     life_begin(&life);
     life_votes(&life, "GG");
-    life_void(&life, 2); /* node 1's */
+    life_void(&life, 2); /* of node 1 */
     life_expect(&life, ACQUIRING, NOTHING);
     life_vote(&life, 2, G);
     life_expect(&life, ACQUIRING, NOTHING);
@@ -71,12 +72,12 @@ static void too_many_void_votes_lose_the_attempt(void **state) {
     life_begin(&life);
     life_votes(&life, "G.D");
     life_void(&life, 1);
-    life_expect(&life, ACQUIRING, NOTHING); /* lost, but the reason hangs on the third node (R13) */
+    life_expect(&life, ACQUIRING, NOTHING); /* lost, but the code depends on the third node (R13) */
     life_vote(&life, 1, U);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-/* R5: what cannot be won any more is lost at once. */
+/* R5: a round that can no longer be won is lost at once. */
 static void void_votes_decide_at_once(void **state) {
     (void)state;
     struct life life;
@@ -94,7 +95,8 @@ static void void_votes_decide_at_once(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 30);
 }
 
-/* Fewer than a quorum of backing nodes is LOST, at once: docs/protocols.md, "Clock guard". */
+/* A lease with fewer backing nodes than a quorum is LOST at once: docs/protocols.md, "Clock
+ * guard". */
 static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     (void)state;
     struct life life;
@@ -112,7 +114,7 @@ static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     assert_int_equal(life_held_until_ms(&life), -1);
 }
 
-static void late_grants_support_the_lease(void **state) {
+static void late_grants_back_the_lease(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
@@ -125,13 +127,13 @@ static void late_grants_support_the_lease(void **state) {
     life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
 }
 
-static void an_extension_renews_the_support(void **state) {
+static void an_extension_renews_the_backing_nodes(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
     life_void(&life, 3);
     life_extend(&life, TTL_MS);
-    life_votes(&life, "GG.G"); /* their keys have outlived the jump */
+    life_votes(&life, "GG.G"); /* their keys survived the jump */
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 11);
     life_vote(&life, 4, G);
@@ -147,7 +149,7 @@ static void a_jump_while_extending_voids_both_rounds(void **state) {
     life_vote(&life, 3, G);
     life_extend(&life, TTL_MS);
     life_votes(&life, "GG");
-    life_void(&life, 1); /* three of the old round are left; one of this */
+    life_void(&life, 1); /* three of the old round are left, and one of this round */
     life_expect(&life, EXTENDING, NOTHING);
     life_votes(&life, "..FF");
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
@@ -206,12 +208,13 @@ static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
     life_timer(&life);
     life_expect(&life, HELD, .heal = 24);
     assert_int_equal(life_next_ms(&life), END_MS); /* once */
-    life_vote(&life, 4, F);                        /* to the ACQUIRE, and read late: it says nothing of the healing */
+    life_vote(&life, 4, F);                        /* to the ACQUIRE, and read late: it says nothing about the heal */
     life_release(&life);
-    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2)); /* where it was healed, too */
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2)); /* also where it was healed */
 }
 
-/* The attempt's timer is for healing already; it comes once, not in every turn until the votes are in. */
+/* The timer of the attempt already serves healing. It fires once, not in every turn until the votes
+ * are in. */
 static void an_attempt_that_takes_long_is_woken_once(void **state) {
     (void)state;
     struct life life;
@@ -267,8 +270,8 @@ static void nothing_is_healed_at_the_old_deadline(void **state) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "GG");
     life_expect(&life, HELD, EXTENDED(OK));
-    assert_int_equal(life_next_ms(&life), END_MS - 50); /* half of what the old one had left */
-    life.at_ms = END_MS;                                /* the process was paused meanwhile */
+    assert_int_equal(life_next_ms(&life), END_MS - 50); /* half of what the old deadline had left */
+    life.at_ms = END_MS;                                /* the process was paused */
     life_timer(&life);
     life_expect(&life, HELD, NOTHING);
 
@@ -279,7 +282,7 @@ static void nothing_is_healed_at_the_old_deadline(void **state) {
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
     life.at_ms = 5000;
     life_timer(&life);
-    life_expect(&life, HELD, NOTHING); /* too few matched */
+    life_expect(&life, HELD, NOTHING); /* too few nodes matched */
 }
 
 static void the_first_extension_of_an_adopted_lease_heals_nothing(void **state) {
@@ -321,7 +324,7 @@ static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
     life_begin(&life);
     assert_int_equal(redlock_lease_key_ttl_ms(&life.core), TTL_MS + 15000);
     life_votes(&life, "GG");
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* the lease is no longer for it */
+    assert_int_equal(life_held_until_ms(&life), END_MS); /* the lock delay makes the lease no longer */
     life.at_ms = END_MS;
     life_timer(&life);
     life_expect(&life, LOST, .lost = true);
@@ -329,8 +332,8 @@ static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
 }
 
-/* A process that was paused, and releases before its timers run, is the one that the delay is for. */
-static void a_release_after_the_deadline_knows_the_delay(void **state) {
+/* The delay protects against a process that was paused and releases before its timers run. */
+static void a_release_after_the_deadline_respects_the_delay(void **state) {
     (void)state;
     for (int extending = 0; extending <= 1; extending++) {
         struct life life;
@@ -350,11 +353,11 @@ static void a_release_after_the_deadline_knows_the_delay(void **state) {
     life_init(&adopted, 3);
     adopted.plan.lock_delay_ms = 15000;
     life_adopt(&adopted);
-    life_release(&adopted); /* whose deadline nobody here knows */
+    life_release(&adopted); /* its deadline is not known here */
     life_expect(&adopted, RELEASING, SENDS(RELEASE, 7, 1));
 }
 
-static void a_release_in_time_and_a_lost_attempt_know_no_delay(void **state) {
+static void a_release_in_time_and_a_lost_attempt_have_no_delay(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 3);
@@ -380,8 +383,8 @@ int main(void) {
         cmocka_unit_test(too_many_void_votes_lose_the_attempt),
         cmocka_unit_test(void_votes_decide_at_once),
         cmocka_unit_test(a_lease_on_a_bare_quorum_is_lost_with_one_clock),
-        cmocka_unit_test(late_grants_support_the_lease),
-        cmocka_unit_test(an_extension_renews_the_support),
+        cmocka_unit_test(late_grants_back_the_lease),
+        cmocka_unit_test(an_extension_renews_the_backing_nodes),
         cmocka_unit_test(a_jump_while_extending_voids_both_rounds),
         cmocka_unit_test(a_jump_while_extending_may_lose_the_lease),
         cmocka_unit_test(an_adopted_lease_has_no_votes_to_void),
@@ -393,8 +396,8 @@ int main(void) {
         cmocka_unit_test(the_first_extension_of_an_adopted_lease_heals_nothing),
         cmocka_unit_test(a_renewal_comes_before_healing),
         cmocka_unit_test(the_keys_of_a_lost_lease_stay_for_the_delay),
-        cmocka_unit_test(a_release_after_the_deadline_knows_the_delay),
-        cmocka_unit_test(a_release_in_time_and_a_lost_attempt_know_no_delay),
+        cmocka_unit_test(a_release_after_the_deadline_respects_the_delay),
+        cmocka_unit_test(a_release_in_time_and_a_lost_attempt_have_no_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

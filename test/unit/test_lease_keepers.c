@@ -1,7 +1,7 @@
-/* Which nodes may have the key: what fewer than a quorum of them can keep is LOST, at once. */
+/* Which nodes may have the key: with fewer than a quorum of them, the lease is LOST at once. */
 #include "life.h"
 
-/* Held, with these votes on the acquire, of which the first few are GRANTED. */
+/* A lease that is held, with these votes on the acquire, of which the first are GRANTED. */
 static void hold(struct life *life, unsigned n, const char *votes) {
     life_init(life, n);
     life->plan.heal = true;
@@ -12,9 +12,9 @@ static void hold(struct life *life, unsigned n, const char *votes) {
     assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
 }
 
-/* Two nodes were down when it was acquired, so they never had the key: one of the other three that
- * lost it is enough. */
-static void what_too_few_can_keep_is_lost_at_once(void **state) {
+/* Two nodes were down during the acquire and never had the key. If one of the other three loses it,
+ * the lease is lost. */
+static void a_lease_that_too_few_nodes_can_keep_is_lost_at_once(void **state) {
     (void)state;
     for (int late = 0; late <= 1; late++) {
         struct life life;
@@ -23,7 +23,7 @@ static void what_too_few_can_keep_is_lost_at_once(void **state) {
         life_extend(&life, TTL_MS);
         life_vote(&life, 0, D);
         if (late) {
-            life_expect(&life, EXTENDING, NOTHING); /* the SET that timed out may have been applied */
+            life_expect(&life, EXTENDING, NOTHING); /* the SET that timed out may have run */
             life_vote(&life, 3, D);
         }
         life_expect(&life, LOST, .cleanup = late ? 15 : 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
@@ -31,7 +31,7 @@ static void what_too_few_can_keep_is_lost_at_once(void **state) {
     }
 }
 
-static void what_a_quorum_may_keep_is_not_lost(void **state) {
+static void a_lease_that_a_quorum_may_keep_is_not_lost(void **state) {
     (void)state;
     struct life life;
     hold(&life, 5, "GGGUU");
@@ -39,7 +39,7 @@ static void what_a_quorum_may_keep_is_not_lost(void **state) {
     life_votes(&life, "DGFF");
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
     life_extend(&life, TTL_MS);
-    life_votes(&life, "FGG"), life_vote(&life, 4, G); /* one whose answer never came had set it */
+    life_votes(&life, "FGG"), life_vote(&life, 4, G); /* a node whose answer never came had set it */
     life_expect(&life, HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
     life_vote(&life, 1, D);
@@ -48,7 +48,7 @@ static void what_a_quorum_may_keep_is_not_lost(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
-/* A late vote shows it, after the extension was given up. */
+/* A late vote shows the loss after the extension was given up. */
 static void a_loss_shows_after_a_failed_extension(void **state) {
     (void)state;
     struct life life;
@@ -81,7 +81,7 @@ static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
     }
 }
 
-/* A jump may have ended the key there, but nothing says that it has. */
+/* A jump may have ended the key there, but nothing shows that it has. */
 static void a_healed_node_whose_clock_jumped_may_keep_it(void **state) {
     (void)state;
     struct life life;
@@ -95,8 +95,8 @@ static void a_healed_node_whose_clock_jumped_may_keep_it(void **state) {
     life_expect(&life, EXTENDING, NOTHING);
 }
 
-/* The first three of five grant it, and their counters are not below the proposal; the others vote
- * like that, unless 0. */
+/* The first three of five grant it, with counters that are not below the proposal. The others vote
+ * this, unless it is 0. */
 static void begin_fencing(struct life *life, int others) {
     life_init(life, 5);
     life->plan.fencing = true;
@@ -118,7 +118,7 @@ static void end_fencing(struct life *life) {
     assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
 }
 
-/* What the acquire showed still counts after the fencing token took a round of its own. */
+/* What the acquire showed still counts after a round of its own for the fencing token. */
 static void a_round_for_the_fencing_token_changes_nothing(void **state) {
     (void)state;
     struct life life;
@@ -129,13 +129,13 @@ static void a_round_for_the_fencing_token_changes_nothing(void **state) {
     life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
-/* In that round two nodes said that the key is another's. */
+/* In that round two nodes say that the key is another's. */
 static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
     (void)state;
     struct life life;
     begin_fencing(&life, 0);
     life_vote(&life, 3, D);
-    life_fenced(&life, 4, D, life.core.fence.token); /* its key is ours, only its counter was not below */
+    life_fenced(&life, 4, D, life.core.fence.token); /* its key is ours; only its counter was too high */
     end_fencing(&life);
     life_extend(&life, TTL_MS);
     life_vote(&life, 0, D);
@@ -144,8 +144,8 @@ static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
-/* The holder that it was adopted from may have healed the nodes that had no key a while ago. */
-static void who_adopts_it_asks_all_nodes_anew(void **state) {
+/* The first holder may have healed the nodes that had no key a while ago. */
+static void an_adopted_lease_asks_all_nodes_anew(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 5);
@@ -164,14 +164,14 @@ static void who_adopts_it_asks_all_nodes_anew(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_too_few_can_keep_is_lost_at_once),
-        cmocka_unit_test(what_a_quorum_may_keep_is_not_lost),
+        cmocka_unit_test(a_lease_that_too_few_nodes_can_keep_is_lost_at_once),
+        cmocka_unit_test(a_lease_that_a_quorum_may_keep_is_not_lost),
         cmocka_unit_test(a_loss_shows_after_a_failed_extension),
         cmocka_unit_test(a_healed_node_keeps_it_unless_the_heal_failed),
         cmocka_unit_test(a_healed_node_whose_clock_jumped_may_keep_it),
         cmocka_unit_test(a_round_for_the_fencing_token_changes_nothing),
         cmocka_unit_test(a_round_for_the_fencing_token_shows_who_has_no_key),
-        cmocka_unit_test(who_adopts_it_asks_all_nodes_anew),
+        cmocka_unit_test(an_adopted_lease_asks_all_nodes_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,20 @@
-/* Which nodes may have the key, where it may still be set late, and whose GRANTED counts under guards. */
+/* Which nodes may have the key, where a SET may still run late, and whose GRANTED counts under
+ * guards. */
 #include "life.h"
 
-/* Asked for all five; these have granted, denied and failed. */
+/* All five were asked. These have granted, denied and failed. */
 static struct redlock_round votes_of(redlock_nodes granted, redlock_nodes denied, redlock_nodes failed) {
     return (struct redlock_round){.asked = 31, .granted = granted, .denied = denied, .failed = failed, .quorum = 3};
 }
 
-static void only_an_answer_ends_that_a_request_may_land_late(void **state) {
+static void only_an_answer_shows_that_a_request_cannot_run_late(void **state) {
     (void)state;
     struct redlock_keys keys;
     struct redlock_round votes = votes_of(1, 2, 4);
     redlock_keys_begin(&keys, 31);
-    redlock_keys_sent(&keys, REDLOCK_OP_ACQUIRE, 15); /* the fifth refused */
+    redlock_keys_sent(&keys, REDLOCK_OP_ACQUIRE, 15); /* the fifth node refused */
     assert_int_equal(redlock_keys_late(&keys, &votes), 12);
-    /* The next round: what was late stays late until it is answered there. */
+    /* In the next round, a late request stays late until its node has answered. */
     redlock_keys_next_round(&keys, REDLOCK_OP_ACQUIRE, &votes, 0);
     votes = votes_of(0, 0, 0);
     redlock_keys_sent(&keys, REDLOCK_OP_EXTEND, 3);
@@ -28,7 +29,7 @@ static void only_an_answer_ends_that_a_request_may_land_late(void **state) {
     assert_int_equal(redlock_keys_late(&keys, &votes), 0);
 }
 
-static void a_vote_does_not_tell_of_a_heal(void **state) {
+static void a_vote_says_nothing_of_a_heal(void **state) {
     (void)state;
     static const struct {
         redlock_vote_kind vote;
@@ -62,7 +63,7 @@ static void an_answer_to_a_heal_of_an_earlier_round_ends_nothing(void **state) {
     assert_int_equal(redlock_keys_late(&keys, &votes), 8);
 }
 
-/* R4: what surely did nothing leaves what was known before. */
+/* R4: a request that surely did nothing does not change what was known. */
 static void a_heal_that_was_not_sent_changes_nothing(void **state) {
     (void)state;
     struct redlock_keys keys;
@@ -106,13 +107,13 @@ static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
     life_votes(&life, "GGG");
     life_extend(&life, TTL_MS);
     assert_true(redlock_lease_counts_under_guards(&life.core, 0, 31, 31)); /* it backs the lease */
-    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 15)); /* not because of its clock */
+    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 15)); /* but not because of its clock */
     assert_false(redlock_lease_counts_under_guards(&life.core, 4, 16, 16));
     life_release(&life);
     assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));
 }
 
-static void what_is_late_is_uncertain_in_a_cleanup(void **state) {
+static void a_late_request_is_uncertain_in_a_cleanup(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 3);
@@ -124,7 +125,7 @@ static void what_is_late_is_uncertain_in_a_cleanup(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
 }
 
-static void a_parked_acquire_begins_when_it_is_told_to_or_in_time(void **state) {
+static void a_parked_acquire_begins_by_its_event_or_its_timer(void **state) {
     (void)state;
     for (int by_timer = 0; by_timer <= 1; by_timer++) {
         struct life life;
@@ -147,7 +148,7 @@ static void a_parked_acquire_begins_when_it_is_told_to_or_in_time(void **state) 
             life_begin(&life);
         }
         life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
-        life.at_ms += 999; /* the wait counts from here */
+        life.at_ms += 999; /* the wait counts from now */
         life_votes(&life, "DD");
         life_expect(&life, WAITING, .cleanup = 7);
     }
@@ -155,15 +156,15 @@ static void a_parked_acquire_begins_when_it_is_told_to_or_in_time(void **state) 
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_an_answer_ends_that_a_request_may_land_late),
-        cmocka_unit_test(a_vote_does_not_tell_of_a_heal),
+        cmocka_unit_test(only_an_answer_shows_that_a_request_cannot_run_late),
+        cmocka_unit_test(a_vote_says_nothing_of_a_heal),
         cmocka_unit_test(an_answer_to_a_heal_of_an_earlier_round_ends_nothing),
         cmocka_unit_test(a_heal_that_was_not_sent_changes_nothing),
         cmocka_unit_test(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed),
         cmocka_unit_test(a_release_is_owed_until_the_node_has_answered_it),
         cmocka_unit_test(under_a_guard_a_node_that_was_asked_does_not_count),
-        cmocka_unit_test(what_is_late_is_uncertain_in_a_cleanup),
-        cmocka_unit_test(a_parked_acquire_begins_when_it_is_told_to_or_in_time),
+        cmocka_unit_test(a_late_request_is_uncertain_in_a_cleanup),
+        cmocka_unit_test(a_parked_acquire_begins_by_its_event_or_its_timer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Acquire, extend and release of up to five nodes: every order of votes and everything they can say, against counting. */
+/* Acquire, extend and release on up to five nodes: all votes in all orders, compared with a
+ * count. */
 #include "life.h"
 
 #define NODES 5
@@ -9,7 +10,7 @@ struct tally {
     bool decided; /* before this vote */
 };
 
-static unsigned lives; /* that were played to the end */
+static unsigned lives; /* lives played to the end */
 
 static bool is_won(const struct tally *tally) {
     return 2 * tally->granted > tally->n;
@@ -94,8 +95,8 @@ static void check_release(const struct life *life, const struct tally *tally) {
 
 static void play(const struct life *life, struct tally tally, redlock_nodes pending, enum redlock_operation operation) {
     lives += pending == 0;
-    /* A release says LOST only where the votes prove it; else it hears everybody (R15). A lost acquire says why as soon
-     * as the votes tell (R13). */
+    /* A release is LOST only if the votes prove it; else it waits for all nodes (R15). A lost
+     * acquire ends as soon as the votes decide its code (R13). */
     if (operation == REDLOCK_OP_RELEASE) {
         tally.decided = is_won(&tally) || is_denied(&tally);
     } else if (operation == REDLOCK_OP_ACQUIRE) {

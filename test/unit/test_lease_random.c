@@ -1,4 +1,5 @@
-/* Random lives of a lease, at times that jump about: what must hold after every step, whatever comes (seed in argv[1]). */
+/* Random lives of a lease, at random times: what must hold after every step, whatever comes (seed
+ * in argv[1]). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #define NODES_MAX 7
 #define LIVES     30000
 
-/* What an onlooker who sees only events and actions knows. Shares no arithmetic with the core but the drift's bound. */
+/* What an observer knows who sees only events and actions. It shares only the bound of the drift
+ * with the core. */
 struct onlooker {
     struct life life;
     uint32_t random;
@@ -28,7 +30,8 @@ static uint32_t draw(struct onlooker *o, uint32_t below) {
     return redlock_jitter_next(&o->random) % below;
 }
 
-/* A quorum of keys outlives what the owner may rely on, by the 2 ms of drift at least (R1, R12). */
+/* A quorum of keys lives longer than the validity of the lease, by at least the 2 ms of drift (R1,
+ * R12). */
 static void check_promise(const struct onlooker *o) {
     const int64_t until_ms = life_held_until_ms(&o->life);
     if (until_ms < o->life.at_ms) {
@@ -57,7 +60,7 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     switch (did->send) {
     case REDLOCK_OP_ACQUIRE:
         assert_int_equal(did->send_nodes, all);
-        assert_int_equal(o->may_hold, 0); /* the attempt before was cleaned up */
+        assert_int_equal(o->may_hold, 0); /* the last attempt was cleaned up */
         assert_true(plan->wait_timeout_ms <= 0 || at_ms < o->begun_ms + plan->wait_timeout_ms);
         o->may_hold = all;
         memset(o->expiry_ms, 0, sizeof o->expiry_ms);
@@ -65,7 +68,7 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     case REDLOCK_OP_EXTEND:
         assert_int_equal(did->send_nodes, all);
         assert_false(o->ever_released);
-        break; /* a node never shortens a key's life */
+        break; /* a node never shortens the ttl of a key */
     case REDLOCK_OP_RELEASE:
         assert_int_equal(did->send_nodes, o->may_hold);
         o->may_hold = 0;
@@ -76,7 +79,7 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     }
 }
 
-/* What one step may do, whatever the event. */
+/* What one step may do, for any event. */
 static void check_step(struct onlooker *o, const struct redlock_lease_core *before) {
     const struct redlock_lease_core *after = &o->life.core;
     const struct redlock_actions *did = &o->life.did;
@@ -108,7 +111,8 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
     check_promise(o);
 }
 
-/* A vote that is only counted is one that a VOTE event would only have counted, where the clock changes nothing by itself. */
+/* A vote that needs no step is one that a VOTE event would only have counted, if the clock changes
+ * nothing by itself. */
 static void check_counted(const struct onlooker *o, const struct redlock_lease_core *before, unsigned node, int kind) {
     struct redlock_lease_core counted = *before, timed = *before;
     struct redlock_actions by_clock;
@@ -146,7 +150,7 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
     check_step(o, &before);
 }
 
-/* A timer before its time changes nothing; at its time it changes something. */
+/* A TIMER before its time changes nothing; at its time it changes something. */
 static void timer(struct onlooker *o) {
     const struct redlock_lease_core before = o->life.core;
     const int64_t next_ns = redlock_lease_next_ns(&before), now_ns = T0 + o->life.at_ms * MS;
@@ -179,7 +183,7 @@ static void extend(struct onlooker *o) {
     check_step(o, &before);
 }
 
-/* As the manager does: the nodes that take no requests now are refused in the same turn. */
+/* Like the group: nodes that take no requests now are refused in the same turn. */
 static void refuse(struct onlooker *o) {
     if (o->life.did.send == REDLOCK_OP_NONE || draw(o, 4) != 0) {
         return;
@@ -197,7 +201,8 @@ static void refuse(struct onlooker *o) {
 static void one_event(struct onlooker *o) {
     const struct redlock_lease_core before = o->life.core;
     const uint32_t what = draw(o, 100);
-    /* Nodes deny an extend or a release of a key that is there only in a test: here they do not. */
+    /* A node that has our key never denies an extend or a release, except in a test: here it does
+     * not. */
     static const int kinds[] = {G, G, G, G, F, U};
     if (what < 60) {
         const unsigned node = draw(o, o->n);
@@ -219,7 +224,7 @@ static void one_event(struct onlooker *o) {
     }
 }
 
-/* Mostly a few ms, often exactly to the next timer, sometimes far beyond it. */
+/* Mostly a few ms, often exactly to the next timer, sometimes far past it. */
 static void pass_time(struct onlooker *o) {
     const int64_t next_ms = life_next_ms(&o->life);
     const uint32_t what = draw(o, 20);
@@ -260,7 +265,8 @@ static void live(uint32_t seed) {
         pass_time(&o);
         one_event(&o);
     }
-    /* To the end: the acquire is given up, the lease released, its nodes answer. All that was asked has been told. */
+    /* Plays to the end: cancels the acquire, releases the lease, lets all nodes answer. Every
+     * request has completed. */
     struct redlock_lease_core last = o.life.core;
     life_cancel(&o.life, REDLOCK_ERR_CLOSED);
     check_step(&o, &last);

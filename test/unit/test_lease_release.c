@@ -1,4 +1,5 @@
-/* Release: where it goes and what its votes say (R15), from each state a lease can be released in. */
+/* Release: to which nodes it goes and what its votes mean (R15), from each state in which a lease
+ * can be released. */
 #include "life.h"
 
 static void what_the_votes_say(void **state) {
@@ -12,7 +13,7 @@ static void what_the_votes_say(void **state) {
         {"DDD", REDLOCK_ERR_LOST},
         {"GDFDD", REDLOCK_ERR_LOST},
         {"UUDDD", REDLOCK_ERR_LOST},
-        {"GDFDU", REDLOCK_ERR_NO_QUORUM}, /* the two silent nodes may have made it three */
+        {"GDFDU", REDLOCK_ERR_NO_QUORUM}, /* with the two silent nodes it may have been three */
         {"GGDFD", REDLOCK_ERR_NO_QUORUM},
         {"GGUFD", REDLOCK_ERR_NO_QUORUM},
         {"GGUFU", REDLOCK_ERR_NO_QUORUM},
@@ -26,13 +27,13 @@ static void what_the_votes_say(void **state) {
         life.at_ms = 500;
         life_release(&life);
         life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
-        assert_int_equal(life_held_until_ms(&life), -1); /* at once: the caller has let go */
+        assert_int_equal(life_held_until_ms(&life), -1); /* at once: the caller has given up the lease */
         assert_int_equal(life_next_ms(&life), -1);
         life_votes(&life, table[i].votes);
         life_expect(&life, ENDED, .released = true, .released_code = table[i].code);
         assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
         assert_int_equal(life_next_ms(&life), -1);
-        life_refuse(&life, 31); /* late votes, if any are left */
+        life_refuse(&life, 31); /* late votes, if any */
         life_expect(&life, ENDED, NOTHING);
         life_release(&life);
         life_expect(&life, ENDED, NOTHING);
@@ -48,7 +49,7 @@ static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **sta
     life_votes(&life, "..GGG");
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 28, 2));
-    life_vote(&life, 2, D); /* three were asked, one has lost the key */
+    life_vote(&life, 2, D); /* three were asked, and one has lost the key */
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
     life_init(&life, 5);
     life_begin(&life);
@@ -56,7 +57,7 @@ static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **sta
     life_votes(&life, "..GGG");
     life_release(&life);
     life_vote(&life, 4, U);
-    life_expect(&life, RELEASING, NOTHING); /* it may still prove to be lost */
+    life_expect(&life, RELEASING, NOTHING); /* it may still turn out to be lost */
     life_votes(&life, "..GG.");
     life_expect(&life, ENDED, RELEASED(ERR_NO_QUORUM));
 }
@@ -81,7 +82,7 @@ static void an_adopted_lease_is_released_everywhere(void **state) {
     life_expect(&life, ENDED, RELEASED(OK));
 }
 
-static void a_release_overtakes_an_extend(void **state) {
+static void a_release_replaces_an_extend(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
@@ -93,14 +94,14 @@ static void a_release_overtakes_an_extend(void **state) {
     life_expect(&life, RELEASING, NOTHING);
     life_votes(&life, "GGG");
     life_expect(&life, ENDED, RELEASED(OK));
-    life_init(&life, 3); /* of an adopted one, too */
+    life_init(&life, 3); /* also for an adopted lease */
     life_adopt(&life);
     life_extend(&life, TTL_MS);
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2), EXTENDED(ERR_CANCELLED));
 }
 
-static void a_release_overtakes_a_renewal_silently(void **state) {
+static void a_release_replaces_a_renewal_without_a_callback(void **state) {
     (void)state;
     struct life life;
     life_held(&life, true);
@@ -111,7 +112,7 @@ static void a_release_overtakes_a_renewal_silently(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-static void the_deadline_means_nothing_to_a_release(void **state) {
+static void the_deadline_does_not_end_a_release(void **state) {
     (void)state;
     struct life life;
     life_held(&life, false);
@@ -121,7 +122,7 @@ static void the_deadline_means_nothing_to_a_release(void **state) {
     life_expect(&life, RELEASING, NOTHING);
     life_votes(&life, "GGG");
     life_expect(&life, ENDED, RELEASED(OK));
-    life_held(&life, false); /* asked for late, before the timer: the votes tell */
+    life_held(&life, false); /* asked for late, before the timer: the votes decide */
     life.at_ms = END_MS + 5;
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
@@ -136,7 +137,7 @@ static void a_lost_lease_is_released_as_lost(void **state) {
     life.at_ms = END_MS;
     life_timer(&life);
     life_release(&life);
-    life_expect(&life, ENDED, RELEASED(ERR_LOST)); /* its cleanup is done */
+    life_expect(&life, ENDED, RELEASED(ERR_LOST)); /* its cleanup is already done */
 }
 
 static void a_released_lease_is_not_extended(void **state) {
@@ -157,9 +158,9 @@ int main(void) {
         cmocka_unit_test(nodes_without_the_key_are_not_asked_and_have_not_answered),
         cmocka_unit_test(all_nodes_refusing_is_no_quorum),
         cmocka_unit_test(an_adopted_lease_is_released_everywhere),
-        cmocka_unit_test(a_release_overtakes_an_extend),
-        cmocka_unit_test(a_release_overtakes_a_renewal_silently),
-        cmocka_unit_test(the_deadline_means_nothing_to_a_release),
+        cmocka_unit_test(a_release_replaces_an_extend),
+        cmocka_unit_test(a_release_replaces_a_renewal_without_a_callback),
+        cmocka_unit_test(the_deadline_does_not_end_a_release),
         cmocka_unit_test(a_lost_lease_is_released_as_lost),
         cmocka_unit_test(a_released_lease_is_not_extended),
     };

@@ -1,7 +1,9 @@
-/* auto_extend: renewed at a third of the ttl or a little sooner, tried again until the deadline, capped, and told to nobody but by loss. */
+/* auto_extend: renewed at a third of the ttl or a little sooner, retried until the deadline,
+ * capped, and with no callback but on_lost. */
 #include "life.h"
 
-/* Up to a tenth of it sooner, so that leases that were taken together are not renewed together. */
+/* Up to a tenth of that sooner, so that leases that were taken together are not renewed
+ * together. */
 static void a_third_of_the_ttl_after_the_start(void **state) {
     (void)state;
     struct life life;
@@ -11,7 +13,7 @@ static void a_third_of_the_ttl_after_the_start(void **state) {
     for (uint32_t round = 2; round < 100; round++) {
         life.at_ms = life_next_ms(&life);
         life_timer(&life);
-        life_expect(&life, HELD, NOTHING); /* a part of a millisecond too early */
+        life_expect(&life, HELD, NOTHING); /* a fraction of a millisecond too early */
         life.at_ms++;
         const int64_t start_ms = life.at_ms;
         life_timer(&life);
@@ -87,8 +89,8 @@ static void a_renewal_that_most_deny_is_a_loss(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
 }
 
-/* A paused process: when it wakes, the renewal and the deadline are past both. */
-static void the_deadline_goes_before_a_renewal(void **state) {
+/* A paused process: when it runs again, both the renewal and the deadline have passed. */
+static void the_deadline_comes_before_a_renewal(void **state) {
     (void)state;
     struct life life;
     life_held(&life, true);
@@ -121,10 +123,10 @@ static void the_cap_ends_renewals(void **state) {
         life_vote(&life, 0, G);
     }
     assert_in_range(life.at_ms, 6000, 6668);
-    assert_int_equal(life_next_ms(&life), life.at_ms + END_MS); /* the last renewal runs out */
+    assert_int_equal(life_next_ms(&life), life.at_ms + END_MS); /* the last renewal ends */
     assert_true(redlock_lease_is_capped(&life.core));
     life.at_ms = 8000;
-    life_extend(&life, TTL_MS); /* the caller may go on by hand */
+    life_extend(&life, TTL_MS); /* the caller may still extend */
     life_vote(&life, 0, G);
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_next_ms(&life), 8000 + END_MS);
@@ -133,7 +135,7 @@ static void the_cap_ends_renewals(void **state) {
     life_expect(&life, LOST, .cleanup = 1, .lost = true);
     assert_true(redlock_lease_is_capped(&life.core)); /* why it was not renewed */
     life_held(&life, false);
-    assert_false(redlock_lease_is_capped(&life.core)); /* nobody asked for renewals */
+    assert_false(redlock_lease_is_capped(&life.core)); /* no renewals were asked for */
 }
 
 static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
@@ -151,11 +153,11 @@ static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-static void a_cap_within_the_first_third_renews_never(void **state) {
+static void a_cap_within_the_first_third_means_no_renewal(void **state) {
     (void)state;
     struct life life;
     life_init(&life, 1);
-    life.plan.ttl_ms = 9999; /* a third is 3333 ms to the ns, and a renewal comes 333.3 ms sooner at most */
+    life.plan.ttl_ms = 9999; /* a third is 3333 ms, and a renewal comes at most 333.3 ms sooner */
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 2999;
     life_begin(&life);
@@ -196,7 +198,7 @@ static void an_adopted_lease_renews_once_it_is_held(void **state) {
     assert_int_equal(life_next_ms(&life), 73334 + END_MS);
 }
 
-/* A ttl so short that a third of it comes after its deadline. */
+/* A ttl so short that a third of it is after its deadline. */
 static void a_tiny_ttl_runs_out_first(void **state) {
     (void)state;
     struct life life;
@@ -229,10 +231,10 @@ int main(void) {
         cmocka_unit_test(a_failed_renewal_is_tried_again_until_the_deadline),
         cmocka_unit_test(a_renewal_that_recovers_is_a_third_away_again),
         cmocka_unit_test(a_renewal_that_most_deny_is_a_loss),
-        cmocka_unit_test(the_deadline_goes_before_a_renewal),
+        cmocka_unit_test(the_deadline_comes_before_a_renewal),
         cmocka_unit_test(the_cap_ends_renewals),
         cmocka_unit_test(a_timer_that_is_late_for_the_cap_does_not_renew),
-        cmocka_unit_test(a_cap_within_the_first_third_renews_never),
+        cmocka_unit_test(a_cap_within_the_first_third_means_no_renewal),
         cmocka_unit_test(a_failed_extend_by_the_caller_is_renewed_too),
         cmocka_unit_test(an_adopted_lease_renews_once_it_is_held),
         cmocka_unit_test(a_tiny_ttl_runs_out_first),

@@ -1,4 +1,5 @@
-/* The loop: wake-ups, timers, the flush before the poll, deletion from inside, and a forked child. */
+/* The loop: wake-ups, timers, the flush before the poll, deletion inside a callback, and a forked
+ * child. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +19,7 @@
 #include "core/validity.h"
 #include "loop/loop.h"
 
-/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock
- * has. */
+/* The machine was suspended for this long: only CLOCK_BOOTTIME has gone on. */
 static time_t suspended_s;
 static clockid_t timer_clock = -1;
 
@@ -119,7 +119,7 @@ static void run_until(const int *count, int wanted) {
     }
 }
 
-/* A timer of libev's own, so that a turn of the loop that nothing else ends is ended. */
+/* A timer of libev itself, which ends a turn of the loop that nothing else ends. */
 static void end_turn(struct ev_loop *turning, ev_timer *timer, int events) {
     (void)turning;
     (void)timer;
@@ -134,8 +134,7 @@ static void a_wake_up_comes_at_its_time(void **state) {
     assert_true(woken_ns >= when_ns);
 }
 
-/* In a time namespace where CLOCK_BOOTTIME is ahead of all others, the kernel itself tells them
- * apart. */
+/* In a time namespace, the kernel itself puts CLOCK_BOOTTIME ahead of all other clocks. */
 static void the_time_is_the_kernels_boottime(void **state) {
     struct timespec before, after;
     (void)state;
@@ -146,8 +145,8 @@ static void the_time_is_the_kernels_boottime(void **state) {
     assert_true(now_ns <= after.tv_sec * INT64_C(1000000000) + after.tv_nsec);
 }
 
-/* R2: a lease ends while the machine is suspended. Who ran by another clock would hold it for as
- * long again. */
+/* R2: a lease also ends while the machine is suspended. By another clock it would last longer by
+ * the time of the suspension. */
 static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
     (void)state;
     int64_t before_ns = redlock_loop_now_ns(loop);
@@ -158,7 +157,7 @@ static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
     assert_true(reactor.now_ns(reactor.ctx) - before_ns >= 3600 * 1000 * REDLOCK_NS_PER_MS);
 }
 
-/* R2: the timer goes by the same clock, or it would come an hour late, or at once. */
+/* R2: the timer uses the same clock; else it would fire an hour late, or at once. */
 static void a_wake_up_comes_at_its_time_after_a_suspension(void **state) {
     (void)state;
     suspended_s = 3600;
@@ -213,7 +212,7 @@ static void watches_have_timer_flush_and_descriptor(void **state) {
         reactor.flush_soon(reactor.ctx, &watches[i]);
         reactor.flush_soon(reactor.ctx, &watches[i]);
     }
-    reactor.detach(reactor.ctx, &watches[2]); /* the last of the list, then the next goes behind the second */
+    reactor.detach(reactor.ctx, &watches[2]); /* the last of the list; the next one goes behind the second */
     reactor.flush_soon(reactor.ctx, &watches[0]);
     ev_run(ev, EVRUN_NOWAIT);
     assert_int_equal(flushes, 2);
@@ -238,7 +237,7 @@ static void the_wake_up_may_delete_the_loop(void **state) {
     redlock_loop_wake_at(loop, 0);
     run_until(&wakes, 1);
     assert_null(loop);
-    ev_run(ev, EVRUN_NOWAIT); /* nothing is left on it */
+    ev_run(ev, EVRUN_NOWAIT); /* the loop has no watchers left */
 }
 
 static void only_the_levels_asked_for_are_logged(void **state) {
@@ -255,7 +254,7 @@ static void only_the_levels_asked_for_are_logged(void **state) {
     assert_int_equal(strlen(logged), 511);
 }
 
-/* In a child the same callbacks must do nothing: the descriptors are the parent's. */
+/* In a child the callbacks must do nothing: the descriptors belong to the parent. */
 static void a_child_runs_nothing(void **state) {
     struct redlock_watch watch = {.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
     int ends[2], status = 0;
@@ -285,7 +284,8 @@ static void a_child_runs_nothing(void **state) {
     (void)close(ends[1]);
 }
 
-/* Both processes have the one timer: a child that set it would put off its parent's wake-up, and so a loss (R3). */
+/* Both processes share one timer. If a child set it, it would delay the wake-up of its parent, and
+ * so a loss (R3). */
 static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
     int armed[2], status;
     (void)state;

@@ -110,7 +110,8 @@ static void *write_notes(void *data) {
     return NULL;
 }
 
-/* A reader that sleeps whenever there is nothing would sleep for ever after one wake-up that was missed. */
+/* A reader that sleeps whenever the mailbox is empty would sleep for ever after one missed
+ * wake-up. */
 static void many_writers_lose_nothing_and_keep_their_order(void **state) {
     struct office office;
     struct writer writers[WRITERS];
@@ -147,7 +148,7 @@ static void many_writers_lose_nothing_and_keep_their_order(void **state) {
         assert_int_equal(next[i], NOTES);
         free(writers[i].notes);
     }
-    /* One wake-up a sleep, no more. */
+    /* At most one wake-up for each sleep. */
     assert_int_equal(atomic_load(&office.rung), slept);
     sem_destroy(&office.bell);
 }

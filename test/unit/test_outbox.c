@@ -1,4 +1,4 @@
-/* Bytes to be written: order through growth and partial writes, withdrawal, the bound. */
+/* Bytes to write: their order through growth and partial writes, withdrawal, the bound. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void a_burst_gives_its_room_back(void **state) {
         redlock_outbox_wrote(&outbox, redlock_outbox_size(&outbox));
     }
     assert_true(outbox.room < large / 8);
-    /* What is needed again and again stays. */
+    /* Memory that is used again and again is kept. */
     assert_true(redlock_outbox_append(&outbox, bytes, 50000));
     const size_t room = outbox.room;
     for (int i = 0; i < 3000; i++) {

@@ -1,4 +1,5 @@
-/* Owed releases in their thousands: a node that comes back is asked in parts, the oldest makes room; and whose the clock ends. */
+/* Thousands of owed releases: a node that comes back is asked in parts, and the oldest is dropped
+ * for a new one; and which of them the ttl ends. */
 #include <stdio.h>
 
 #include "group/owed.h"
@@ -39,7 +40,8 @@ static void a_node_that_comes_back_is_asked_in_parts(void **state) {
     assert_owed(0, 0);
 }
 
-/* What is waited for by clock or node goes on between the parts: some are paid, and the next one to be asked is over by then. */
+/* Debts also end between the parts: some are paid, and the ttl ends the one that would be asked
+ * next. */
 static void debts_end_between_the_parts(void **state) {
     (void)state;
     owe(MANY, 1, 0, 1000);
@@ -54,7 +56,8 @@ static void debts_end_between_the_parts(void **state) {
     assert_int_equal(fake.wake_ns, REDLOCK_NEVER_NS);
 }
 
-/* A node is lost between its parts; another one comes back meanwhile, and is asked for all that it owes. */
+/* A node is lost between its parts. Another one comes back at that time, and is asked for all that
+ * it owes. */
 static void nodes_come_and_go_between_the_parts(void **state) {
     (void)state;
     owe(MANY, 3, 3, 10000);
@@ -81,8 +84,8 @@ static void nodes_come_and_go_between_the_parts(void **state) {
     assert_owed(0, 0);
 }
 
-/* Node 0 has answered with an error, and waits for its backoff; the return of another does not cut
- * that short. */
+/* Node 0 has answered with an error and waits for its backoff. The return of another node does not
+ * shorten that. */
 static void only_the_node_that_is_back_is_asked(void **state) {
     (void)state;
     owe(1, 3, 3, 10000);
@@ -95,15 +98,15 @@ static void only_the_node_that_is_back_is_asked(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void assert_all_patient(bool patient) {
+static void assert_no_timeout(bool no_timeout) {
     for (unsigned i = 0; i < fake.sent_count; i++) {
         assert_int_equal(fake.sent[i].operation, REDLOCK_OP_RELEASE);
-        assert_int_equal(fake.sent[i].patient, patient);
+        assert_int_equal(fake.sent[i].no_timeout, no_timeout);
     }
 }
 
-/* R9: its answer counts however late it comes, each time it is asked: at first, by source, after an
- * error, and of a node that is back. */
+/* R9: an answer counts however late it comes. That is so for the first request, by source, after an
+ * error, and to a node that is back. */
 static void an_owed_release_has_no_timeout(void **state) {
     (void)state;
     fake.refusing = 2;
@@ -117,12 +120,12 @@ static void an_owed_release_has_no_timeout(void **state) {
     assert_int_equal(fake.sent_count, 3);
     come_back(1);
     assert_int_equal(fake.sent_count, 4);
-    assert_all_patient(true);
+    assert_no_timeout(true);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_owed(0, 0);
 }
 
-static void the_oldest_that_is_not_being_asked_makes_room(void **state) {
+static void the_oldest_that_is_not_being_asked_is_dropped(void **state) {
     const unsigned asked = 20;
     (void)state;
     fake.refusing = 2;
@@ -131,7 +134,7 @@ static void the_oldest_that_is_not_being_asked_makes_room(void **state) {
     fake.refusing = 3;
     owe(REDLOCK_OWED_MAX - asked, 1, 1, 10000);
     assert_owed(REDLOCK_OWED_MAX, 0);
-    owe(1, 1, 1, 10000); /* gives up its looks at those that are asked */
+    owe(1, 1, 1, 10000); /* the search stops, as those at the front are being asked */
     assert_owed(REDLOCK_OWED_MAX + 1, 0);
     owe(2, 1, 1, 10000);
     assert_owed(REDLOCK_OWED_MAX + 1, 2);
@@ -139,7 +142,7 @@ static void the_oldest_that_is_not_being_asked_makes_room(void **state) {
     assert_owed(REDLOCK_OWED_MAX + 1 - asked, 2);
 }
 
-/* The next one to be asked is moved or dropped. */
+/* The debt that would be asked next is moved or dropped. */
 static void room_is_made_between_the_parts(void **state) {
     (void)state;
     owe(REDLOCK_OWED_MAX, 1, 1, 10000);
@@ -155,9 +158,9 @@ static void room_is_made_between_the_parts(void **state) {
     assert_int_equal(fake.sent_count, PART);
 }
 
-/* The next ones to be asked are being asked at another node: they go to the end, and those behind
- * them still have their turn. */
-static void what_is_moved_between_the_parts_holds_up_nobody(void **state) {
+/* The debts that would be asked next wait for an answer of another node. They move to the end, and
+ * those behind them still have their turn. */
+static void a_debt_moved_between_the_parts_delays_no_other(void **state) {
     const unsigned moved = 20;
     (void)state;
     owe(PART, 1, 1, 10000);
@@ -180,9 +183,10 @@ static void what_is_moved_between_the_parts_holds_up_nobody(void **state) {
     assert_int_equal(fake.sent_count, PART);
 }
 
-/* --- Whose debt the clock ends: leases of three nodes, of which node 2 hangs at some time and refuses the release --- */
+/* --- Which debts the ttl ends: leases on three nodes, of which node 2 hangs at some time and
+ * refuses the release --- */
 
-/* Nodes 0 and 1 grant it. */
+/* Takes a lease that nodes 0 and 1 grant. */
 static redlock_lease *take_from_two(void) {
     struct seen seen;
     acquire(NULL, &seen);
@@ -192,7 +196,8 @@ static redlock_lease *take_from_two(void) {
     return seen.lease;
 }
 
-/* Node 2 does not take the release, the others confirm it. Whether node 2 owes it still when the ttl has long passed. */
+/* Node 2 does not take the release; the others confirm it. Returns whether node 2 still owes it
+ * long after the ttl. */
 static bool owes_for_ever(redlock_lease *lease) {
     struct seen released = {0};
     fake.refusing = 4;
@@ -206,7 +211,7 @@ static bool owes_for_ever(redlock_lease *lease) {
     return statistics().releases_owed == 1;
 }
 
-/* Nodes 3 and 4 take no acquire. Node 4 is healed: its answer does not tell that anything was ever
+/* Nodes 3 and 4 take no acquire. Node 4 is healed. Its answer does not mean that anything was ever
  * sent to node 3. */
 static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
     struct seen taken = {0}, released = {0};
@@ -233,11 +238,11 @@ static void a_node_that_answered_is_certain(void **state) {
     assert_false(owes_for_ever(lease));
 }
 
-static void a_node_that_is_silent_is_not(void **state) {
+static void a_silent_node_is_uncertain(void **state) {
     (void)state;
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
-    fake.refusing = 4; /* nothing that it refuses makes it certain */
+    fake.refusing = 4; /* a request that it refuses does not make it certain */
     assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
@@ -257,7 +262,7 @@ static void a_later_answer_makes_it_certain_again(void **state) {
     assert_false(owes_for_ever(lease));
 }
 
-/* The answer to the ACQUIRE comes when HEAL is under way, which sets the key, too. */
+/* The answer to the ACQUIRE comes while HEAL, which also sets the key, is under way. */
 static void one_answer_of_two_makes_nothing_certain(void **state) {
     (void)state;
     redlock_lease *lease = take_from_two();
@@ -268,7 +273,7 @@ static void one_answer_of_two_makes_nothing_certain(void **state) {
     assert_true(owes_for_ever(lease));
 }
 
-/* The answer to the first attempt comes when the second one is under way. */
+/* The answer to the first attempt comes while the second attempt is under way. */
 static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) {
     (void)state;
     struct seen seen;
@@ -297,12 +302,12 @@ int main(void) {
         group_test(nodes_come_and_go_between_the_parts, two_refusing),
         group_test(only_the_node_that_is_back_is_asked, two_refusing),
         group_test(an_owed_release_has_no_timeout, two_refusing),
-        group_test(the_oldest_that_is_not_being_asked_makes_room, two_refusing),
+        group_test(the_oldest_that_is_not_being_asked_is_dropped, two_refusing),
         group_test(room_is_made_between_the_parts, two_refusing),
-        group_test(what_is_moved_between_the_parts_holds_up_nobody, two_refusing),
+        group_test(a_debt_moved_between_the_parts_delays_no_other, two_refusing),
         group_test(the_answer_to_a_heal_is_about_its_node_alone, five_nodes),
         group_test(a_node_that_answered_is_certain, three_nodes),
-        group_test(a_node_that_is_silent_is_not, three_nodes),
+        group_test(a_silent_node_is_uncertain, three_nodes),
         group_test(a_later_answer_makes_it_certain_again, three_nodes),
         group_test(one_answer_of_two_makes_nothing_certain, three_nodes),
         group_test(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes),

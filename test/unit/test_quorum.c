@@ -1,4 +1,5 @@
-/* Quorums and rounds: every set of votes of up to five nodes, and every order of up to four, against naive oracles. */
+/* Quorums and rounds: every set of votes of up to five nodes, and every order of up to four,
+ * against simple oracles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static void a_round_starts_with_those_asked_pending(void **state) {
     assert_int_equal(round.asked, 9);
     assert_int_equal(round.quorum, 3);
     assert_int_equal(redlock_round_pending(&round), 9);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST); /* two can never be three */
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST); /* two can never become three */
 }
 
 static void the_first_vote_counts(void **state) {
@@ -58,7 +59,7 @@ static void the_first_vote_counts(void **state) {
     }
 }
 
-static void who_was_not_asked_has_no_vote(void **state) {
+static void a_node_that_was_not_asked_has_no_vote(void **state) {
     (void)state;
     struct redlock_round round;
     redlock_round_start(&round, 2, 3);
@@ -67,14 +68,14 @@ static void who_was_not_asked_has_no_vote(void **state) {
     assert_int_equal(redlock_round_pending(&round), 3);
 }
 
-static void who_is_asked_later_has_a_vote_and_may_turn_the_round(void **state) {
+static void a_node_that_is_asked_later_has_a_vote_and_may_win_the_round(void **state) {
     (void)state;
     struct redlock_round round;
     redlock_round_start(&round, 2, REDLOCK_NODE(0));
     assert_int_equal(redlock_round_vote(&round, 1, REDLOCK_VOTE_GRANTED), 1);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     redlock_round_ask(&round, REDLOCK_NODE(0) | REDLOCK_NODE(1));
-    assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1)); /* who has voted is not asked anew */
+    assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1)); /* a node that has voted is not asked again */
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
     assert_int_equal(redlock_round_vote(&round, 3, REDLOCK_VOTE_GRANTED), REDLOCK_NODE(1));
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_WON);
@@ -89,7 +90,8 @@ static void pending_is_no_vote(void **state) {
     assert_int_equal(redlock_round_pending(&round), 7);
 }
 
-/* All sixteen sets of grants of up to four nodes, the others having denied: no quorum but a true majority. */
+/* All sets of grants of up to four nodes, with the other votes denied: only a true majority is a
+ * quorum. */
 static void every_mask_of_grants(void **state) {
     (void)state;
     for (unsigned n = 1; n <= 4; n++) {
@@ -109,7 +111,7 @@ static void every_mask_of_grants(void **state) {
     }
 }
 
-/* R5: a tie is lost at once, with the vote that makes it one. */
+/* R5: a tie is lost at once, with the vote that makes it a tie. */
 static void a_tie_is_lost_at_once(void **state) {
     (void)state;
     struct redlock_round round;
@@ -126,7 +128,7 @@ static void a_tie_is_lost_at_once(void **state) {
     assert_true(redlock_round_answered(&round));
 }
 
-/* Could the nodes in `votes` still come out as WON (or not WON), whatever the pending ones say? By trying it out. */
+/* Whether these votes can still end as WON (or not WON), by trying all pending votes. */
 static void completions(const int *votes, unsigned n, unsigned i, unsigned granted, bool *can_win, bool *can_lose) {
     if (i == n) {
         *(2 * granted > n ? can_win : can_lose) = true;
@@ -193,8 +195,8 @@ static void every_set_of_votes(void **state) {
 
 static unsigned orders_seen;
 
-/* Every order in which the nodes can vote, and everything they can say: the outcome is the oracle's after each vote,
- * and never changes once it is made. */
+/* All votes in all orders: after each vote the outcome equals the one of the oracle, and a decided
+ * outcome never changes. */
 static void next_vote(struct redlock_round round, int *votes, unsigned n, enum redlock_outcome before) {
     check_against_oracle(&round, votes, n);
     const enum redlock_outcome now = redlock_round_outcome(&round);
@@ -233,8 +235,8 @@ int main(void) {
         cmocka_unit_test(quorum_is_the_smallest_majority),
         cmocka_unit_test(a_round_starts_with_those_asked_pending),
         cmocka_unit_test(the_first_vote_counts),
-        cmocka_unit_test(who_was_not_asked_has_no_vote),
-        cmocka_unit_test(who_is_asked_later_has_a_vote_and_may_turn_the_round),
+        cmocka_unit_test(a_node_that_was_not_asked_has_no_vote),
+        cmocka_unit_test(a_node_that_is_asked_later_has_a_vote_and_may_win_the_round),
         cmocka_unit_test(pending_is_no_vote),
         cmocka_unit_test(every_mask_of_grants),
         cmocka_unit_test(a_tie_is_lost_at_once),

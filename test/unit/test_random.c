@@ -1,4 +1,4 @@
-/* Random bytes: fresh ones each time, and none in a forked child (R10). */
+/* Random bytes: new ones each time, and none in a forked child (R10). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The table of reentrant holds, state by state, with leases that are no locks and allocations that fail on demand. */
+/* The table of reentrant holds, state by state, with fake leases and allocations that fail on
+ * demand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,8 +43,7 @@ void *__wrap_calloc(size_t count, size_t size) {
     return out_of_memory ? NULL : __real_calloc(count, size);
 }
 
-/* The machine was suspended for so long: CLOCK_BOOTTIME has gone on meanwhile, no other clock
- * has. */
+/* The machine was suspended for this long: only CLOCK_BOOTTIME has gone on. */
 static time_t suspended_s;
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
@@ -116,7 +116,7 @@ static void give(redlock_lease *lease, struct redlock_holder holder) {
     redlock_reentrant_given(&table, hold, true);
 }
 
-static void only_the_last_leave_lets_go(void **state) {
+static void only_the_last_leave_releases(void **state) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     (void)state;
@@ -147,7 +147,7 @@ static void another_owner_is_a_stranger(void **state) {
     give(&lease, id(7));
 }
 
-static void a_lease_that_is_not_reentrant_is_strange(void **state) {
+static void a_lease_that_is_not_reentrant_is_not_in_the_table(void **state) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     (void)state;
@@ -175,7 +175,7 @@ static void *thread_id(void *data) {
     return NULL;
 }
 
-/* pthread_t and the kernel's ids come back at once in this pattern. */
+/* In this pattern the system uses pthread_t and thread ids again at once. */
 static void a_new_thread_never_has_a_dead_ones_id(void **state) {
     struct redlock_holder seen[64];
     (void)state;
@@ -229,7 +229,8 @@ static void a_release_that_did_not_end_the_handle_leaves_it_held(void **state) {
     give(&lease, id(0));
 }
 
-/* The manager frees a lease before its releaser has run again; the next lease may lie at the same place. */
+/* A lease may be freed before the thread that released it runs again. The next lease may have the
+ * same address. */
 static void the_address_of_a_lease_given_back_may_be_anothers(void **state) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL, *none = NULL;
@@ -385,7 +386,7 @@ static void a_thread_that_comes_during_the_last_release_acquires_after_it(void *
     redlock_reentrant_settle(&table, second.hold, NULL);
 }
 
-static void the_wait_for_ones_own_owner_is_bounded(void **state) {
+static void the_wait_for_another_thread_of_the_owner_is_bounded(void **state) {
     (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
     assert_int_equal(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
@@ -396,8 +397,8 @@ static void the_wait_for_ones_own_owner_is_bounded(void **state) {
     redlock_reentrant_settle(&table, first, NULL);
 }
 
-/* R2: the deadline is one of CLOCK_BOOTTIME. By another clock the wait would last as long again as
- * the machine was suspended. */
+/* R2: the deadline is on CLOCK_BOOTTIME. By another clock the wait would last longer by the time of
+ * the suspension. */
 static void the_wait_is_no_longer_after_a_suspension(void **state) {
     (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
@@ -439,15 +440,15 @@ static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) 
 static void what_is_held_at_the_end_is_freed(void **state) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     (void)state;
-    take("r", id(5), &lease); /* tear_down() must free it: the leak checker tells */
+    take("r", id(5), &lease); /* tear_down() must free it; the leak checker checks that */
 }
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(only_the_last_leave_lets_go),
+        TEST(only_the_last_leave_releases),
         TEST(another_owner_is_a_stranger),
-        TEST(a_lease_that_is_not_reentrant_is_strange),
+        TEST(a_lease_that_is_not_reentrant_is_not_in_the_table),
         TEST(an_id_and_a_thread_of_the_same_number_are_two),
         TEST(a_new_thread_never_has_a_dead_ones_id),
         TEST(a_lost_lease_is_not_shared),
@@ -460,7 +461,7 @@ int main(void) {
         TEST(the_second_thread_of_an_owner_shares_what_the_first_gets),
         TEST(the_second_thread_tries_itself_when_the_first_got_nothing),
         TEST(a_thread_that_comes_during_the_last_release_acquires_after_it),
-        TEST(the_wait_for_ones_own_owner_is_bounded),
+        TEST(the_wait_for_another_thread_of_the_owner_is_bounded),
         TEST(the_wait_is_no_longer_after_a_suspension),
         TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks),
         TEST(what_is_held_at_the_end_is_freed),

@@ -1,4 +1,4 @@
-/* Addresses without a lookup, a lookup on a thread, and one that is given up. */
+/* Addresses without a lookup, a lookup on a thread, and a lookup that is given up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void a_thread_finds_localhost_and_no_nonsense(void **state) {
     (void)state;
     assert_null(look_up("localhost", &endpoints));
     assert_true(endpoints.count >= 1);
-    /* A label of more than 63 bytes is no name; no server is asked. */
+    /* A label of more than 63 bytes is not a name, so no server is asked. */
     assert_non_null(
         look_up("xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", &endpoints));
 }
