@@ -1,4 +1,4 @@
-/* Reading a caller's option struct. */
+/* Reads a caller's option struct. */
 #include "base/options.h"
 
 #include <string.h>

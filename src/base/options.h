@@ -1,4 +1,5 @@
-/* Reading a caller's option struct, which may be shorter than ours: of an older program (see docs/architecture.md). */
+/* Reads a caller's option struct. The struct of an older program may be shorter than ours (see
+ * docs/architecture.md). */
 #ifndef REDLOCK_BASE_OPTIONS_H
 #define REDLOCK_BASE_OPTIONS_H
 
@@ -6,8 +7,9 @@
 #include <stddef.h>
 
 /*
- * Copies what the caller knows over the defaults in `known`. False for a size of 0 (the _default function was not
- * called) and for a longer struct: a newer program may ask for what this library would leave undone.
+ * Copies the caller's struct over the defaults in `known`. Returns false for a size of 0: the
+ * caller did not call the _default function. Returns false also for a longer struct: a newer
+ * program may ask for something that this library cannot do.
  */
 bool redlock_options_read(void *known, size_t known_size, const void *given, size_t given_size);
 

@@ -13,7 +13,8 @@
 
 #define POOL_SIZE 4032
 
-/* A mapping of its own, which a child process sees as zeros: no two processes ever draw from the same bytes. */
+/* The kernel shows this mapping to a child process as zeros. So no two processes use the same
+ * bytes. */
 struct pool {
     uint64_t ours; /* 1; 0 in a child */
     size_t left;
@@ -22,7 +23,8 @@ struct pool {
 
 struct redlock_random {
     struct pool *pool;
-    pid_t pid; /* of the creator where the kernel does not wipe on fork (before Linux 4.14); else 0 */
+    /* the creator's, where the kernel does not wipe on fork (before Linux 4.14); else 0 */
+    pid_t pid;
 };
 
 struct redlock_random *redlock_random_new(void) {
@@ -74,7 +76,7 @@ int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t siz
         return REDLOCK_ERR_FORKED;
     }
     if (size == 0) {
-        return 0; /* only the fork was asked about */
+        return 0; /* the caller asked only about the fork */
     }
     if (size > POOL_SIZE) {
         return REDLOCK_ERR_RANDOM;
@@ -88,7 +90,7 @@ int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t siz
     }
     unsigned char *taken = pool->bytes + (POOL_SIZE - pool->left);
     memcpy(buffer, taken, size);
-    memset(taken, 0, size); /* no byte is given out twice */
+    memset(taken, 0, size); /* no byte is used twice */
     pool->left -= size;
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Error texts that several votes share, each with its cause: counted references, one thread. */
+/* Error texts that several votes share, each with its cause. References are counted, without locks: one
+ * thread only. */
 #ifndef REDLOCK_BASE_TEXT_H
 #define REDLOCK_BASE_TEXT_H
 
@@ -29,7 +30,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_SERVER /* none of these */
 };
 
-/* A pointer to one is NULL for "no text", and for a text that there was no memory for. */
+/* NULL means that there is no text, or that there was no memory for it. */
 struct redlock_text {
     const char *string;
     uint32_t references; /* 0: a constant, which is never counted or freed */
