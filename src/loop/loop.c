@@ -1,4 +1,4 @@
-/* libev under the env and the reactor. */
+/* The event loop: connects the env and the reactor to libev. */
 #include "loop/loop.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ struct watched {
     struct redlock_watch *watch;
     struct watched *previous, *next;
     int64_t timer_ns;
-    bool ran; /* in the current pass over the timers */
+    bool ran; /* its timer ran in this pass over the timers */
 };
 
 struct redlock_loop {
@@ -32,12 +32,14 @@ struct redlock_loop {
     struct redlock_random *random;
     struct watched *watches;
     struct redlock_watch *flush_first, **flush_last;
-    ev_prepare prepare; /* the flush before each poll (R6) */
+    ev_prepare prepare; /* flushes before each poll (R6) */
     ev_io timer;        /* a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2) */
-    ev_timer soon;      /* for what is due already: costs no system call */
-    int64_t wake_ns;    /* REDLOCK_NEVER_NS for never */
-    int64_t armed_ns;   /* the timerfd's; at or before every time asked for, so that it is rarely set */
-    bool *deleted;      /* set while the wake hook runs, which may delete the loop */
+    ev_timer soon;      /* for times that have passed already; costs no system call */
+    int64_t wake_ns;
+    /* when the timerfd fires. Never later than any time asked for; often earlier, to save system
+     * calls */
+    int64_t armed_ns;
+    bool *deleted; /* set while the wake hook runs: the hook may delete the loop */
 };
 
 int64_t redlock_loop_now_ns(void *context) {
@@ -82,7 +84,7 @@ void redlock_loop_log(void *context, redlock_log_level level, const char *format
 }
 
 static void arm(struct redlock_loop *loop, int64_t when_ns) {
-    /* A child's copy of the descriptor is the parent's timer. */
+    /* In a child process the descriptor is still the parent's timer. */
     if (when_ns >= loop->armed_ns || redlock_loop_forked(loop)) {
         return;
     }
@@ -105,7 +107,8 @@ void redlock_loop_wake_at(void *context, int64_t when_ns) {
     arm(loop, when_ns);
 }
 
-/* Timers of nodes first, in any order; each may attach or detach others. Then the wake, which may delete the loop. */
+/* Runs the timers of nodes first, in any order. Each may attach or detach watches. Then runs the
+ * wake hook, which may delete the loop. */
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
     int64_t now_ns = redlock_loop_now_ns(loop);
@@ -120,7 +123,7 @@ static void run_due(struct redlock_loop *loop) {
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
-        w = loop->watches; /* the list may be another now */
+        w = loop->watches; /* on_timer() may have changed the list */
     }
     if (loop->wake_ns <= now_ns) {
         loop->wake_ns = REDLOCK_NEVER_NS;
@@ -149,7 +152,7 @@ static void on_timer(struct ev_loop *ev, ev_io *io, int events) {
         return;
     }
     if (read(io->fd, &expirations, sizeof expirations) < 0) {
-        return; /* EAGAIN: it was set anew meanwhile */
+        return; /* EAGAIN: the timer was set again after it fired */
     }
     loop->armed_ns = REDLOCK_NEVER_NS;
     run_due(loop);
@@ -185,7 +188,7 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int events) {
 static void on_io(struct ev_loop *ev, ev_io *io, int events) {
     struct watched *watched = io->data;
     if (redlock_loop_forked(watched->loop)) {
-        /* The parent's connection: a byte read here is a byte stolen. */
+        /* The connection belongs to the parent: to read here would take bytes from it. */
         ev_io_stop(ev, io);
         return;
     }
@@ -305,7 +308,8 @@ struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_l
     ev_io_init(&loop->timer, on_timer, fd, EV_READ);
     ev_timer_init(&loop->soon, on_soon, 0., 0.);
     ev_prepare_init(&loop->prepare, on_prepare);
-    ev_set_priority(&loop->prepare, EV_MINPRI); /* after the caller's own, which may queue requests */
+    /* after the program's own watchers, which may queue requests */
+    ev_set_priority(&loop->prepare, EV_MINPRI);
     loop->timer.data = loop->soon.data = loop->prepare.data = loop;
     ev_io_start(ev, &loop->timer);
     ev_prepare_start(ev, &loop->prepare);

@@ -1,5 +1,5 @@
-/* libev under the env and the reactor: clock, timers, descriptors, the flush before each poll, random bytes, the fork
- * check. */
+/* The event loop on libev: clock, timers, descriptors, the flush before each poll, random bytes,
+ * and the check for a fork. */
 #ifndef REDLOCK_LOOP_LOOP_H
 #define REDLOCK_LOOP_LOOP_H
 
@@ -11,13 +11,13 @@ struct redlock_loop;
 
 struct redlock_loop_hooks {
     void *ctx;
-    void (*wake)(void *ctx); /* the time asked with redlock_loop_wake_at() has come */
+    void (*wake)(void *ctx); /* called at the time of redlock_loop_wake_at() */
     redlock_log_callback on_log;
     redlock_log_level log_level;
     void *log_data;
 };
 
-/* NULL without memory or descriptors (errno says which). */
+/* NULL if there is no memory or no descriptor; errno says which. */
 struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_loop_hooks *hooks);
 void redlock_loop_delete(struct redlock_loop *loop);
 

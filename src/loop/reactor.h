@@ -1,4 +1,4 @@
-/* What a node's connection needs of an event loop. */
+/* The interface between a node's connection and the event loop. */
 #ifndef REDLOCK_LOOP_REACTOR_H
 #define REDLOCK_LOOP_REACTOR_H
 
@@ -9,28 +9,30 @@
 
 enum redlock_reactor_events { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 };
 
-/* One descriptor to watch and one timer for a node; embed it, fill in the callbacks, hand it to the reactor. */
+/* One descriptor to watch and one timer for a node. Embed it, set the callbacks, and attach it to
+ * the reactor. */
 struct redlock_watch {
     void (*on_io)(struct redlock_watch *watch, unsigned events);
     void (*on_timer)(struct redlock_watch *watch);
-    /* Once before the loop polls, after redlock_reactor.flush_soon() was asked for: write out what is queued (R6). */
+    /* Called once before the loop polls, after redlock_reactor.flush_soon(). Writes what is queued
+     * (R6). */
     void (*on_flush)(struct redlock_watch *watch);
     void *impl; /* the reactor's */
     bool flush_asked;
     struct redlock_watch *next_flush; /* the reactor's */
 };
 
-/* What a node's connection needs of the loop. All times are the env's. */
+/* All times are CLOCK_BOOTTIME, as in the env. */
 struct redlock_reactor {
     void *ctx;
     int64_t (*now_ns)(void *ctx);
     int (*random)(void *ctx, void *buffer, size_t size);
     int (*attach)(void *ctx, struct redlock_watch *watch); /* 0 or REDLOCK_ERR_NO_MEMORY */
     void (*detach)(void *ctx, struct redlock_watch *watch);
-    void (*watch)(void *ctx, struct redlock_watch *watch, int fd,
-                  unsigned events); /* fd -1: none; replaces what was watched */
-    void (*timer_at)(void *ctx, struct redlock_watch *watch,
-                     int64_t when_ns); /* REDLOCK_NEVER_NS: none; may fire early */
+    /* fd -1 watches nothing. Each call replaces the descriptor and the events of the last one. */
+    void (*watch)(void *ctx, struct redlock_watch *watch, int fd, unsigned events);
+    /* REDLOCK_NEVER_NS stops the timer. on_timer() may run early. */
+    void (*timer_at)(void *ctx, struct redlock_watch *watch, int64_t when_ns);
     void (*flush_soon)(void *ctx, struct redlock_watch *watch);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };
