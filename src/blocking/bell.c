@@ -1,4 +1,4 @@
-/* The bell: a futex a row of 32 sleepers, each woken by its bit. */
+/* The bell: one futex for each row of 32 sleepers; one bit wakes one sleeper. */
 #include "blocking/bell.h"
 
 #include <assert.h>
@@ -44,7 +44,7 @@ void redlock_bell_enter(struct redlock_bell *bell, struct redlock_sleeper *sleep
             return;
         }
     }
-    /* All are taken: whose stacks lie apart rarely share one. */
+    /* All bits are taken, so share one. Threads whose stacks are far apart rarely share. */
     uintptr_t page = (uintptr_t)sleeper >> 12;
     sleeper->row = (unsigned)(page / 32 % REDLOCK_BELL_ROWS);
     sleeper->bit = UINT32_C(1) << page % 32;

@@ -1,4 +1,4 @@
-/* The calls of the blocking client: each is one request to the manager, made on the loop thread. */
+/* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
 #include "base/options.h"
 #include "blocking/client.h"
 #include "core/validity.h"
@@ -9,7 +9,7 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
     redlock_acquire_options_default(&options->lock);
 }
 
-/* Enters, has the call done and leaves; what most calls are. */
+/* Most calls: enters, lets the loop thread do the call, leaves. */
 static int perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
     int cancel_state;
     int code = redlock_client_enter(client, &cancel_state);
@@ -43,10 +43,8 @@ static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
     return wait_ms == REDLOCK_WAIT_FOREVER ? REDLOCK_NEVER_NS : redlock_after_ms(now_ns, wait_ms);
 }
 
-/*
- * Another thread of the same owner may be acquiring or releasing: it is waited for as long as this call may wait, and,
- * where that is no time at all, as long as one try may take, for the lock that comes of it is this owner's too.
- */
+/* Another thread of the same owner may be acquiring or releasing. We wait for it as long as this
+ * call may wait, but at least as long as one try may take: its lock would be ours too. */
 static int acquire_as_holder(redlock_client *client, struct acquire_call *acquire, uint64_t owner) {
     struct redlock_reentrant *table = redlock_client_reentrant(client);
     struct redlock_hold *hold;
@@ -68,7 +66,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
     code = redlock_client_perform(client, &acquire->call);
-    redlock_reentrant_settle(table, hold, code == REDLOCK_OK ? acquire->call.acquired : NULL);
+    redlock_reentrant_acquire_done(table, hold, code == REDLOCK_OK ? acquire->call.acquired : NULL);
     return code;
 }
 
@@ -115,7 +113,7 @@ struct lease_call {
     struct redlock_call call;
     redlock_lease *lease;
     int64_t ttl_ms;
-    bool refused; /* by an error that did not end the handle */
+    bool refused; /* the manager refused, so the handle still exists */
 };
 
 static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
@@ -149,7 +147,8 @@ static bool forget_begins(redlock_manager *manager, struct redlock_call *call) {
     return false;
 }
 
-/* Ends a handle: that of a stranger to the table at once, that of a reentrant lease with its last count. */
+/* Ends a handle. The table does not know a lease that is not reentrant: its handle ends at once.
+ * The handle of a reentrant lease ends with its last hold. */
 static int end(redlock_client *client, struct lease_call *ending, enum redlock_leave left, int retained_code,
                struct redlock_hold *hold) {
     int code = REDLOCK_OK;
@@ -162,13 +161,13 @@ static int end(redlock_client *client, struct lease_call *ending, enum redlock_l
         return redlock_client_perform(client, &ending->call);
     case REDLOCK_LEAVE_LAST:
         code = redlock_client_perform(client, &ending->call);
-        redlock_reentrant_given(redlock_client_reentrant(client), hold, !ending->refused);
+        redlock_reentrant_release_done(redlock_client_reentrant(client), hold, !ending->refused);
         break;
     }
     return code;
 }
 
-/* Which of the two ways a handle ends, the table says: by a release, or by being forgotten. */
+/* redlock_reentrant_leave() for a release, or redlock_reentrant_forget(). */
 typedef enum redlock_leave leave_function(struct redlock_reentrant *table, redlock_lease *lease,
                                           struct redlock_holder owner, struct redlock_hold **hold);
 

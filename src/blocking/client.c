@@ -1,4 +1,5 @@
-/* The blocking client's loop thread: its start, its turns, its end, and the way of a call to it and back. */
+/* The blocking client's loop thread: its start, its turns, its end, and how calls reach it and
+ * return. */
 #include <assert.h>
 #include <errno.h>
 #include <ev.h>
@@ -14,9 +15,9 @@
 
 struct redlock_client {
     struct redlock_mailbox mailbox;
-    struct redlock_bell bell; /* for callers whose calls are completed */
+    struct redlock_bell bell; /* wakes the callers of completed calls */
     struct redlock_reentrant reentrant;
-    atomic_uint inside; /* calls that use this memory, and 1 until the close */
+    atomic_uint inside; /* how many calls use this memory, plus 1 until the close */
     sem_t all_left;
     struct redlock_random *fork_mark;
     pthread_t thread;
@@ -24,16 +25,17 @@ struct redlock_client {
     struct ev_loop *loop;
     ev_async wake;
     ev_prepare drain;
-    atomic_bool in_turn; /* the loop thread may be changing anything: what a child process gets to see is torn */
-    /* The loop thread's own: */
-    redlock_manager *manager; /* NULL once it is closed */
+    atomic_bool in_turn; /* during a turn, a fork would copy half-changed data */
+    /* Only the loop thread uses these: */
+    redlock_manager *manager; /* NULL after the close */
     struct start *start;      /* until the client is open */
     bool closing;
     struct redlock_call *close_call;
-    struct redlock_letter *completed, **completed_end; /* to be told before the loop polls */
+    /* their callers are woken before the loop polls */
+    struct redlock_letter *completed, **completed_end;
 };
 
-/* What redlock_client_open() and its loop thread tell each other; on the former's stack. */
+/* Shared by redlock_client_open(), on whose stack it is, and the loop thread. */
 struct start {
     const redlock_manager_options *options;
     char *error;
@@ -56,20 +58,21 @@ static void complete(redlock_client *client, struct redlock_call *call) {
     client->completed_end = &call->letter.next;
 }
 
-/* Returns how many. A call that is finished is its caller's again, whose stack may be gone. */
-static unsigned tell_completed(redlock_client *client) {
+/* Wakes the callers of completed calls and returns their number. A finished call belongs to its
+ * caller again, whose stack may be gone. */
+static unsigned wake_callers(redlock_client *client) {
     struct redlock_letter *letter = client->completed;
-    unsigned told = 0;
+    unsigned woken = 0;
     client->completed = NULL;
     client->completed_end = &client->completed;
     while (letter) {
         struct redlock_letter *next = letter->next;
         redlock_bell_finish(&client->bell, &((struct redlock_call *)letter)->sleeper);
         letter = next;
-        told++;
+        woken++;
     }
     redlock_bell_ring(&client->bell);
-    return told;
+    return woken;
 }
 
 void redlock_call_answer(const redlock_result *result, void *data) {
@@ -97,30 +100,33 @@ static void perform(redlock_client *client, struct redlock_letter *letter) {
 }
 
 static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
-    /* Its work is to end the poll; the mailbox is emptied before each. */
+    /* It only ends the poll. on_prepare() empties the mailbox before each poll. */
     (void)loop;
     (void)wake;
     (void)events;
 }
 
 /*
- * Calls that came while the loop was at work are queued with the rest of this turn's, in one write a node (R6). Where
- * several callers were just told, they get the processor for a moment: what they ask next goes out with it as well.
+ * Calls that came during this turn are queued with the other requests of the turn: one write for
+ * each node (R6). If several callers were just woken, they get the processor for a moment, so that
+ * the same writes carry their next calls too.
  */
 static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
     redlock_client *client = drain->data;
     (void)loop;
     (void)events;
-    if (tell_completed(client) > 1) {
+    if (wake_callers(client) > 1) {
         (void)sched_yield();
     }
     perform(client, redlock_mailbox_take(&client->mailbox));
 }
 
-/* The last that runs before the poll: what on_prepare() and the flush after it completed is told here. */
+/*
+ * Runs last before the poll: wakes the callers of calls that on_prepare() and the flush completed.
+ */
 static void before_poll(struct ev_loop *loop) {
     redlock_client *client = ev_userdata(loop);
-    (void)tell_completed(client);
+    (void)wake_callers(client);
     if (!redlock_mailbox_sleep(&client->mailbox)) {
         ev_async_send(loop, &client->wake);
     }
@@ -146,7 +152,7 @@ static void begin_close(redlock_client *client) {
     (void)failed;
 }
 
-static void tell_started(redlock_client *client, int code) {
+static void report_start(redlock_client *client, int code) {
     struct start *start = client->start;
     client->start = NULL;
     start->code = code;
@@ -155,13 +161,13 @@ static void tell_started(redlock_client *client, int code) {
     (void)failed;
 }
 
-/* Nodes that are down are no error: the votes of the lock will tell. */
+/* A node that is down is no error here. The votes on each lock show it. */
 static void on_connected(const redlock_result *result, void *data) {
     (void)result;
-    tell_started(data, REDLOCK_OK);
+    report_start(data, REDLOCK_OK);
 }
 
-/* False if there is nothing to run. */
+/* False if the client could not start. */
 static bool start(redlock_client *client) {
     struct start *how = client->start;
     int code = redlock_manager_create(client->loop, how->options, &client->manager, how->error, how->error_size);
@@ -177,7 +183,7 @@ static bool start(redlock_client *client) {
         begin_close(client);
         ev_run(client->loop, 0);
     }
-    tell_started(client, code);
+    report_start(client, code);
     return false;
 }
 
@@ -187,7 +193,7 @@ static void *run(void *data) {
         ev_run(client->loop, 0);
     }
     perform(client, redlock_mailbox_close(&client->mailbox));
-    (void)tell_completed(client);
+    (void)wake_callers(client);
     return NULL;
 }
 
@@ -252,7 +258,7 @@ static void describe(char *error, size_t error_size, const char *what, int numbe
     }
 }
 
-/* The application's signals are not for this thread; those that a fault raises in it are. */
+/* This thread blocks the application's signals, but not those that its own faults raise. */
 static int create_thread(redlock_client *client) {
     static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
     sigset_t blocked, before;
@@ -269,12 +275,12 @@ static int create_thread(redlock_client *client) {
     return failed;
 }
 
-/* Starts the thread and waits until it says what came of it. */
+/* Starts the thread and waits for the result of its start. */
 static int start_thread(redlock_client *client, const redlock_manager_options *options, char *error,
                         size_t error_size) {
     struct start how = {.options = options, .error = error, .error_size = error_size};
     if (sem_init(&how.done, 0, 0) != 0) {
-        describe(error, error_size, "cannot make a semaphore", errno);
+        describe(error, error_size, "cannot create a semaphore", errno);
         return REDLOCK_ERR_SYSTEM;
     }
     client->start = &how;
@@ -292,7 +298,7 @@ static int start_thread(redlock_client *client, const redlock_manager_options *o
     return how.code;
 }
 
-/* The loop and what hangs on it; the manager and the thread are not there (any more). */
+/* The manager and the thread must be gone, or not exist yet. */
 static void destroy_loop(redlock_client *client) {
     ev_prepare_stop(client->loop, &client->drain);
     ev_async_stop(client->loop, &client->wake);
@@ -303,7 +309,7 @@ static int create_loop(redlock_client *client, char *error, size_t error_size) {
     errno = 0;
     client->loop = ev_loop_new(EVFLAG_AUTO);
     if (!client->loop) {
-        describe(error, error_size, "cannot make an event loop", errno);
+        describe(error, error_size, "cannot create an event loop", errno);
         return REDLOCK_ERR_SYSTEM;
     }
     ev_async_init(&client->wake, on_wake);
@@ -323,7 +329,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
         return REDLOCK_ERR_NO_MEMORY;
     }
     if (sem_init(&client->all_left, 0, 0) != 0) {
-        describe(error, error_size, "cannot make a semaphore", errno);
+        describe(error, error_size, "cannot create a semaphore", errno);
         redlock_random_delete(client->fork_mark);
         return REDLOCK_ERR_SYSTEM;
     }
@@ -354,7 +360,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     }
     if (!client) {
         if (error) {
-            (void)snprintf(error, error_size, "there is nowhere to put the client: client is NULL");
+            (void)snprintf(error, error_size, "client must not be NULL");
         }
         return REDLOCK_ERR_INVALID;
     }
@@ -381,8 +387,9 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 }
 
 /*
- * In a child process: there is no loop thread here, and no lock may be waited for. Where the fork came in the middle
- * of a turn, the manager's and libev's lists are torn: they are left to the end of the process.
+ * For a child process, which has no loop thread and must not wait for a lock. If the fork came in
+ * the middle of a turn, the lists of the manager and of libev may be half-changed: leave them
+ * alone.
  */
 static void abandon(redlock_client *client) {
     if (!atomic_load(&client->in_turn)) {
@@ -417,7 +424,7 @@ int redlock_client_close(redlock_client *client) {
     int failed = pthread_join(client->thread, NULL);
     assert(failed == 0);
     (void)failed;
-    /* This call and the client's own; others that were blocked are on their way out. */
+    /* Subtract this call and the client's own 1. Other calls may still be leaving. */
     if (atomic_fetch_sub(&client->inside, 2) != 2) {
         wait_for(&client->all_left);
     }

@@ -1,4 +1,5 @@
-/* A blocking client inside: calls travel as structs on their callers' stacks to the loop thread and back. */
+/* The inside of a blocking client. A call is a struct on its caller's stack: the loop thread gets a
+ * pointer to it, and the caller waits until it is done. */
 #ifndef REDLOCK_BLOCKING_CLIENT_H
 #define REDLOCK_BLOCKING_CLIENT_H
 
@@ -8,33 +9,34 @@
 #include "blocking/mailbox.h"
 #include "blocking/reentrant.h"
 
-/*
- * One blocking call. It is the caller's until it is put into the mailbox, the loop thread's until `sleeper` is
- * finished, then the caller's again.
- */
+/* One blocking call. The caller owns it until it puts it into the mailbox. Then the loop thread
+ * owns it until it finishes `sleeper`. */
 struct redlock_call {
-    struct redlock_letter letter; /* first: in the mailbox, then among those completed */
-    /* Runs on the loop thread. True: redlock_call_answer() was given to a request; false: `code` is set. */
+    /* first member; in the mailbox, then in the list of completed calls */
+    struct redlock_letter letter;
+    /* Runs on the loop thread. True if a request will call redlock_call_answer(); false if `code`
+     * is set. */
     bool (*begin)(redlock_manager *manager, struct redlock_call *call);
     redlock_client *client;
     redlock_lease *acquired;
-    redlock_result *result; /* a copy, if it is wanted and there was memory */
+    redlock_result *result; /* a copy, if it is wanted and there is memory */
     bool want_result;
     int code;
     struct redlock_sleeper sleeper; /* the caller */
 };
 
-/* The callback of each request that a call makes; data is the call. */
+/* The callback of each request. `data` is the call. */
 void redlock_call_answer(const redlock_result *result, void *data);
 
 /*
- * Around every public function: REDLOCK_ERR_INVALID on the loop thread, REDLOCK_ERR_FORKED in a child process. Between
- * the two the client is not freed and the thread is not cancelled, for the loop thread may be using its stack.
+ * Every public function calls these two. Enter returns REDLOCK_ERR_INVALID on the loop thread and
+ * REDLOCK_ERR_FORKED in a child process. Until leave, nobody frees the client, and the thread
+ * cannot be cancelled: the loop thread may be using its stack.
  */
 int redlock_client_enter(redlock_client *client, int *cancel_state);
 void redlock_client_leave(redlock_client *client, int cancel_state);
 
-/* Has the call done by the loop thread and returns its code. */
+/* Lets the loop thread do the call, waits, and returns its code. */
 int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);

@@ -1,4 +1,4 @@
-/* The mailbox: a stack of letters under one atomic pointer, turned round when it is emptied. */
+/* The mailbox: a stack of letters under one atomic pointer. The reader reverses it. */
 #include "blocking/mailbox.h"
 
 #include <stddef.h>

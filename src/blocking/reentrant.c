@@ -1,4 +1,5 @@
-/* The table of reentrant holds: a hash table under one mutex, and the wait of one owner's threads for each other. */
+/* The table of reentrant holds: a hash table under one mutex. Threads of one owner wait for each
+ * other. */
 #include "blocking/reentrant.h"
 
 #include <assert.h>
@@ -11,9 +12,9 @@
 
 struct redlock_holder redlock_holder_of(uint64_t id) {
     /*
-     * An id that no other thread ever had in this process. pthread_self() and gettid() are used again after a thread's
-     * end, and the new thread would own what a dead one left behind. The counter is the one datum that clients share;
-     * it only rises, and nothing but its uniqueness is used.
+     * An id that no other thread of this process ever had. The system reuses pthread_self() and
+     * gettid(), so a new thread would own the holds of a dead one. All clients share this counter;
+     * only its uniqueness matters.
      */
     static atomic_uint_least64_t last;
     static _Thread_local uint64_t own;
@@ -30,7 +31,7 @@ static bool same_holder(struct redlock_holder a, struct redlock_holder b) {
     return a.is_thread == b.is_thread && a.id == b.id;
 }
 
-/* FNV-1a: names are short, and whoever chooses them is no adversary of its own client. */
+/* FNV-1a. Names are short, and nobody attacks their own client with chosen names. */
 static uint64_t hash_of(const char *resource) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (const char *c = resource; *c; c++) {
@@ -118,7 +119,7 @@ static struct redlock_hold *find(const struct redlock_reentrant *table, const ch
     return hold;
 }
 
-/* Only while it is HELD: once it is given back, its address may already be another lease's. */
+/* Finds HELD holds only: after the release, another lease may have this address. */
 static struct redlock_hold *find_lease(const struct redlock_reentrant *table, const redlock_lease *lease) {
     struct redlock_hold *hold = *bucket_of(table, hash_of(redlock_lease_resource(lease)));
     while (hold && !(hold->state == REDLOCK_HOLD_HELD && hold->lease == lease)) {
@@ -127,7 +128,7 @@ static struct redlock_hold *find_lease(const struct redlock_reentrant *table, co
     return hold;
 }
 
-/* Twice the buckets; without memory the chains grow longer instead. */
+/* Doubles the buckets. Without memory, the chains grow longer instead. */
 static void grow(struct redlock_reentrant *table) {
     size_t old_count = table->bucket_count;
     struct redlock_hold **old = table->buckets;
@@ -184,7 +185,8 @@ static int64_t read_ns(clockid_t clock) {
     return now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* False when the deadline has passed. A condition variable cannot wait by CLOCK_BOOTTIME, so it only wakes us (R2). */
+/* False when the deadline has passed. The deadline is CLOCK_BOOTTIME (R2). A condition variable
+ * cannot wait by that clock, so it only wakes us. */
 static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
     int failed;
     if (deadline_ns == INT64_MAX) {
@@ -250,14 +252,14 @@ enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, cons
     return entered;
 }
 
-/* Everyone looks again: they wait for different holds, and only few ever do. */
-static void tell_waiting(struct redlock_reentrant *table) {
+/* Wakes all: they wait for different holds, and they are few. */
+static void wake_waiting(struct redlock_reentrant *table) {
     if (table->waiting > 0) {
         pthread_cond_broadcast(&table->decided);
     }
 }
 
-void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
+void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
     lock(table);
     assert(hold->state == REDLOCK_HOLD_TAKING);
     if (lease) {
@@ -267,7 +269,7 @@ void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_ho
     } else {
         drop(table, hold);
     }
-    tell_waiting(table);
+    wake_waiting(table);
     unlock(table);
 }
 
@@ -288,7 +290,7 @@ static enum redlock_leave leave(struct redlock_hold *hold, struct redlock_holder
 static enum redlock_leave find_and_leave(struct redlock_reentrant *table, redlock_lease *lease,
                                          struct redlock_holder owner, bool forget, struct redlock_hold **hold) {
     enum redlock_leave left = REDLOCK_LEAVE_STRANGE;
-    /* Who has a reentrant lease has seen its hold being added, so the table cannot look empty to them. */
+    /* The owner of a reentrant lease has seen its hold added, so its thread cannot read 0 here. */
     if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
         return left;
     }
@@ -311,7 +313,7 @@ enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, red
     return find_and_leave(table, lease, thread, true, hold);
 }
 
-void redlock_reentrant_given(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
+void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
     lock(table);
     assert(hold->state == REDLOCK_HOLD_GIVING);
     if (ended) {
@@ -319,6 +321,6 @@ void redlock_reentrant_given(struct redlock_reentrant *table, struct redlock_hol
     } else {
         hold->state = REDLOCK_HOLD_HELD;
     }
-    tell_waiting(table);
+    wake_waiting(table);
     unlock(table);
 }

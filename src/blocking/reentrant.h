@@ -1,4 +1,5 @@
-/* Who of this client holds what, and how often: the counts of reentrant leases, kept here and never on the nodes. */
+/* The counts of reentrant leases: which owner of this client holds which resource, and how often.
+ * Nodes know nothing of them. */
 #ifndef REDLOCK_BLOCKING_REENTRANT_H
 #define REDLOCK_BLOCKING_REENTRANT_H
 
@@ -10,30 +11,30 @@
 
 #include <redlock/redlock.h>
 
-/* A thread, or an id that the caller names; the two never meet. */
+/* A thread, or an id that the caller chose. The two are never equal. */
 struct redlock_holder {
     bool is_thread;
     uint64_t id;
 };
 
-/* The owner that a caller means by `id`: 0 is the calling thread. */
+/* The owner for this `id`. 0 is the calling thread. */
 struct redlock_holder redlock_holder_of(uint64_t id);
 
 /*
- * One owner's hold on one resource.
+ * One owner's hold on one resource. The events are the functions below.
  *
  * state      event                          next
- * (none)     enter                        → TAKING     the caller acquires, then says settle
- * TAKING     enter                        → TAKING     waits for what comes of it
- *            settle with a lease          → HELD       count 1
- *            settle without               → (none)     of those who wait, one acquires in its turn
+ * (none)     enter                        → TAKING     the caller acquires, then says acquire_done
+ * TAKING     enter                        → TAKING     waits for the result
+ *            acquire_done with a lease    → HELD       count 1
+ *            acquire_done without one     → (none)     one of those who wait acquires next
  * HELD       enter, the lease is valid    → HELD       count + 1, the same lease
  *            enter, the lease is lost     → HELD       LOST
  *            leave, count above 1         → HELD       count − 1
- *            leave, count 1               → GIVING     the caller releases, then says given
- * GIVING     enter                        → GIVING     waits for what comes of it
- *            given, the handle has ended  → (none)     of those who wait, one acquires
- *            given, it has not            → HELD       count 1
+ *            leave, count 1               → GIVING     the caller releases, then says release_done
+ * GIVING     enter                        → GIVING     waits for the result
+ *            release_done, handle ended   → (none)     one of those who wait acquires next
+ *            release_done, it did not end → HELD       count 1
  */
 enum redlock_hold_state { REDLOCK_HOLD_TAKING, REDLOCK_HOLD_HELD, REDLOCK_HOLD_GIVING };
 
@@ -51,52 +52,50 @@ struct redlock_hold {
 
 struct redlock_reentrant {
     pthread_mutex_t mutex;
-    pthread_cond_t decided; /* something that others wait for was settled or given */
+    pthread_cond_t decided; /* an acquire or a release of a hold is done */
     size_t waiting;
     uint32_t count_max;
-    atomic_size_t holds; /* read without the mutex to let leases pass that are surely not reentrant */
+    atomic_size_t holds; /* read without the mutex: while it is 0, no lease is reentrant */
     size_t bucket_count; /* a power of two */
     struct redlock_hold **buckets;
 };
 
-/* REDLOCK_OK, REDLOCK_ERR_NO_MEMORY or REDLOCK_ERR_SYSTEM. A hold's count may grow to count_max. */
+/* Returns REDLOCK_OK, REDLOCK_ERR_NO_MEMORY or REDLOCK_ERR_SYSTEM. count_max limits each hold's
+ * count. */
 int redlock_reentrant_init(struct redlock_reentrant *table, uint32_t count_max);
-/* Frees what is left, when no other thread can come any more. */
+/* Call it when no other thread can use the table any more. */
 void redlock_reentrant_destroy(struct redlock_reentrant *table);
-/* The same in a child process, where a thread that is not there may hold the mutex for ever: then it is left alone. */
+/* The same in a child process. If a thread of the parent held the mutex at the fork, nobody can
+ * unlock it here: then this does nothing. */
 void redlock_reentrant_abandon(struct redlock_reentrant *table);
 
 enum redlock_enter {
-    REDLOCK_ENTER_TAKE,   /* acquire, then redlock_reentrant_settle(*hold) */
-    REDLOCK_ENTER_SHARED, /* *lease is held once more */
-    REDLOCK_ENTER_ERROR   /* *code: LOST, LIMIT, NO_MEMORY; CONTENDED when the time to wait was over */
+    REDLOCK_ENTER_TAKE,   /* acquire, then redlock_reentrant_acquire_done(*hold) */
+    REDLOCK_ENTER_SHARED, /* the count of *lease was raised */
+    REDLOCK_ENTER_ERROR   /* *code: LOST, LIMIT, NO_MEMORY; CONTENDED after deadline_ns */
 };
 
-/*
- * Waits while another thread of the same owner acquires or releases, until deadline_ns of CLOCK_BOOTTIME at most
- * (INT64_MAX: as long as it takes).
- */
+/* Waits while another thread of the same owner acquires or releases, until deadline_ns of
+ * CLOCK_BOOTTIME. INT64_MAX: no limit. */
 enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
                                            struct redlock_holder owner, int64_t deadline_ns, struct redlock_hold **hold,
                                            redlock_lease **lease, int *code);
-/* lease: what was acquired, or NULL; the hold is gone then. */
-void redlock_reentrant_settle(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
+/* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
+void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
 
 enum redlock_leave {
     REDLOCK_LEAVE_STRANGE,  /* not a reentrant lease */
     REDLOCK_LEAVE_REFUSED,  /* another owner's */
-    REDLOCK_LEAVE_RETAINED, /* one less, still held */
-    REDLOCK_LEAVE_LAST      /* release it, then redlock_reentrant_given(*hold) */
+    REDLOCK_LEAVE_RETAINED, /* the count is one less; the lease is still held */
+    REDLOCK_LEAVE_LAST      /* release it, then redlock_reentrant_release_done(*hold) */
 };
 
 enum redlock_leave redlock_reentrant_leave(struct redlock_reentrant *table, redlock_lease *lease,
                                            struct redlock_holder owner, struct redlock_hold **hold);
-/*
- * For ending the handle without a release: LAST as above, if the count is 1 and the owner is the thread given, or an
- * id, which nobody can prove; RETAINED if the count is above 1, and then nothing has changed.
- */
+/* Ends a handle without a release. LAST if the count is 1 and the owner is this thread, or an id:
+ * nobody can prove an id. RETAINED if the count is above 1; then nothing changes. */
 enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
                                             struct redlock_holder thread, struct redlock_hold **hold);
-void redlock_reentrant_given(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended);
+void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended);
 
 #endif

@@ -86,7 +86,7 @@ static struct redlock_hold *take(const char *resource, struct redlock_holder hol
     assert_non_null(hold);
     assert_null(shared);
     if (lease) {
-        redlock_reentrant_settle(&table, hold, lease);
+        redlock_reentrant_acquire_done(&table, hold, lease);
     }
     return hold;
 }
@@ -113,7 +113,7 @@ static int refused(const char *resource, struct redlock_holder holder, int64_t d
 static void give(redlock_lease *lease, struct redlock_holder holder) {
     struct redlock_hold *hold = NULL;
     assert_int_equal(redlock_reentrant_leave(&table, lease, holder, &hold), REDLOCK_LEAVE_LAST);
-    redlock_reentrant_given(&table, hold, true);
+    redlock_reentrant_release_done(&table, hold, true);
 }
 
 static void only_the_last_leave_releases(void **state) {
@@ -139,9 +139,9 @@ static void another_owner_is_a_stranger(void **state) {
     struct redlock_hold *hold = NULL;
     (void)state;
     take("r", id(7), &lease);
-    redlock_reentrant_settle(&table, take("r", id(8), NULL), NULL);
-    redlock_reentrant_settle(&table, take("r", id(0), NULL), NULL);
-    redlock_reentrant_settle(&table, take("other", id(7), NULL), NULL);
+    redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
+    redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
+    redlock_reentrant_acquire_done(&table, take("other", id(7), NULL), NULL);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(8), &hold), REDLOCK_LEAVE_REFUSED);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_REFUSED);
     give(&lease, id(7));
@@ -166,7 +166,7 @@ static void an_id_and_a_thread_of_the_same_number_are_two(void **state) {
     assert_false(named.is_thread);
     assert_int_equal(thread.id, named.id);
     take("r", thread, &lease);
-    redlock_reentrant_settle(&table, take("r", named, NULL), NULL);
+    redlock_reentrant_acquire_done(&table, take("r", named, NULL), NULL);
     give(&lease, thread);
 }
 
@@ -202,7 +202,7 @@ static void a_lost_lease_is_not_shared(void **state) {
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
     give(&lease, id(0));
-    redlock_reentrant_settle(&table, take("r", id(0), NULL), NULL);
+    redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
 }
 
 static void the_count_has_a_limit(void **state) {
@@ -223,7 +223,7 @@ static void a_release_that_did_not_end_the_handle_leaves_it_held(void **state) {
     (void)state;
     take("r", id(0), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
-    redlock_reentrant_given(&table, hold, false);
+    redlock_reentrant_release_done(&table, hold, false);
     assert_ptr_equal(share("r", id(0)), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     give(&lease, id(0));
@@ -239,7 +239,7 @@ static void the_address_of_a_lease_given_back_may_be_anothers(void **state) {
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
     take("r", id(2), &lease);
-    redlock_reentrant_given(&table, hold, true);
+    redlock_reentrant_release_done(&table, hold, true);
     give(&lease, id(2));
 }
 
@@ -257,10 +257,10 @@ static void forgetting_needs_the_last_count_and_the_owner(void **state) {
     assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
-    redlock_reentrant_given(&table, hold, true);
+    redlock_reentrant_release_done(&table, hold, true);
     take("r", id(5), &lease);
     assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
-    redlock_reentrant_given(&table, hold, true);
+    redlock_reentrant_release_done(&table, hold, true);
 }
 
 static void many_holds_are_all_found(void **state) {
@@ -347,7 +347,7 @@ static void the_second_thread_of_an_owner_shares_what_the_first_gets(void **stat
     struct redlock_hold *first = take("r", id(5), NULL);
     begin(&second, 1);
     begin(&third, 2);
-    redlock_reentrant_settle(&table, first, &lease);
+    redlock_reentrant_acquire_done(&table, first, &lease);
     pthread_join(second.thread, NULL);
     pthread_join(third.thread, NULL);
     assert_int_equal(second.entered, REDLOCK_ENTER_SHARED);
@@ -365,10 +365,10 @@ static void the_second_thread_tries_itself_when_the_first_got_nothing(void **sta
     (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
     begin(&second, 1);
-    redlock_reentrant_settle(&table, first, NULL);
+    redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(second.thread, NULL);
     assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
-    redlock_reentrant_settle(&table, second.hold, &lease);
+    redlock_reentrant_acquire_done(&table, second.hold, &lease);
     give(&lease, id(5));
 }
 
@@ -380,10 +380,10 @@ static void a_thread_that_comes_during_the_last_release_acquires_after_it(void *
     take("r", id(5), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
     begin(&second, 1);
-    redlock_reentrant_given(&table, hold, true);
+    redlock_reentrant_release_done(&table, hold, true);
     pthread_join(second.thread, NULL);
     assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
-    redlock_reentrant_settle(&table, second.hold, NULL);
+    redlock_reentrant_acquire_done(&table, second.hold, NULL);
 }
 
 static void the_wait_for_another_thread_of_the_owner_is_bounded(void **state) {
@@ -394,7 +394,7 @@ static void the_wait_for_another_thread_of_the_owner_is_bounded(void **state) {
     assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
     assert_true(from_now_ns(0) >= deadline_ns);
     assert_int_equal(table.waiting, 0);
-    redlock_reentrant_settle(&table, first, NULL);
+    redlock_reentrant_acquire_done(&table, first, NULL);
 }
 
 /* R2: the deadline is on CLOCK_BOOTTIME. By another clock the wait would last longer by the time of
@@ -409,7 +409,7 @@ static void the_wait_is_no_longer_after_a_suspension(void **state) {
     assert_true(from_now_ns(0) >= deadline_ns);
     alarm(0);
     suspended_s = 0;
-    redlock_reentrant_settle(&table, first, NULL);
+    redlock_reentrant_acquire_done(&table, first, NULL);
 }
 
 static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) {
