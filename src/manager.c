@@ -1,4 +1,4 @@
-/* The public manager: owns the loop and the nodes, and puts the group of nodes on them. */
+/* The public manager. It owns the loop and the nodes, and connects the group to them. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +19,9 @@
 #define CLIENT_NAME     "redlock"
 #define NAME_SIZE_MAX   64
 
-#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)      /* so that an expired counter is lower than what a node takes then */
-#define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; a node has no room for much more */
+/* an expired counter is then lower than what any node takes */
+#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)
+#define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; nodes take little more */
 
 struct redlock_manager {
     struct redlock_group *group;
@@ -49,7 +50,7 @@ __attribute__((format(printf, 3, 4))) static int fail(struct failure *failure, i
     return code;
 }
 
-/* The env: the manager's door to loop and nodes. */
+/* The env: how the group reaches the loop and the nodes. */
 
 static int64_t env_now(void *context) {
     return redlock_loop_now_ns(((redlock_manager *)context)->loop);
@@ -84,12 +85,12 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     redlock_nodes behind = 0;
     if (redlock_loop_forked(manager->loop)) {
-        return 0; /* the connections are the parent's */
+        return 0; /* the connections belong to the parent */
     }
     size_t size = redlock_wire_format(message, bytes);
     const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_NO_TIMEOUT : 0);
-    /* Each write takes time: a slow or hung node, written to last, delays no other. The order of the others does not change,
-     * which keeps those that answer first awake. */
+    /* Each write takes time, so write to slow and hung nodes last: they delay no others. Do not
+     * reorder the others: this keeps those that answer first awake. */
     for (unsigned i = 0; nodes >> i != 0; i++) {
         if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(manager->nodes[i], message->now_ns)) {
             behind |= REDLOCK_NODE(i);
@@ -100,8 +101,8 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {
-    static const struct redlock_text forked = {.string = "this is a child process: the connection is its parent's",
-                                               .cause = REDLOCK_CAUSE_OURS};
+    static const struct redlock_text forked = {
+        .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
     redlock_manager *manager = context;
     return redlock_loop_forked(manager->loop) ? redlock_text_constant(&forked)
                                               : redlock_node_refusal(manager->nodes[node]);
@@ -117,7 +118,7 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
     va_end(arguments);
 }
 
-/* What loop and nodes report. */
+/* What the loop and the nodes report. */
 
 static void on_wake(void *context) {
     redlock_group_wake(((redlock_manager *)context)->group);
@@ -150,7 +151,7 @@ static const char *on_same_server(void *context, unsigned index, const char *run
     return NULL;
 }
 
-/* Creation and its undoing. */
+/* Creation and deletion. */
 
 static void delete_manager(redlock_manager *manager, bool forked) {
     if (manager->group != NULL) {
@@ -173,7 +174,7 @@ static int check_client_name(const char *name, struct failure *failure) {
     for (size_t i = 0; i < size; i++) {
         if (name[i] <= ' ' || name[i] > '~') {
             return fail(failure, REDLOCK_ERR_INVALID,
-                        "client_name has a byte at position %zu that is not printable ASCII, or a space", i + 1);
+                        "client_name has a space or a byte that is not printable ASCII at position %zu", i + 1);
         }
     }
     return REDLOCK_OK;
@@ -186,7 +187,8 @@ static bool is_guarded(const redlock_manager_options *options) {
 static int check_guards(const redlock_manager_options *options, struct failure *failure) {
     if ((int)options->restart_guard < REDLOCK_RESTART_GUARD_OFF ||
         options->restart_guard > REDLOCK_RESTART_GUARD_STRICT) {
-        return fail(failure, REDLOCK_ERR_INVALID, "restart_guard is %d, which is none", (int)options->restart_guard);
+        return fail(failure, REDLOCK_ERR_INVALID, "restart_guard is %d, which is not a redlock_restart_guard",
+                    (int)options->restart_guard);
     }
     if (options->ttl_max_ms < 0 || options->ttl_max_ms > REDLOCK_TTL_MS_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "ttl_max_ms is %lld; 1 to %lld are allowed, or 0 for none",
@@ -238,7 +240,8 @@ static int check(const redlock_manager_options *options, struct failure *failure
                     strlen(options->key_prefix), REDLOCK_RESOURCE_SIZE_MAX - 1);
     }
     if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG) {
-        return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is none", (int)options->log_level);
+        return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is not a redlock_log_level",
+                    (int)options->log_level);
     }
     int code = check_guards(options, failure);
     if (code == REDLOCK_OK) {
@@ -249,7 +252,7 @@ static int check(const redlock_manager_options *options, struct failure *failure
                : check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
 }
 
-/* One server in two places of the list would have two votes. */
+/* A server that is listed twice would have two votes. */
 static int check_duplicate(const redlock_manager *manager, const struct redlock_address *address,
                            struct failure *failure) {
     const char *name = address->name;
@@ -317,7 +320,7 @@ static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_
     if (errno == ENOMEM) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    return fail(failure, REDLOCK_ERR_SYSTEM, "no timer for a manager: %s", strerror(errno));
+    return fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
 }
 
 static int add_manager(redlock_manager *manager, const redlock_manager_options *options, struct failure *failure) {
@@ -406,7 +409,7 @@ static void on_drained(void *context) {
 
 int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, void *data) {
     if (redlock_loop_forked(manager->loop)) {
-        return REDLOCK_ERR_FORKED; /* redlock_manager_abandon() is for that */
+        return REDLOCK_ERR_FORKED; /* call redlock_manager_abandon() instead */
     }
     if (manager->closing) {
         return REDLOCK_ERR_CLOSED;

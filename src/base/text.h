@@ -68,8 +68,8 @@ static inline enum redlock_cause redlock_text_cause(const struct redlock_text *t
     return text == NULL ? REDLOCK_CAUSE_NONE : text->cause;
 }
 
-/* A resource may hold any bytes: what would break a line or a terminal is written as \xNN. Cut where it does not fit;
- * always terminated. size is 1 or more. */
+/* Copies a resource, which may hold any bytes. A byte that would break a line or a terminal becomes
+ * \xNN. Cuts what does not fit in the buffer, and always terminates it. `size` is 1 or more. */
 void redlock_text_printable(const char *string, char *buffer, size_t size);
 
 #endif
