@@ -6,14 +6,13 @@
 #include <string.h>
 
 #include "core/fence.h"
-#include "core/planted.h"
 #include "wire/cause.h"
 #include "wire/resp.h"
 #include "wire/script.h"
 
 /* Room for the headers and fixed words of any message, next to script, key and token. */
 #define FRAME_SIZE_MAX  256
-#define SCRIPT_SIZE_MAX 1152
+#define SCRIPT_SIZE_MAX 1400
 /* Of a node's time: until the year 2255, so that what comes of it fits in nanoseconds. */
 #define SECONDS_MAX 9000000000
 /* Of a key's time to live: callers may multiply it by 1000, and JSON readers keep it (2^53 - 1;
@@ -87,12 +86,7 @@ static char *format_number(char *at, uint64_t number) {
 /* With a fencing token, the node's time, or both: a script that sets the same key to the same. */
 static char *format_acquire(char *at, const struct redlock_message *message) {
     const bool fenced = message->fence != 0;
-    enum redlock_script_id id = REDLOCK_SCRIPT_ACQUIRE;
-#ifdef REDLOCK_PLANTED_BUGS
-    id = fenced && REDLOCK_PLANTED(FENCE_INCR) ? REDLOCK_SCRIPT_PLANTED_INCR : id;
-    id = REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL) ? REDLOCK_SCRIPT_PLANTED_EQUAL : id;
-#endif
-    at = begin_script(at, message, id, fenced ? 2 : 1, 5);
+    at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
@@ -101,31 +95,18 @@ static char *format_acquire(char *at, const struct redlock_message *message) {
 }
 
 static char *format_extend(char *at, const struct redlock_message *message) {
-    enum redlock_script_id id = REDLOCK_SCRIPT_EXTEND;
-#ifdef REDLOCK_PLANTED_BUGS
-    id = REDLOCK_PLANTED(EXTEND_SHORTENS) ? REDLOCK_SCRIPT_PLANTED_EXTEND : id;
-    id = REDLOCK_PLANTED(HEAL_COUNTS) ? REDLOCK_SCRIPT_PLANTED_HEAL : id;
-#endif
-    at = begin_script(at, message, id, 1, message->timed ? 3 : 2);
+    at = begin_script(at, message, REDLOCK_SCRIPT_EXTEND, 1, message->timed ? 3 : 2);
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     return message->timed ? redlock_resp_integer(at, 1) : at;
 }
 
 static char *format_release(char *at, const struct redlock_message *message) {
-    enum redlock_script_id id = REDLOCK_SCRIPT_RELEASE;
-#ifdef REDLOCK_PLANTED_BUGS
-    id = REDLOCK_PLANTED(RELEASE_ANY_TOKEN) ? REDLOCK_SCRIPT_PLANTED_RELEASE : id;
-#endif
-    return format_token(begin_script(at, message, id, 1, 1), message);
+    return format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, 1), message);
 }
 
 static char *format_fence(char *at, const struct redlock_message *message) {
-    enum redlock_script_id id = REDLOCK_SCRIPT_FENCE;
-#ifdef REDLOCK_PLANTED_BUGS
-    id = REDLOCK_PLANTED(FENCE_ACKS_ANY) ? REDLOCK_SCRIPT_PLANTED_FENCE : id;
-#endif
-    at = begin_script(at, message, id, 2, 3);
+    at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
     at = format_token(at, message);
     at = format_number(at, message->fence);
     return redlock_resp_integer(at, message->fence_keys->expiry_ms);

@@ -30,7 +30,7 @@ chaos_comparison(clock_jump --refusals clock-jump)
 chaos_comparison(memoryless_restarts memoryless-restarts)
 
 # The library once more, with its planted bugs.
-redlock_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
+redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
 get_directory_property(conductor DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_CONDUCTOR)
 get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_PARTS)
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)

@@ -1,5 +1,5 @@
 # SETs that land late, with the library compiled once more with its planted bugs: each cure is switched off as well, and must then be missed.
-redlock_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
+redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
 redlock_integration_test(test_late SOURCES test_late.c ${planted_sources})
 target_compile_definitions(test_late PRIVATE REDLOCK_PLANTED_BUGS)
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)

@@ -56,7 +56,7 @@ static void command_eval(struct fake_node *node, const struct sim_argument *a, s
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node wants one key or two");
         return;
     }
-    for (unsigned id = 0; id < FAKE_SCRIPTS; id++) {
+    for (unsigned id = 0; id < REDLOCK_SCRIPT_COUNT; id++) {
         const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
         if (by_sha ? !fake_is(&a[1], script->sha1)
                    : a[1].size != script->source_size || memcmp(a[1].bytes, script->source, a[1].size) != 0) {
@@ -81,7 +81,7 @@ static void command_script(struct fake_node *node, const struct sim_argument *a,
         fake_reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
         return;
     }
-    for (unsigned id = 0; count == 3 && fake_is(&a[1], "LOAD") && id < FAKE_SCRIPTS; id++) {
+    for (unsigned id = 0; count == 3 && fake_is(&a[1], "LOAD") && id < REDLOCK_SCRIPT_COUNT; id++) {
         const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
         if (a[2].size != script->source_size || memcmp(a[2].bytes, script->source, a[2].size) != 0) {
             continue;
@@ -190,7 +190,7 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
 }
 
 void fake_node_load_scripts(struct fake_node *node) {
-    node->scripts = (1U << FAKE_SCRIPTS) - 1;
+    node->scripts = (1U << REDLOCK_SCRIPT_COUNT) - 1;
 }
 
 static void put(struct redlock_reply *flat, enum redlock_reply_type type, const char *bytes, size_t size) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/fence.h"
+#include "core/planted.h"
 #include "fake_store.h"
 
 #define HOUR_S 3600
@@ -196,8 +197,6 @@ static void run_fence(struct fake_node *node, const struct sim_argument *a, stru
     }
 }
 
-#ifdef REDLOCK_PLANTED_BUGS
-
 /* RELEASE_ANY_TOKEN: the release that does not compare. */
 static void run_planted_release(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     struct fake_key *key = fake_find(node, &a[0]);
@@ -268,32 +267,6 @@ static void run_planted_heal(struct fake_node *node, const struct sim_argument *
     fake_reply_integer(reply, 1);
 }
 
-static void run_planted(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
-                        struct fake_reply *reply) {
-    switch (id) {
-    case REDLOCK_SCRIPT_PLANTED_RELEASE:
-        run_planted_release(node, a, reply);
-        break;
-    case REDLOCK_SCRIPT_PLANTED_EXTEND:
-        run_compared(node, true, true, a, reply);
-        break;
-    case REDLOCK_SCRIPT_PLANTED_INCR:
-        run_planted_incr(node, a, reply);
-        break;
-    case REDLOCK_SCRIPT_PLANTED_EQUAL:
-        run_acquire(node, a, keys, true, reply);
-        break;
-    case REDLOCK_SCRIPT_PLANTED_FENCE:
-        run_planted_fence(node, a, reply);
-        break;
-    default:
-        run_planted_heal(node, a, reply);
-        add_time(node, count > 3, reply);
-    }
-}
-
-#endif
-
 static bool is_too_short(unsigned id, size_t keys, size_t count) {
     static const size_t need[] = {[REDLOCK_SCRIPT_RELEASE] = 2,
                                   [REDLOCK_SCRIPT_EXTEND] = 3,
@@ -301,9 +274,8 @@ static bool is_too_short(unsigned id, size_t keys, size_t count) {
                                   [REDLOCK_SCRIPT_ACQUIRE] = 6,
                                   [REDLOCK_SCRIPT_FENCE] = 5};
     bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE;
-    return id < REDLOCK_SCRIPT_COUNT &&
-           (count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
-            (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5));
+    return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
+           (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5);
 }
 
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
@@ -314,25 +286,38 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
     }
     switch (id) {
     case REDLOCK_SCRIPT_RELEASE:
-        run_compared(node, false, false, a, reply);
+        if (REDLOCK_PLANTED(RELEASE_ANY_TOKEN)) {
+            run_planted_release(node, a, reply);
+        } else {
+            run_compared(node, false, false, a, reply);
+        }
         break;
     case REDLOCK_SCRIPT_EXTEND:
-        run_compared(node, true, false, a, reply);
-        add_time(node, count > 3, reply);
+        if (REDLOCK_PLANTED(HEAL_COUNTS)) {
+            run_planted_heal(node, a, reply);
+        } else {
+            run_compared(node, true, REDLOCK_PLANTED(EXTEND_SHORTENS), a, reply);
+        }
+        add_time(node, count > 3 && !REDLOCK_PLANTED(EXTEND_SHORTENS), reply);
         break;
     case REDLOCK_SCRIPT_INSPECT:
         run_inspect(node, &a[0], reply);
         break;
     case REDLOCK_SCRIPT_ACQUIRE:
-        run_acquire(node, a, keys, false, reply);
+        if (REDLOCK_PLANTED(FENCE_INCR) && keys == 2) {
+            run_planted_incr(node, a, reply);
+        } else {
+            run_acquire(node, a, keys, REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL), reply);
+        }
         break;
     case REDLOCK_SCRIPT_FENCE:
-        run_fence(node, a, reply);
+        if (REDLOCK_PLANTED(FENCE_ACKS_ANY)) {
+            run_planted_fence(node, a, reply);
+        } else {
+            run_fence(node, a, reply);
+        }
         break;
     default:
-#ifdef REDLOCK_PLANTED_BUGS
-        run_planted(node, id, a, keys, count, reply);
-#endif
         break;
     }
 }

@@ -6,12 +6,6 @@
 #include "fake_node.h"
 #include "wire/script.h"
 
-#ifdef REDLOCK_PLANTED_BUGS
-#define FAKE_SCRIPTS (REDLOCK_SCRIPT_PLANTED_COUNT)
-#else
-#define FAKE_SCRIPTS REDLOCK_SCRIPT_COUNT
-#endif
-
 bool fake_is(const struct sim_argument *argument, const char *word);
 bool fake_integer(const struct sim_argument *argument, int64_t *value);
 

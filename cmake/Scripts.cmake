@@ -1,0 +1,34 @@
+# Lua scripts as a C table, each with the SHA1 that servers know it by.
+
+# redlock_embed_scripts(OUT TABLE HEADER PREFIX PATH...): writes OUT, which defines TABLE, an array of
+# PREFIX_COUNT struct redlock_script. The script of fence.lua stands at index PREFIX_FENCE. HEADER
+# declares all of these. `-- include parts/holder.lua` stands for that file of src/wire/scripts.
+# Comments, indentation, and blanks around operators are left out: nodes get the scripts over the wire.
+function(redlock_embed_scripts out table header prefix)
+  set(folder ${PROJECT_SOURCE_DIR}/src/wire/scripts)
+  set(rows "")
+  foreach(path IN LISTS ARGN)
+    file(READ ${path} text)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    while(text MATCHES "-- include ([a-z_/]+[.]lua)")
+      file(READ ${folder}/${CMAKE_MATCH_1} part)
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${CMAKE_MATCH_1})
+      string(REPLACE "${CMAKE_MATCH_0}" "${part}" text "${text}")
+    endwhile()
+    string(REGEX REPLACE "\n[ ]*--[^\n]*" "" text "\n${text}")
+    string(REGEX REPLACE " *(,|[+=~<>]+|[.][.]) *" "\\1" text "${text}")
+    string(REGEX REPLACE "[ \n]*\n[ \n]*" "\n" text "${text}")
+    string(STRIP "${text}" text)
+    if(text MATCHES "--|\"|\\\\")
+      message(FATAL_ERROR "${path}: put comments on lines of their own, and strings in single quotes without escapes")
+    endif()
+    string(SHA1 sha1 "${text}")
+    string(LENGTH "${text}" size)
+    string(REPLACE "\n" "\\n\"\n     \"" text "${text}")
+    get_filename_component(name ${path} NAME_WE)
+    string(TOUPPER ${prefix}_${name} index)
+    string(APPEND rows "    [${index}] =\n    {\"${text}\",\n     ${size}, \"${sha1}\"},\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} @ONLY
+    CONTENT "/* Made of Lua by cmake/Scripts.cmake. */\n#include \"${header}\"\n\nconst struct redlock_script ${table}[${prefix}_COUNT] = {\n${rows}};\n")
+endfunction()

@@ -1,0 +1,10 @@
+/* The scripts of planted bugs, in scripts/. */
+#ifndef PLANTED_SCRIPTS_H
+#define PLANTED_SCRIPTS_H
+
+#include "core/planted.h"
+#include "wire/script.h"
+
+extern const struct redlock_script planted_scripts[REDLOCK_BUG_COUNT]; /* all zero where a bug has no script */
+
+#endif

@@ -1,0 +1,2 @@
+-- RELEASE without comparing the token.
+return redis.call('DEL', KEYS[1])
