@@ -69,10 +69,10 @@ static void env_wake_at(void *context, int64_t when_ns) {
 }
 
 static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, const char *bytes, size_t size,
-                             unsigned expected, const struct redlock_message *message) {
+                             unsigned reply_kind, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(manager->nodes[i], bytes, size, expected,
+        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(manager->nodes[i], bytes, size, reply_kind,
                                                                 message->owner, message->round, message->now_ns)) {
             taken |= REDLOCK_NODE(i);
         }
@@ -87,8 +87,9 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     if (redlock_loop_forked(manager->loop)) {
         return 0; /* the connections belong to the parent */
     }
-    size_t size = redlock_wire_format(message, bytes);
-    const unsigned expected = redlock_wire_expected(message) | (message->patient ? REDLOCK_NODE_NO_TIMEOUT : 0);
+    enum redlock_reply_kind kind;
+    const size_t size = redlock_wire_format(message, bytes, &kind);
+    const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     /* Each write takes time, so write to slow and hung nodes last: they delay no others. Do not
      * reorder the others: this keeps those that answer first awake. */
     for (unsigned i = 0; nodes >> i != 0; i++) {
@@ -96,8 +97,8 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
             behind |= REDLOCK_NODE(i);
         }
     }
-    redlock_nodes taken = send_to(manager, nodes & ~behind, bytes, size, expected, message);
-    return taken | send_to(manager, behind, bytes, size, expected, message);
+    redlock_nodes taken = send_to(manager, nodes & ~behind, bytes, size, reply_kind, message);
+    return taken | send_to(manager, behind, bytes, size, reply_kind, message);
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {

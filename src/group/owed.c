@@ -31,7 +31,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                 int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
-                                      .patient = true,
+                                      .no_timeout = true,
                                       .key = owed->key,
                                       .key_size = owed->key_size,
                                       .token = owed->token,

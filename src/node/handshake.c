@@ -8,9 +8,10 @@
 
 #include "core/planted.h"
 #include "wire/cause.h"
+#include "wire/error.h"
+#include "wire/read.h"
 #include "wire/resp.h"
 #include "wire/script.h"
-#include "wire/wire.h"
 
 /*
  * step     sent                    reply
@@ -193,7 +194,7 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
 static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
-    } else if (reply->element_count != 2 || !redlock_wire_time(reply->elements, &handshake->server_us)) {
+    } else if (reply->element_count != 2 || !redlock_read_server_time(reply->elements, &handshake->server_us)) {
         warn(handshake, "TIME tells no time: its clock cannot be watched");
     }
 }

@@ -168,7 +168,7 @@ static bool is_grant(enum redlock_operation operation) {
 /* Whether it may be queued behind the first handshake. */
 static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
     return redlock_node_is_connecting(node) && !node->first_try_done &&
-           !(node->options.guarded && is_grant(redlock_wire_operation(reply_kind)));
+           !(node->options.guarded && is_grant(redlock_wire_operation((enum redlock_reply_kind)reply_kind)));
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,

@@ -40,8 +40,8 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
 void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
- * Queues a request of `size` bytes for this turn's write. `reply_kind` is redlock_wire_expected(),
- * perhaps with NO_TIMEOUT. The answer comes within the node timeout, or with NO_TIMEOUT by the
+ * Queues a request of `size` bytes for this turn's write. `reply_kind` is its enum
+ * redlock_reply_kind, perhaps with NO_TIMEOUT. The answer comes within the node timeout, or with NO_TIMEOUT by the
  * reply, however late, or by the end of the connection. A request that is not written by then, as
  * the first connection is under way, is withdrawn: FAILED. Returns false if the node takes none
  * now: see redlock_node_refusal(). A guarded node takes no ACQUIRE before it is READY.

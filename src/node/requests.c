@@ -54,7 +54,8 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
         return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
                reply->value.type == REDLOCK_REPLY_ERROR;
     }
-    redlock_wire_answer(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT, reply, node->address.password, &told);
+    redlock_wire_answer((enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT), reply,
+                        node->address.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;

@@ -14,8 +14,8 @@ struct redlock_reader {
     redisReader *parser;
     redisReplyObjectFunctions functions;
     struct redlock_reply reply;
-    /* Our own copy of the reply's strings: the parser moves its buffer before it hands out a reply. Offsets until then.
-     */
+    /* Our own copy of the reply's strings, for the parser moves its buffer before it hands out a
+     * reply. Offsets until then. */
     char *strings;
     size_t strings_size, strings_room;
     const char *rest; /* borrowed: what came and has not been looked at */
@@ -128,8 +128,8 @@ struct redlock_reader *redlock_reader_new(void) {
     if (reader == NULL) {
         return NULL;
     }
-    /* Functions that a later hiredis knows and we do not set (doubles, booleans of RESP3) stay NULL: it then makes a
-     * dummy object, and our reply stays NONE, which is OTHER. */
+    /* A later hiredis knows more functions (doubles, booleans of RESP3). They stay NULL: it then
+     * makes a dummy object, and our reply stays NONE, which is OTHER. */
     reader->functions.createString = on_string;
     reader->functions.createArray = on_array;
     reader->functions.createInteger = on_integer;
@@ -171,7 +171,7 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
-/* Nearly every reply is one of the five that votes are made of: they are known by their bytes, and the parser is for the rest. */
+/* Nearly every reply is one of five. They are known by their bytes; the parser is for the rest. */
 static bool take_known(struct redlock_reader *reader) {
     static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", nil[] = "$-1\r\n";
     struct redlock_reply_value *value = &reader->reply.value;

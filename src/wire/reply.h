@@ -1,5 +1,5 @@
-/* A reply of a node, flat: parsed by hiredis' redisReader into one reused object, with bounds on size and nesting
- * (R20). */
+/* A reply of a node, flat: parsed by hiredis' redisReader into one reused object, with bounds on
+ * size and nesting (R20). */
 #ifndef REDLOCK_WIRE_REPLY_H
 #define REDLOCK_WIRE_REPLY_H
 
@@ -23,14 +23,14 @@ enum redlock_reply_type {
 struct redlock_reply_value {
     enum redlock_reply_type type;
     int64_t integer;
-    const char *bytes; /* STATUS, ERROR, STRING: not terminated, valid until the next reply is read */
+    const char *bytes; /* STATUS, ERROR, STRING: not terminated, valid until the next read */
     size_t size;
 };
 
 struct redlock_reply {
     struct redlock_reply_value value;
     struct redlock_reply_value elements[REDLOCK_REPLY_ELEMENTS_MAX]; /* of an ARRAY */
-    size_t element_count;                                            /* as the node said; more than are kept, perhaps */
+    size_t element_count;                                            /* as the node said */
 };
 
 /* A reply may have this many bytes on the wire. */
@@ -39,7 +39,7 @@ struct redlock_reply {
 enum redlock_read {
     REDLOCK_READ_REPLY,    /* one more reply */
     REDLOCK_READ_MORE,     /* not a whole reply yet */
-    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: the connection is of no use any more */
+    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: give the connection up */
     REDLOCK_READ_NO_MEMORY
 };
 
@@ -49,8 +49,8 @@ struct redlock_reader;
 struct redlock_reader *redlock_reader_new(void);
 void redlock_reader_delete(struct redlock_reader *reader); /* NULL is allowed */
 
-/* Takes in what came from the node: borrowed until redlock_reader_next() says MORE, or the next call of this. Returns
- * false without memory. */
+/* Takes in what came from the node: borrowed until redlock_reader_next() says MORE, or until the
+ * next call of this. Returns false without memory. */
 bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size);
 
 /* The next reply of what was fed. It is overwritten by the next call. */

@@ -1,4 +1,4 @@
-/* The Lua scripts that compare the token and act in one step (R11), with their SHA1. Their sources are in scripts/. */
+/* The Lua scripts that compare the token and act in one step (R11), and their SHA1. */
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
 

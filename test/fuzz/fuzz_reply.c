@@ -9,11 +9,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define ACQUIRE_FENCED (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED)
-#define ACQUIRE_TIMED  (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED)
-#define ACQUIRE_BOTH   (ACQUIRE_FENCED | ACQUIRE_TIMED)
-#define EXTEND_TIMED   (REDLOCK_OP_EXTEND | REDLOCK_WIRE_TIMED)
-
 static bool is_number(const struct redlock_reply_value *value, int64_t number) {
     return value->type == REDLOCK_REPLY_INTEGER && value->integer == number;
 }
@@ -32,30 +27,31 @@ static void check_array(const struct redlock_reply *reply, size_t count, int64_t
     assert(count == 2 || (is_digits(&reply->elements[2], 1, 10) && is_digits(&reply->elements[3], 1, 6)));
 }
 
-static void check_granted(unsigned expected, const struct redlock_reply *reply, const struct redlock_answer *answer) {
-    switch (expected) {
-    case REDLOCK_OP_ACQUIRE:
-    case REDLOCK_OP_HEAL:
+static void check_granted(enum redlock_reply_kind kind, const struct redlock_reply *reply,
+                          const struct redlock_answer *answer) {
+    switch (kind) {
+    case REDLOCK_KIND_ACQUIRE:
+    case REDLOCK_KIND_HEAL:
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
         break;
-    case REDLOCK_OP_INSPECT:
+    case REDLOCK_KIND_INSPECT:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;
-    case REDLOCK_OP_TIME:
+    case REDLOCK_KIND_TIME:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
         assert(is_digits(&reply->elements[0], 1, 10) && is_digits(&reply->elements[1], 1, 6));
         break;
-    case ACQUIRE_TIMED:
-    case EXTEND_TIMED:
+    case REDLOCK_KIND_ACQUIRE_TIMED:
+    case REDLOCK_KIND_EXTEND_TIMED:
         check_array(reply, 4, 1);
         break;
-    case ACQUIRE_FENCED:
-    case ACQUIRE_BOTH:
-        if (answer->accepted && expected == ACQUIRE_FENCED) {
+    case REDLOCK_KIND_ACQUIRE_FENCED:
+    case REDLOCK_KIND_ACQUIRE_FENCED_TIMED:
+        if (answer->accepted && kind == REDLOCK_KIND_ACQUIRE_FENCED) {
             assert(is_number(&reply->value, 1));
         } else {
-            check_array(reply, expected == ACQUIRE_FENCED ? 2 : 4, answer->accepted ? 1 : 2);
+            check_array(reply, kind == REDLOCK_KIND_ACQUIRE_FENCED ? 2 : 4, answer->accepted ? 1 : 2);
         }
         break;
     default:
@@ -64,9 +60,12 @@ static void check_granted(unsigned expected, const struct redlock_reply *reply, 
 }
 
 /* What it tells of a counter or a clock is in the reply, and only such messages tell of them. */
-static void check_told(unsigned expected, const struct redlock_reply *reply, const struct redlock_answer *answer) {
-    const bool timed = expected == REDLOCK_OP_TIME || (expected & REDLOCK_WIRE_TIMED) != 0;
-    const bool fencing = expected == REDLOCK_OP_FENCE || (expected & REDLOCK_WIRE_FENCED) != 0;
+static void check_told(enum redlock_reply_kind kind, const struct redlock_reply *reply,
+                       const struct redlock_answer *answer) {
+    const bool timed = kind == REDLOCK_KIND_TIME || kind == REDLOCK_KIND_EXTEND_TIMED ||
+                       kind == REDLOCK_KIND_ACQUIRE_TIMED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
+    const bool fencing =
+        kind == REDLOCK_KIND_FENCE || kind == REDLOCK_KIND_ACQUIRE_FENCED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
     const bool known = answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED;
     assert((answer->clock.server_us > 0) == (timed && known) && answer->clock.server_us >= 0);
     assert(!answer->fenced || (fencing && known));
@@ -99,15 +98,16 @@ static void vote(const struct redlock_reply *reply) {
             touch(&reply->elements[i]);
         }
     }
-    for (unsigned expected = REDLOCK_OP_NONE; expected < 0x40; expected++) {
+    for (unsigned i = 0; i < REDLOCK_KIND_COUNT; i++) {
+        const enum redlock_reply_kind kind = (enum redlock_reply_kind)i;
         struct redlock_answer answer;
-        redlock_wire_answer(expected, reply, "geheim", &answer);
+        redlock_wire_answer(kind, reply, "geheim", &answer);
         assert(answer.vote >= REDLOCK_VOTE_GRANTED && answer.vote <= REDLOCK_VOTE_UNKNOWN);
         assert(strlen(redlock_text_string(answer.text)) < 512);
         if (answer.vote == REDLOCK_VOTE_GRANTED) {
-            check_granted(expected, reply, &answer);
+            check_granted(kind, reply, &answer);
         }
-        check_told(expected, reply, &answer);
+        check_told(kind, reply, &answer);
         redlock_text_drop(answer.text);
     }
 }

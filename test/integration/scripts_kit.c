@@ -39,7 +39,8 @@ struct redlock_answer ask(const struct redlock_message *message) {
     const struct redlock_reply *reply;
     struct redlock_answer answer;
     enum redlock_read got;
-    size_t size = redlock_wire_format(message, bytes);
+    enum redlock_reply_kind kind;
+    size_t size = redlock_wire_format(message, bytes, &kind);
     assert_int_equal(send(line.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
     while ((got = redlock_reader_next(reader, &reply)) == REDLOCK_READ_MORE) {
         ssize_t came = recv(line.fd, bytes, sizeof bytes, 0);
@@ -47,7 +48,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
         assert_true(redlock_reader_feed(reader, bytes, (size_t)came));
     }
     assert_int_equal(got, REDLOCK_READ_REPLY);
-    redlock_wire_answer(redlock_wire_expected(message), reply, NULL, &answer);
+    redlock_wire_answer(kind, reply, NULL, &answer);
     (void)snprintf(text, sizeof text, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);
     answer.text = NULL;

@@ -5,6 +5,6 @@
 #include "core/planted.h"
 #include "wire/script.h"
 
-extern const struct redlock_script planted_scripts[REDLOCK_BUG_COUNT]; /* all zero where a bug has no script */
+extern const struct redlock_script planted_scripts[REDLOCK_BUG_COUNT]; /* source NULL: none */
 
 #endif

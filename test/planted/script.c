@@ -1,4 +1,4 @@
-/* The library's scripts, but for one that the planted bug replaces. Linked in place of src/wire/script.c. */
+/* The scripts, one of which the planted bug may replace. Linked in place of src/wire/script.c. */
 #include "planted_scripts.h"
 
 const struct redlock_script *redlock_script_get(enum redlock_script_id id) {

@@ -91,7 +91,8 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     char buffer[REDLOCK_WIRE_SIZE_MAX];
-    size_t size = redlock_wire_format(message, buffer);
+    enum redlock_reply_kind kind;
+    size_t size = redlock_wire_format(message, buffer, &kind);
     struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + size);
     memset(bytes, 0, sizeof *bytes);
     bytes->operation = (uint8_t)message->operation;
@@ -107,7 +108,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)redlock_wire_expected(message), message->owner, message->round)) {
+            !sim_link_send(client, i, bytes, (uint8_t)kind, message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);

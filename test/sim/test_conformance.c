@@ -226,8 +226,9 @@ static void ask_operation(void) {
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
     }
+    enum redlock_reply_kind kind;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    ask_both_bytes(bytes, redlock_wire_format(&message, bytes));
+    ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &kind));
 }
 
 /* Both forget the key by its ttl; each in its time. */

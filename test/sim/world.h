@@ -80,7 +80,7 @@ struct sim_entry {
     const struct sim_bytes *bytes;
     int64_t sent_ns; /* on the client's clock */
     uint32_t round;
-    uint8_t expected;
+    uint8_t reply_kind;
     bool answered, written;
 };
 
@@ -352,7 +352,7 @@ int64_t sim_delay_ns(struct sim_world *world);
 void sim_profile_draw(struct sim_world *world);
 
 /* --- link.c --- */
-bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t expected,
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t reply_kind,
                    void *owner, uint32_t round);
 void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
 bool sim_key_is_counter(const struct fake_key *key);

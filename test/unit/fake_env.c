@@ -53,7 +53,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
         *sent = (struct fake_sent){.node = i,
                                    .operation = message->operation,
                                    .by_source = message->by_source,
-                                   .no_timeout = message->patient,
+                                   .no_timeout = message->no_timeout,
                                    .owner = message->owner,
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,

@@ -109,7 +109,7 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
 static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     (void)state;
     assert_false(peer_send(&peer, "a", 1));
-    assert_false(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED, 2));
+    assert_false(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
     assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
@@ -144,7 +144,7 @@ static void an_answer_that_tells_the_time_tells_the_times_about_it(void **state)
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     int64_t queued_ns = redlock_loop_now_ns(NULL);
-    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED, &peer, 1, queued_ns));
+    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_KIND_ACQUIRE_TIMED, &peer, 1, queued_ns));
     assert_true(peer_send_as(&peer, "b", REDLOCK_OP_TIME, 2));
     assert_true(peer_send(&peer, "c", 3));
     peer_expect(&peer, "abc");
@@ -168,8 +168,8 @@ static void a_reply_of_another_form_ends_the_connection(void **state) {
     (void)state;
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(peer_send_as(&peer, "a", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED, 1));
-    assert_true(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED, 2));
+    assert_true(peer_send_as(&peer, "a", REDLOCK_KIND_ACQUIRE_FENCED, 1));
+    assert_true(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED, 2));
     peer_expect(&peer, "ab");
     peer_say(&peer, "+OK\r\n:1\r\n");
     peer_until_answers(&peer, 2);

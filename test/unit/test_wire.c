@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "core/fence.h"
+#include "wire/error.h"
 #include "wire/reply.h"
 #include "wire/script.h"
 #include "wire/wire.h"
@@ -19,24 +20,25 @@
 #define FENCE        UINT64_C(1795167037123456789)
 #define FENCE_DIGITS "01795167037123456789"
 
-/* What is expected of the replies. */
-#define SET      ((unsigned)REDLOCK_OP_ACQUIRE)
-#define EXTEND   ((unsigned)REDLOCK_OP_EXTEND)
-#define RELEASE  ((unsigned)REDLOCK_OP_RELEASE)
-#define INSPECT  ((unsigned)REDLOCK_OP_INSPECT)
-#define FENCING  ((unsigned)REDLOCK_OP_FENCE)
-#define HEAL     ((unsigned)REDLOCK_OP_HEAL)
-#define TIME     ((unsigned)REDLOCK_OP_TIME)
-#define FENCED   (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_FENCED)
-#define TIMED    (REDLOCK_OP_ACQUIRE | REDLOCK_WIRE_TIMED)
-#define BOTH     (FENCED | TIMED)
-#define EXTENDED (REDLOCK_OP_EXTEND | REDLOCK_WIRE_TIMED)
+/* Kinds of replies. */
+#define SET      REDLOCK_KIND_ACQUIRE
+#define EXTEND   REDLOCK_KIND_EXTEND
+#define RELEASE  REDLOCK_KIND_RELEASE
+#define INSPECT  REDLOCK_KIND_INSPECT
+#define FENCING  REDLOCK_KIND_FENCE
+#define TIME     REDLOCK_KIND_TIME
+#define HEAL     REDLOCK_KIND_HEAL
+#define FENCED   REDLOCK_KIND_ACQUIRE_FENCED
+#define TIMED    REDLOCK_KIND_ACQUIRE_TIMED
+#define BOTH     REDLOCK_KIND_ACQUIRE_FENCED_TIMED
+#define EXTENDED REDLOCK_KIND_EXTEND_TIMED
 
 static const struct redlock_fence_keys fence_keys = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 86400000};
 
 static void assert_bytes(const struct redlock_message *message, const char *expected) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
-    size_t size = redlock_wire_format(message, buffer);
+    enum redlock_reply_kind kind;
+    size_t size = redlock_wire_format(message, buffer, &kind);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(buffer, expected, size);
 }
@@ -111,30 +113,46 @@ static void healing_is_the_same_set_and_time_is_time(void **state) {
     assert_bytes(&(struct redlock_message){.operation = REDLOCK_OP_TIME}, "*1\r\n$4\r\nTIME\r\n");
 }
 
-static void what_is_expected_is_the_messages_form(void **state) {
+static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
+    char buffer[REDLOCK_WIRE_SIZE_MAX];
+    enum redlock_reply_kind kind;
+    (void)redlock_wire_format(message, buffer, &kind);
+    return kind;
+}
+
+static void the_kind_is_the_messages_form(void **state) {
+    static const enum redlock_operation operations[REDLOCK_KIND_COUNT] = {
+        [SET] = REDLOCK_OP_ACQUIRE,     [FENCED] = REDLOCK_OP_ACQUIRE,  [TIMED] = REDLOCK_OP_ACQUIRE,
+        [BOTH] = REDLOCK_OP_ACQUIRE,    [EXTEND] = REDLOCK_OP_EXTEND,   [EXTENDED] = REDLOCK_OP_EXTEND,
+        [RELEASE] = REDLOCK_OP_RELEASE, [INSPECT] = REDLOCK_OP_INSPECT, [FENCING] = REDLOCK_OP_FENCE,
+        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)state;
-    assert_int_equal(redlock_wire_expected(&message), SET);
+    message.fence_keys = &fence_keys;
+    assert_int_equal(kind_of(&message), SET);
     message.timed = true;
-    assert_int_equal(redlock_wire_expected(&message), TIMED);
+    assert_int_equal(kind_of(&message), TIMED);
     message.fence = 1;
-    assert_int_equal(redlock_wire_expected(&message), BOTH);
+    assert_int_equal(kind_of(&message), BOTH);
     message.timed = false;
-    assert_int_equal(redlock_wire_expected(&message), FENCED);
+    assert_int_equal(kind_of(&message), FENCED);
     message.operation = REDLOCK_OP_EXTEND; /* of a lease with a fencing token */
-    assert_int_equal(redlock_wire_expected(&message), EXTEND);
+    assert_int_equal(kind_of(&message), EXTEND);
     message.timed = true;
-    assert_int_equal(redlock_wire_expected(&message), EXTENDED);
+    assert_int_equal(kind_of(&message), EXTENDED);
     for (unsigned operation = REDLOCK_OP_RELEASE; operation <= REDLOCK_OP_TIME; operation++) {
         message.operation = (enum redlock_operation)operation;
-        assert_int_equal(redlock_wire_expected(&message), operation);
-        assert_int_equal(redlock_wire_operation(operation | REDLOCK_WIRE_FENCED | REDLOCK_WIRE_TIMED), operation);
+        assert_int_equal(kind_of(&message), operation);
+    }
+    for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
+        assert_int_equal(redlock_wire_operation((enum redlock_reply_kind)kind), operations[kind]);
     }
 }
 
 static void the_longest_messages_fit(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND};
     char key[REDLOCK_RESOURCE_SIZE_MAX], buffer[REDLOCK_WIRE_SIZE_MAX];
+    enum redlock_reply_kind kind;
     const struct redlock_fence_keys longest = {
         .suffix = key, .suffix_size = REDLOCK_FENCE_SUFFIX_SIZE_MAX, .expiry_ms = INT64_MAX};
     struct redlock_message message = {.by_source = true,
@@ -150,7 +168,7 @@ static void the_longest_messages_fit(void **state) {
     memset(key, '\n', sizeof key);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         message.operation = operations[i];
-        assert_in_range(redlock_wire_format(&message, buffer), sizeof key, sizeof buffer);
+        assert_in_range(redlock_wire_format(&message, buffer, &kind), sizeof key, sizeof buffer);
     }
 }
 
@@ -158,18 +176,18 @@ static const char *password;     /* of the node that answers; NULL for none */
 static enum redlock_cause cause; /* of the last text */
 
 /* The vote that these bytes make; its text goes to a buffer. */
-static struct redlock_answer vote_of(unsigned expected, const char *bytes, char text[512]) {
+static struct redlock_answer vote_of(enum redlock_reply_kind kind, const char *bytes, char text[512]) {
     struct redlock_reader *reader = redlock_reader_new();
     const struct redlock_reply *reply;
     struct redlock_answer answer;
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
-    redlock_wire_answer(expected, reply, password, &answer);
+    redlock_wire_answer(kind, reply, password, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     cause = redlock_text_cause(answer.text);
     redlock_text_drop(answer.text);
-    if (expected == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
+    if (kind == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
         (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
     }
     redlock_reader_delete(reader);
@@ -177,7 +195,7 @@ static struct redlock_answer vote_of(unsigned expected, const char *bytes, char 
 }
 
 struct row {
-    unsigned expected;
+    enum redlock_reply_kind kind;
     const char *bytes;
     redlock_vote_kind vote;
     const char *text;
@@ -210,7 +228,7 @@ static void each_reply_makes_its_vote(void **state) {
     char text[512];
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct redlock_answer answer = vote_of(rows[i].expected, rows[i].bytes, text);
+        struct redlock_answer answer = vote_of(rows[i].kind, rows[i].bytes, text);
         assert_int_equal(answer.vote, rows[i].vote);
         assert_string_equal(text, rows[i].text);
         assert_false(answer.no_script || answer.fenced || answer.accepted);
@@ -228,7 +246,7 @@ static void each_reply_makes_its_vote(void **state) {
 #define TIME_US   INT64_C(1763791726050413)
 
 struct told {
-    unsigned expected;
+    enum redlock_reply_kind kind;
     const char *bytes;
     redlock_vote_kind vote;
     bool fenced, accepted;
@@ -263,7 +281,7 @@ static void each_reply_tells_of_counter_and_clock(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct told *row = &rows[i];
-        struct redlock_answer answer = vote_of(row->expected, row->bytes, text);
+        struct redlock_answer answer = vote_of(row->kind, row->bytes, text);
         assert_int_equal(answer.vote, row->vote);
         assert_int_equal(answer.fenced, row->fenced);
         assert_int_equal(answer.accepted, row->accepted);
@@ -277,12 +295,9 @@ static void each_reply_tells_of_counter_and_clock(void **state) {
     assert_string_equal(text, "the key is missing");
 }
 
-static const unsigned all_expected[] = {REDLOCK_OP_NONE, SET,     HEAL, FENCED, TIMED,   BOTH,
-                                        FENCING,         INSPECT, TIME, EXTEND, RELEASE, EXTENDED};
-
-static bool is_one_of(unsigned expected, const unsigned *list) {
+static bool is_one_of(unsigned kind, const unsigned *list) {
     for (; *list != 0; list++) {
-        if (*list == expected) {
+        if (*list == kind) {
             return true;
         }
     }
@@ -330,11 +345,11 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
     };
     char text[512];
     (void)state;
-    for (size_t i = 0; i < sizeof all_expected / sizeof *all_expected; i++) {
+    for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) {
-            struct redlock_answer answer = vote_of(all_expected[i], rows[j].bytes, text);
-            if ((answer.vote == REDLOCK_VOTE_UNKNOWN) == is_one_of(all_expected[i], rows[j].but)) {
-                fail_msg("%s for %#x: %s", rows[j].bytes, all_expected[i], text);
+            struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, rows[j].bytes, text);
+            if ((answer.vote == REDLOCK_VOTE_UNKNOWN) == is_one_of(kind, rows[j].but)) {
+                fail_msg("%s for %u: %s", rows[j].bytes, kind, text);
             }
             assert_int_equal(strstr(text, "out of protocol") != NULL, answer.vote == REDLOCK_VOTE_UNKNOWN);
         }
@@ -397,7 +412,7 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         TIMED_BY("$10\r\n1763791726\r\n", "$1\r\nx\r\n"),
         TIMED_BY("*0\r\n", "$1\r\n5\r\n"),
     };
-    static const unsigned fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME};
+    static const enum redlock_reply_kind fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME};
     char text[512], bytes[16384];
     (void)state;
     for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
@@ -408,7 +423,7 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         for (size_t j = 0; j < sizeof fenced_or_timed / sizeof *fenced_or_timed; j++) {
             struct redlock_answer answer = vote_of(fenced_or_timed[j], bytes, text);
             if (answer.vote != REDLOCK_VOTE_UNKNOWN) {
-                fail_msg("%s is a vote for %#x", faulty[i], fenced_or_timed[j]);
+                fail_msg("%s is a vote for %u", faulty[i], (unsigned)fenced_or_timed[j]);
             }
             assert_non_null(strstr(text, "out of protocol"));
             assert_false(answer.fenced || answer.accepted);
@@ -452,18 +467,16 @@ static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
 
 /* Whatever is asked, of whatever length the password, wherever it stands. */
 static void no_text_quotes_the_password(void **state) {
-    static const unsigned all[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_EXTEND, REDLOCK_OP_RELEASE, REDLOCK_OP_FENCE,
-                                   REDLOCK_OP_HEAL,    REDLOCK_OP_TIME,   REDLOCK_OP_INSPECT};
     static const char *const passwords[] = {"geheim", "g", "ge", "a b\x01\xff"};
     char text[512], bytes[600], filler[400];
     (void)state;
     memset(filler, 'x', sizeof filler);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         for (size_t k = 0; k < sizeof passwords / sizeof *passwords; k++) {
             for (int before = 0; before < 400; before += 97) { /* also where it would be cut */
                 password = passwords[k];
                 (void)snprintf(bytes, sizeof bytes, "-ERR %.*s%s no\r\n", before, filler, password);
-                const struct redlock_answer answer = vote_of(all[i], bytes, text);
+                const struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, bytes, text);
                 password = NULL;
                 assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
                 assert_string_equal(text, "an error that quotes the password");
@@ -471,10 +484,10 @@ static void no_text_quotes_the_password(void **state) {
         }
     }
     password = "geheim";
-    (void)vote_of(REDLOCK_OP_RELEASE, "-ERR gehei m\r\n", text);
+    (void)vote_of(RELEASE, "-ERR gehei m\r\n", text);
     assert_string_equal(text, "ERR gehei m");
     password = "";
-    (void)vote_of(REDLOCK_OP_RELEASE, "-ERR no\r\n", text);
+    (void)vote_of(RELEASE, "-ERR no\r\n", text);
     assert_string_equal(text, "ERR no");
     password = NULL;
 }
@@ -485,7 +498,7 @@ int main(void) {
         cmocka_unit_test(the_others_are_scripts_by_sha_or_source),
         cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
         cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
-        cmocka_unit_test(what_is_expected_is_the_messages_form),
+        cmocka_unit_test(the_kind_is_the_messages_form),
         cmocka_unit_test(the_longest_messages_fit),
         cmocka_unit_test(each_reply_makes_its_vote),
         cmocka_unit_test(each_reply_tells_of_counter_and_clock),

@@ -1,0 +1,109 @@
+/* The bytes of each kind of request. */
+#include "wire/format.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/fence.h"
+#include "wire/resp.h"
+#include "wire/script.h"
+
+/* Room for the headers and fixed words of any message, next to script, key and token. */
+#define FRAME_SIZE_MAX  256
+#define SCRIPT_SIZE_MAX 1400
+
+_Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 2 * REDLOCK_RESOURCE_SIZE_MAX + REDLOCK_FENCE_SUFFIX_SIZE_MAX +
+                       REDLOCK_TOKEN_SIZE_MAX <=
+                   REDLOCK_WIRE_SIZE_MAX,
+               "a message fits");
+
+static char *literal(char *at, const char *bytes, size_t size) {
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+char *redlock_format_set(char *at, const struct redlock_message *message) {
+    static const char head[] = "*6\r\n$3\r\nSET\r\n", flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
+    at = literal(at, head, sizeof head - 1);
+    at = redlock_resp_bulk(at, message->key, message->key_size);
+    at = redlock_resp_bulk(at, message->token, message->token_size);
+    at = literal(at, flags, sizeof flags - 1);
+    return redlock_resp_integer(at, message->ttl_ms);
+}
+
+char *redlock_format_time(char *at, const struct redlock_message *message) {
+    static const char command[] = "*1\r\n$4\r\nTIME\r\n";
+    (void)message;
+    return literal(at, command, sizeof command - 1);
+}
+
+/* EVALSHA or EVAL (R11), the script, and its keys; two with the counter. Arguments are to follow. */
+static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
+                          size_t arguments) {
+    static const char by_sha[] = "$7\r\nEVALSHA\r\n", by_source[] = "$4\r\nEVAL\r\n";
+    static const char one_key[] = "$1\r\n1\r\n", two_keys[] = "$1\r\n2\r\n";
+    const struct redlock_script *script = redlock_script_get(id);
+    at = redlock_resp_array(at, 3 + keys + arguments);
+    if (message->by_source) {
+        assert(script->source_size <= SCRIPT_SIZE_MAX);
+        at = literal(at, by_source, sizeof by_source - 1);
+        at = redlock_resp_bulk(at, script->source, script->source_size);
+    } else {
+        at = literal(at, by_sha, sizeof by_sha - 1);
+        at = redlock_resp_bulk(at, script->sha1, REDLOCK_SHA1_SIZE);
+    }
+    at = literal(at, keys == 1 ? one_key : two_keys, sizeof one_key - 1);
+    at = redlock_resp_bulk(at, message->key, message->key_size);
+    if (keys == 2) {
+        const struct redlock_fence_keys *fence = message->fence_keys;
+        assert(fence->suffix_size <= REDLOCK_FENCE_SUFFIX_SIZE_MAX);
+        at = redlock_resp_header(at, message->key_size + fence->suffix_size);
+        at = literal(at, message->key, message->key_size);
+        at = literal(at, fence->suffix, fence->suffix_size);
+        at = literal(at, "\r\n", 2);
+    }
+    return at;
+}
+
+static char *format_token(char *at, const struct redlock_message *message) {
+    return redlock_resp_bulk(at, message->token, message->token_size);
+}
+
+static char *format_number(char *at, uint64_t number) {
+    char digits[REDLOCK_FENCE_DIGITS];
+    redlock_fence_format(number, digits);
+    return redlock_resp_bulk(at, digits, sizeof digits);
+}
+
+/* With a fencing token, the node's time, or both: a script that sets the same key to the same. */
+char *redlock_format_acquire(char *at, const struct redlock_message *message) {
+    const bool fenced = message->fence != 0;
+    at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
+    at = format_token(at, message);
+    at = redlock_resp_integer(at, message->ttl_ms);
+    at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
+    at = redlock_resp_integer(at, fenced ? message->fence_keys->expiry_ms : 0);
+    return redlock_resp_integer(at, message->timed);
+}
+
+char *redlock_format_extend(char *at, const struct redlock_message *message) {
+    at = begin_script(at, message, REDLOCK_SCRIPT_EXTEND, 1, message->timed ? 3 : 2);
+    at = format_token(at, message);
+    at = redlock_resp_integer(at, message->ttl_ms);
+    return message->timed ? redlock_resp_integer(at, 1) : at;
+}
+
+char *redlock_format_release(char *at, const struct redlock_message *message) {
+    return format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, 1), message);
+}
+
+char *redlock_format_inspect(char *at, const struct redlock_message *message) {
+    return begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 0);
+}
+
+char *redlock_format_fence(char *at, const struct redlock_message *message) {
+    at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
+    at = format_token(at, message);
+    at = format_number(at, message->fence);
+    return redlock_resp_integer(at, message->fence_keys->expiry_ms);
+}

@@ -1,0 +1,230 @@
+/* What the replies to each kind of request mean. */
+#include "wire/read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/fence.h"
+#include "wire/cause.h"
+#include "wire/error.h"
+
+/* Of a node's time: until the year 2255, so that what comes of it fits in nanoseconds. */
+#define SECONDS_MAX 9000000000
+/* Of a key's time to live: callers may multiply it by 1000, and JSON readers keep it (2^53 - 1;
+ * 285,000 years). */
+#define HOLDER_TTL_MS_MAX INT64_C(9007199254740991)
+
+static const struct redlock_text key_missing = {.string = "the key is missing"};
+static const struct redlock_text other_token = {.string = "held under another token"};
+static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
+static const struct redlock_text no_script = {.string = "the node does not know the script",
+                                              .cause = REDLOCK_CAUSE_NOSCRIPT};
+
+void redlock_read_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer) {
+    const enum redlock_cause cause = redlock_wire_cause(error);
+    answer->vote = REDLOCK_VOTE_FAILED;
+    if (cause == REDLOCK_CAUSE_NOSCRIPT) {
+        answer->no_script = true;
+        answer->text = redlock_text_constant(&no_script);
+        return;
+    }
+    char text[REDLOCK_WIRE_ERROR_SIZE];
+    if (redlock_wire_error(error, password, text) == 0) {
+        (void)snprintf(text, sizeof text, "an error without a text");
+    }
+    answer->text = redlock_text_new(cause, "%s", text);
+}
+
+void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    static const char *const names[] = {[REDLOCK_REPLY_NONE] = "nothing",    [REDLOCK_REPLY_STATUS] = "a status",
+                                        [REDLOCK_REPLY_ERROR] = "an error",  [REDLOCK_REPLY_INTEGER] = "an integer",
+                                        [REDLOCK_REPLY_STRING] = "a string", [REDLOCK_REPLY_NIL] = "nil",
+                                        [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
+    answer->text =
+        redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server?",
+                         names[reply->value.type]);
+}
+
+static inline void read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *value = &reply->value;
+    if (value->type == REDLOCK_REPLY_STATUS && value->size == 2 && memcmp(value->bytes, "OK", 2) == 0) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else if (value->type == REDLOCK_REPLY_NIL) {
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_text_constant(&other_token);
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
+}
+
+void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_set(reply, answer);
+}
+
+void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_set(reply, answer);
+}
+
+static bool is_compared(int64_t number) {
+    return number >= -1 && number <= 1;
+}
+
+/* What the scripts that compare the token tell first. */
+static void answer_compared(int64_t number, struct redlock_answer *answer) {
+    answer->vote = number == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
+    if (number != 1) {
+        answer->text = redlock_text_constant(number == 0 ? &key_missing : &other_token);
+    }
+}
+
+static inline void read_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
+}
+
+void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_compared(reply, answer);
+}
+
+void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_compared(reply, answer);
+}
+
+/* What a script's array tells: {n, counter or nil}, timed with seconds and microseconds behind. */
+struct told {
+    int64_t number;
+    bool counted;
+    uint64_t counter;
+    int64_t server_us;
+};
+
+/* Up to `digits_max` digits and nothing else. */
+static bool read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
+    int64_t sum = 0;
+    if (value->type != REDLOCK_REPLY_STRING || value->size == 0 || value->size > digits_max) {
+        return false;
+    }
+    for (size_t i = 0; i < value->size; i++) {
+        if (value->bytes[i] < '0' || value->bytes[i] > '9') {
+            return false;
+        }
+        sum = sum * 10 + (value->bytes[i] - '0');
+    }
+    *number = sum;
+    return true;
+}
+
+bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us) {
+    int64_t seconds, microseconds;
+    if (!read_digits(&pair[0], 10, &seconds) || !read_digits(&pair[1], 6, &microseconds) || seconds == 0 ||
+        seconds > SECONDS_MAX) {
+        return false;
+    }
+    *server_us = seconds * 1000000 + microseconds;
+    return true;
+}
+
+static bool read_array(const struct redlock_reply *reply, bool timed, struct told *told) {
+    const struct redlock_reply_value *element = reply->elements;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != (timed ? 4 : 2) ||
+        element[0].type != REDLOCK_REPLY_INTEGER ||
+        (timed && !redlock_read_server_time(&element[2], &told->server_us))) {
+        return false;
+    }
+    told->number = element[0].integer;
+    told->counted = element[1].type == REDLOCK_REPLY_STRING;
+    return told->counted ? redlock_fence_parse(element[1].bytes, element[1].size, &told->counter)
+                         : element[1].type == REDLOCK_REPLY_NIL;
+}
+
+static void answer_told(const struct told *told, struct redlock_answer *answer) {
+    answer->fenced = told->counted;
+    answer->counter = told->counter;
+    answer->clock.server_us = told->server_us;
+}
+
+/* 1, 2 or 0 and what else it tells: exactly what this form of the script can say, nothing else. */
+static inline void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
+                                   struct redlock_answer *answer) {
+    struct told told = {.number = 1};
+    const bool bare = !timed && reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 1;
+    if (!bare && (!read_array(reply, timed, &told) || told.number < 0 || told.number > 2 ||
+                  (told.number == 1 && (!timed || told.counted)) || (told.number == 2 && told.counter == 0) ||
+                  (told.counted && !fenced))) {
+        redlock_read_unexpected(reply, answer);
+        return;
+    }
+    answer_told(&told, answer);
+    if (told.number == 0) {
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_text_constant(&other_token);
+        return;
+    }
+    answer->vote = REDLOCK_VOTE_GRANTED;
+    answer->accepted = fenced && told.number == 1;
+    answer->fenced = fenced;
+}
+
+void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    answer_acquired(reply, true, false, answer);
+}
+
+void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    answer_acquired(reply, false, true, answer);
+}
+
+void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    answer_acquired(reply, true, true, answer);
+}
+
+void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    struct told told = {.number = 0};
+    if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
+        answer->fenced = answer->accepted = answer->vote == REDLOCK_VOTE_GRANTED;
+    } else if (!read_array(reply, false, &told) || told.number != 2 || told.counter == 0) {
+        redlock_read_unexpected(reply, answer);
+    } else {
+        answer_told(&told, answer);
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_text_constant(&not_below);
+    }
+}
+
+void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    struct told told = {.number = 0};
+    if (!read_array(reply, true, &told) || !is_compared(told.number) || told.counted) {
+        redlock_read_unexpected(reply, answer);
+        return;
+    }
+    answer_told(&told, answer);
+    answer_compared(told.number, answer);
+}
+
+void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    if (reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2 &&
+        redlock_read_server_time(reply->elements, &answer->clock.server_us)) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
+}
+
+void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 2 || ttl->type != REDLOCK_REPLY_INTEGER) {
+        redlock_read_unexpected(reply, answer);
+    } else if (holder->type == REDLOCK_REPLY_NIL) {
+        answer->vote = REDLOCK_VOTE_DENIED;
+    } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+        answer->holder = holder->bytes;
+        answer->holder_size = holder->size;
+        answer->holder_ttl_ms = ttl->integer < HOLDER_TTL_MS_MAX ? ttl->integer : HOLDER_TTL_MS_MAX;
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
+}

@@ -1,0 +1,29 @@
+/* What the replies to each kind of request mean. The answer is UNKNOWN and tells nothing so far. */
+#ifndef REDLOCK_WIRE_READ_H
+#define REDLOCK_WIRE_READ_H
+
+#include "wire/message.h"
+#include "wire/reply.h"
+
+void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer *answer);
+
+/* A reply that the request cannot have: nothing is known of what the node did (R20). */
+void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_answer *answer);
+
+/* An error, to whatever request. */
+void redlock_read_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer);
+
+/* The two words of a TIME, as microseconds; above 0, and at most until the year 2255. */
+bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us);
+
+#endif
