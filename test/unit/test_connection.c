@@ -9,7 +9,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "node/connection.h"
@@ -182,6 +185,25 @@ static void a_socket_that_is_given_up_is_closed(void **state) {
     assert_peer_hears_the_end();
 }
 
+static void what_cannot_be_opened_says_why(void **state) {
+    const struct sockaddr_un nowhere = {.sun_family = AF_UNIX, .sun_path = "/nowhere/at/all"};
+    struct sockaddr_in bound = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof bound;
+    (void)state;
+    redlock_connection_close(&connection);
+    assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&nowhere, sizeof nowhere), ENOENT);
+    assert_int_equal(connection.fd, -1);
+    int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* it does not listen */
+    assert_int_equal(bind(silent, (const struct sockaddr *)&bound, size), 0);
+    assert_int_equal(getsockname(silent, (struct sockaddr *)&bound, &size), 0);
+    assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&bound, size), 0);
+    assert_int_equal(watched, REDLOCK_WRITABLE);
+    struct pollfd writable = {.fd = connection.fd, .events = POLLOUT};
+    assert_int_equal(poll(&writable, 1, 20000), 1);
+    assert_int_equal(redlock_connection_opened(&connection), ECONNREFUSED);
+    (void)close(silent);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_is_written_with_its_first_byte, setup, teardown),
@@ -190,6 +212,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_peer_that_is_gone_takes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(the_handshake_ends_with_the_socket_and_requests_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_socket_that_is_given_up_is_closed, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_cannot_be_opened_says_why, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
