@@ -34,8 +34,9 @@ static void detach(void *context, struct redlock_watch *watch) {
 
 static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
     (void)context;
-    (void)watch;
-    watched = fd < 0 ? 0 : events;
+    assert_ptr_equal(watch, &connection.watch);
+    assert_int_equal(fd, events == 0 ? -1 : connection.fd);
+    watched = events;
 }
 
 static int setup(void **state) {
