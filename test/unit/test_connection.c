@@ -205,6 +205,26 @@ static void what_cannot_be_opened_says_why(void **state) {
     (void)close(silent);
 }
 
+static void a_full_socket_is_left_alone(void **state) {
+    (void)state;
+    connection.blocked = true;
+    queue(1, "a");
+    assert_int_equal(write_requests(), 0);
+    assert_false(is_written(0));
+}
+
+static void the_bound_refuses_a_request(void **state) {
+    static char block[(1 << 20) + 1];
+    struct redlock_inflight_entry entry = {.round = 65};
+    (void)state;
+    memset(block, 'x', sizeof block - 1);
+    for (uint32_t i = 0; i < 64; i++) {
+        queue(i, block);
+    }
+    assert_false(redlock_connection_queue(&connection, "a", 1, &entry));
+    assert_int_equal(connection.inflight.count, 64);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_request_is_written_with_its_first_byte, setup, teardown),
@@ -214,6 +234,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_handshake_ends_with_the_socket_and_requests_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_socket_that_is_given_up_is_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_opened_says_why, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_socket_is_left_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_bound_refuses_a_request, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
