@@ -106,7 +106,7 @@ def measure(
         fleet.ensure(NODES)
         proxy = None
         if {"c", "g", "h", "i"} & set(letters):
-            proxy = Proxy(build / "bench" / "delay", ports[nodes:], ports[:NODES], logs / "delay.log")
+            proxy = Proxy(build / "tools" / "proxy" / "redlock-proxy", ports[nodes:], ports[:NODES], logs / "proxy.log")
             stack.callback(proxy.close)
         Runner(fleet, proxy, contenders, results, mode.bound_seconds - (time.monotonic() - began)).run(workloads)
         if TOOL in letters:

@@ -139,13 +139,13 @@ class Fleet:
 
 
 class Proxy:
-    """bench/delay: one link to each node, whose bytes it holds back for a time of the link's own."""
+    """redlock-proxy: one link to each node, which delays every byte by a time of the link's own."""
 
     def __init__(self, program: Path, ports: list[int], targets: list[int], log: Path) -> None:
         self.addresses = [f"{HOST}:{port}" for port in ports]
         self._delays_us = [0] * len(ports)
         self._log = log
-        links = [f"{port}={HOST}:{target}" for port, target in zip(ports, targets, strict=True)]
+        links = [f"{port}={target}" for port, target in zip(ports, targets, strict=True)]
         self._process = processes.start([program, *links], log=log, pipes=True)
         self._unread = b""
         try:
@@ -159,7 +159,7 @@ class Proxy:
         if self._delays_us[link] == round_trip_us:
             return
         assert self._process.stdin
-        self._process.stdin.write(f"delay_us {link} {round_trip_us // 2}\n".encode())
+        self._process.stdin.write(f"set {link} delay_us {round_trip_us // 2}\n".encode())
         self._process.stdin.flush()
         self._expect("ok", ANSWER_SECONDS)
         self._delays_us[link] = round_trip_us
@@ -183,5 +183,5 @@ class Proxy:
                     raise ServerError(f"the delaying proxy ended: {processes.tail(self._log)}")
                 self._unread += part
         line, self._unread = self._unread.split(b"\n", 1)
-        if line.decode().strip() != word:
+        if line.decode().split()[:1] != [word]:
             raise ServerError(f"the delaying proxy said {line.decode()!r} instead of {word!r}")

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "links.h"
+#include "links/links.h"
 
-/* Each waits until it has happened, 20 s at most; a failure fails the test. Sockets are non-blocking. */
+/* Each waits until it has happened, 20 s at most. A failure fails the test. No socket blocks. */
 
 int64_t ends_now_ms(void);
 /* Lets a little time pass between two looks at a condition. */

@@ -1,4 +1,4 @@
-/* Nodes for tests: a backend in a directory of its own, and questions to its nodes as an ordinary client asks them. */
+/* Nodes for tests: a backend in a directory of its own, and questions to its nodes. */
 #ifndef NODE_KIT_H
 #define NODE_KIT_H
 

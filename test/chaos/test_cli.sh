@@ -250,7 +250,7 @@ killed() {
     if [[ $status != 124 ]] || ! grep -q '^violations=0' out; then
         fail "timeout 1: exit status $status"
     fi
-    for part in chaos-links chaos-auditor redis-server; do
+    for part in redlock-proxy chaos-auditor redis-server; do
         begin
         kill -KILL "$(child -x "$part")"
         ended 3 'ended by itself: signal 9, Killed'

@@ -197,7 +197,7 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
         near = ends_connect(ends->links.ports[0][0]);
     }
     ends_say(near, "SET a b");
-    size_t files = ends_files(ends->links.pid);
+    size_t files = ends_files(ends->links.proxy.pid);
     ends_pause_ms(20); /* so that the proxy has read it; the kernel keeps it for a reader either way */
     if (reset) {
         ends_reset(near);
@@ -205,7 +205,7 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
         ends_close(near);
     }
     ends_pause_ms(20);
-    assert_true(ends_files(ends->links.pid) >= files - 1);
+    assert_true(ends_files(ends->links.proxy.pid) >= files - 1);
     ends_set(ends, 0, 0, CLEAR);
     if (!opened_before) {
         far = ends_accept(ends->listeners[0]);
@@ -228,12 +228,12 @@ static void held_requests_of_a_dead_client_arrive(void **state) {
 
 static void a_client_that_said_nothing_leaves_nothing(void **state) {
     struct ends *ends = *state;
-    size_t files = ends_files(ends->links.pid);
+    size_t files = ends_files(ends->links.proxy.pid);
     ends_set(ends, 0, 0, HOLD_BOTH);
     int near = ends_connect(ends->links.ports[0][0]);
-    ends_wait_files(ends->links.pid, files + 1);
+    ends_wait_files(ends->links.proxy.pid, files + 1);
     ends_reset(near);
-    ends_wait_files(ends->links.pid, files);
+    ends_wait_files(ends->links.proxy.pid, files);
     ends_set(ends, 0, 0, CLEAR);
     assert_false(ends_is_called(ends->listeners[0], NOTHING_MS));
 }
@@ -422,7 +422,7 @@ static void a_node_hears_that_its_client_is_gone(void **state) {
 
 static void a_cut_resets_both_sides_and_forgets(void **state) {
     struct ends *ends = *state;
-    size_t files = ends_files(ends->links.pid);
+    size_t files = ends_files(ends->links.proxy.pid);
     int near, far, other_near, other_far, late;
     ends_join(ends, 0, 0, &near, &far);
     ends_join(ends, 1, 0, &other_near, &other_far);
@@ -439,7 +439,7 @@ static void a_cut_resets_both_sides_and_forgets(void **state) {
     assert_false(ends_is_called(ends->listeners[0], NOTHING_MS));
     ends_say(other_near, "stands");
     ends_hear(other_far, "stands");
-    ends_wait_files(ends->links.pid, files + 2);
+    ends_wait_files(ends->links.proxy.pid, files + 2);
     ends_close(near);
     ends_close(far);
     ends_close(late);

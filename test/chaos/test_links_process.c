@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "ends.h"
-#include "proxy.h"
+#include "proxy/serve.h"
 
 static const struct chaos_link_rule clear_rule = {0};
 
@@ -54,18 +54,18 @@ static void it_keeps_to_itself(void **state) {
     assert_int_equal(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
     ends_start(&ends, 1, 1);
     assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)ends.links.pid);
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)ends.links.proxy.pid);
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     assert_non_null(fgets(text, sizeof text, file));
     (void)fclose(file);
-    assert_string_equal(text, "chaos-links\n");
+    assert_string_equal(text, "redlock-proxy\n");
     /* Standard files, control, a listener, the loop's own. */
-    assert_in_range(ends_files(ends.links.pid), 6, 8);
-    assert_int_equal(kill(ends.links.pid, SIGINT), 0);
+    assert_in_range(ends_files(ends.links.proxy.pid), 6, 8);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGINT), 0);
     ends_set(&ends, 0, 0, clear_rule);
-    assert_int_equal(kill(ends.links.pid, SIGTERM), 0);
-    wait_dead(ends.links.pid);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGTERM), 0);
+    wait_dead(ends.links.proxy.pid);
     ends_stop(&ends);
     ends_close(extra);
 }
@@ -85,7 +85,7 @@ static void it_dies_with_the_conductor(void **state) {
             ends_pause_ms(120000);
             _exit(0);
         }
-        pid_t pids[2] = {ends.links.pid, client};
+        pid_t pids[2] = {ends.links.proxy.pid, client};
         _exit(write(pipe_fds[1], pids, sizeof pids) == (ssize_t)sizeof pids && pause() == 0);
     }
     pid_t pids[2];
@@ -105,14 +105,14 @@ static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
     char error[700] = "";
     (void)state;
     ends_start(&ends, 1, 1);
-    assert_int_equal(kill(ends.links.pid, SIGKILL), 0);
-    wait_dead(ends.links.pid);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGKILL), 0);
+    wait_dead(ends.links.proxy.pid);
     assert_false(chaos_links_set(&ends.links, 0, 0, &clear_rule, error, sizeof error));
     assert_non_null(strstr(error, "cannot change the link from client 1 to node 1: the link proxy (pid "));
     assert_non_null(strstr(error, "has ended"));
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
     assert_non_null(strstr(error, "cannot cut the link from client 1 to node 1: "));
-    assert_int_equal(waitpid(ends.links.pid, NULL, 0), ends.links.pid); /* as the conductor may */
+    assert_int_equal(waitpid(ends.links.proxy.pid, NULL, 0), ends.links.proxy.pid); /* as the conductor may */
     ends_stop(&ends);
     chaos_links_stop(&ends.links);
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
@@ -124,18 +124,18 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     char error[700] = "";
     (void)state;
     ends_start(&ends, 1, 1);
-    assert_int_equal(kill(ends.links.pid, SIGSTOP), 0);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
     int64_t from_ms = ends_now_ms();
     assert_false(
         chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, error, sizeof error));
     assert_true(ends_now_ms() - from_ms >= 4999);
     assert_non_null(strstr(error, "did not answer in 5 s"));
-    assert_int_equal(kill(ends.links.pid, SIGCONT), 0);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     /* The late answer is not taken for the next one's. */
-    assert_int_equal(poll(&(struct pollfd){.fd = ends.links.control, .events = POLLIN}, 1, 20000), 1);
-    assert_int_equal(kill(ends.links.pid, SIGSTOP), 0);
+    assert_int_equal(poll(&(struct pollfd){.fd = ends.links.proxy.control, .events = POLLIN}, 1, 20000), 1);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
-    assert_int_equal(kill(ends.links.pid, SIGCONT), 0);
+    assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     ends_set(&ends, 0, 0, clear_rule);
     int near, far;
     ends_join(&ends, 0, 0, &near, &far);
@@ -185,7 +185,8 @@ static int start_too_many(void) {
     if (chaos_links_start(&links, 20, 31, upstream, error, sizeof error)) {
         return 1;
     }
-    return strstr(error, "need 3132 open files") != NULL && strstr(error, "1000 are allowed") != NULL && links.pid == 0
+    return strstr(error, "need 3132 open files") != NULL && strstr(error, "1000 are allowed") != NULL &&
+                   links.proxy.pid == 0
                ? 0
                : 2;
 }
@@ -203,16 +204,16 @@ static void without_descriptors_connections_wait(void **state) {
     int near[CROWD], served = 0;
     (void)state;
     ends_start(&ends, 1, 1);
-    rlim_t limit = ends_files(ends.links.pid) + 2 * PAIRS + 1;
-    assert_int_equal(prlimit(ends.links.pid, RLIMIT_NOFILE, &(struct rlimit){limit, limit}, NULL), 0);
+    rlim_t limit = ends_files(ends.links.proxy.pid) + 2 * PAIRS + 1;
+    assert_int_equal(prlimit(ends.links.proxy.pid, RLIMIT_NOFILE, &(struct rlimit){limit, limit}, NULL), 0);
     for (int i = 0; i < CROWD; i++) {
         near[i] = ends_connect(ends.links.ports[0][0]);
         ends_say(near[i], "x");
     }
-    ends_wait_files(ends.links.pid, limit);
-    int64_t cpu_ms = ends_cpu_ms(ends.links.pid);
+    ends_wait_files(ends.links.proxy.pid, limit);
+    int64_t cpu_ms = ends_cpu_ms(ends.links.proxy.pid);
     ends_pause_ms(1000);
-    assert_true(ends_cpu_ms(ends.links.pid) - cpu_ms < 500);
+    assert_true(ends_cpu_ms(ends.links.proxy.pid) - cpu_ms < 500);
     /* Each that is served makes room for another. */
     for (; served < CROWD; served++) {
         int far = ends_accept(ends.listeners[0]);
@@ -223,7 +224,7 @@ static void without_descriptors_connections_wait(void **state) {
         ends_hear_reset(near[i]);
         ends_close(near[i]);
     }
-    ends_wait_files(ends.links.pid, limit - 2 * PAIRS - 1);
+    ends_wait_files(ends.links.proxy.pid, limit - 2 * PAIRS - 1);
     ends_stop(&ends);
 }
 
@@ -232,13 +233,13 @@ enum { MANY = 300, BOUND = 256 };
 /* Held connections of one link, more than it takes. */
 static void start_many(struct ends *ends, int *near, size_t *files) {
     ends_start(ends, 1, 1);
-    *files = ends_files(ends->links.pid);
+    *files = ends_files(ends->links.proxy.pid);
     ends_set(ends, 0, 0, (struct chaos_link_rule){.hold_requests = true});
     for (int i = 0; i < MANY; i++) {
         near[i] = ends_connect(ends->links.ports[0][0]);
         ends_say(near[i], "x");
     }
-    ends_wait_files(ends->links.pid, *files + BOUND);
+    ends_wait_files(ends->links.proxy.pid, *files + BOUND);
 }
 
 static void a_link_has_a_bound_of_connections(void **state) {
@@ -254,7 +255,7 @@ static void a_link_has_a_bound_of_connections(void **state) {
         ends_close(far);
         ends_close(near[i]);
     }
-    ends_wait_files(ends.links.pid, files);
+    ends_wait_files(ends.links.proxy.pid, files);
     ends_stop(&ends);
 }
 
@@ -269,7 +270,7 @@ static void a_cut_is_of_connections_that_still_wait_too(void **state) {
         ends_hear_reset(near[i]);
         ends_close(near[i]);
     }
-    ends_wait_files(ends.links.pid, files);
+    ends_wait_files(ends.links.proxy.pid, files);
     near[0] = ends_connect(ends.links.ports[0][0]);
     ends_set(&ends, 0, 0, clear_rule);
     ends_close(ends_accept(ends.listeners[0]));
@@ -282,7 +283,7 @@ static void nothing_is_left_open(void **state) {
     struct ends ends = {0};
     (void)state;
     ends_start(&ends, 2, 1);
-    size_t files = ends_files(ends.links.pid);
+    size_t files = ends_files(ends.links.proxy.pid);
     for (int i = 0; i < ROUNDS; i++) {
         int near, far;
         ends_join(&ends, (size_t)i % 2, 0, &near, &far);
@@ -306,7 +307,7 @@ static void nothing_is_left_open(void **state) {
             ends_set(&ends, (size_t)i % 2, 0, clear_rule);
         }
     }
-    ends_wait_files(ends.links.pid, files);
+    ends_wait_files(ends.links.proxy.pid, files);
     ends_stop(&ends);
 }
 
@@ -341,7 +342,8 @@ static void the_largest_run_has_room(void **state) {
 
 /* The process itself, ended from outside, gives back all that it took: a leak is an error where a sanitizer or valgrind looks on. */
 static void it_ends_when_nobody_can_command_it(void **state) {
-    struct chaos_proxy_ready ready;
+    char line[64];
+    unsigned ports[2];
     int ends[2], status;
     uint16_t port;
     (void)state;
@@ -352,17 +354,15 @@ static void it_ends_when_nobody_can_command_it(void **state) {
     if (pid == 0) {
         ends_close(ends[0]);
         ends_close(listener);
-        exit(chaos_proxy_run(ends[1], 2, 1, &port));
+        const struct proxy_ports links[2] = {{0, port}, {0, port}};
+        exit(proxy_serve(ends[1], ends[1], links, 2));
     }
     ends_close(ends[1]);
-    assert_int_equal(recv(ends[0], &ready, sizeof ready, 0), sizeof ready);
-    assert_string_equal(ready.error, "");
-    const struct chaos_proxy_command hold = {.number = 77, .order = CHAOS_ORDER_SET, .rule.hold_requests = true};
-    uint64_t answer = 0;
-    assert_int_equal(send(ends[0], &hold, sizeof hold, 0), sizeof hold);
-    assert_int_equal(recv(ends[0], &answer, sizeof answer, 0), sizeof answer);
-    assert_int_equal(answer, 77);
-    int held = ends_connect(ready.ports[0][0]), near = ends_connect(ready.ports[1][0]), far = ends_accept(listener);
+    assert_true(recv(ends[0], line, sizeof line, 0) > 0);
+    assert_int_equal(sscanf(line, "ready %u %u\n", &ports[0], &ports[1]), 2);
+    ends_say(ends[0], "set 0 requests hold 1\n");
+    assert_int_equal(recv(ends[0], line, sizeof line, 0), strlen("ok\n"));
+    int held = ends_connect((uint16_t)ports[0]), near = ends_connect((uint16_t)ports[1]), far = ends_accept(listener);
     ends_say(held, "held");
     ends_say(near, "passes");
     ends_hear(far, "passes");

@@ -227,7 +227,7 @@ static void random_talk_arrives_in_order(void **state) {
     assert_non_null(crowd);
     srand(seed == NULL ? 7 : (unsigned)atoi(seed));
     ends_start(&crowd->ends, CLIENTS, NODES);
-    size_t files = ends_files(crowd->ends.links.pid);
+    size_t files = ends_files(crowd->ends.links.proxy.pid);
     for (int i = 0; i < STEPS; i++) {
         step(crowd);
     }
@@ -240,7 +240,7 @@ static void random_talk_arrives_in_order(void **state) {
             ends_close(ends_accept(crowd->ends.listeners[n]));
         }
     }
-    ends_wait_files(crowd->ends.links.pid, files);
+    ends_wait_files(crowd->ends.links.proxy.pid, files);
     print_message("%zu talks were complete, %zu were reset\n", crowd->completed, crowd->broken);
     assert_true(crowd->completed > 20 && crowd->broken > 5);
     ends_stop(&crowd->ends);

@@ -10,7 +10,7 @@
 #include "backends/backend.h"
 #include "faults/fault.h"
 #include "history/log.h"
-#include "links.h"
+#include "links/links.h"
 
 /* What the nemesis may do to clients; they are the conductor's. */
 struct chaos_clients_door {

@@ -66,7 +66,7 @@ static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor)
     } else {
         snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
     }
-    if (auditor || pid == run->links.pid) {
+    if (auditor || pid == run->links.proxy.pid) {
         chaos_run_broke(run, "the %s (pid %d) ended by itself: %s", auditor ? "auditor" : "link proxy", (int)pid, how);
         return;
     }

@@ -1,10 +1,12 @@
-/* The delaying proxy's test: asserts what is not too early, and in order; a loaded machine may be as late as it likes. */
+/* redlock-proxy over its lines: nothing is too early, and all is in order. Late is allowed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +14,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "delay_queue.h"
 
 #define TIMEOUT_MS   20000
 #define MS           INT64_C(1000000)
@@ -57,88 +57,6 @@ static void await(int fd, short events, const char *what) {
     }
 }
 
-/* The queue alone. */
-
-static void put(struct delay_queue *queue, const char *text, int64_t due_ns) {
-    size_t room;
-    char *at = delay_queue_room(queue, &room);
-    CHECK(at != NULL && room >= strlen(text));
-    memcpy(at, text, strlen(text));
-    delay_queue_came(queue, strlen(text), due_ns);
-}
-
-static bool has_due(const struct delay_queue *queue, int64_t now, const char *text) {
-    const char *bytes;
-    size_t size = delay_queue_due(queue, now, &bytes);
-    return size == strlen(text) && (size == 0 || memcmp(bytes, text, size) == 0);
-}
-
-static void test_queue_order(void) {
-    struct delay_queue queue = {0};
-    CHECK(delay_queue_next_ns(&queue) == DELAY_NEVER_NS);
-    put(&queue, "one", 100);
-    put(&queue, "two", 200);
-    put(&queue, "three", 150); /* the delay has fallen: not before two */
-    CHECK(has_due(&queue, 99, "") && has_due(&queue, 100, "one") && has_due(&queue, 199, "one"));
-    CHECK(has_due(&queue, 200, "onetwothree"));
-    delay_queue_left(&queue, 2);
-    CHECK(delay_queue_next_ns(&queue) == 100 && has_due(&queue, 150, "e"));
-    delay_queue_left(&queue, 1);
-    CHECK(delay_queue_next_ns(&queue) == 200);
-    delay_queue_ends(&queue, DELAY_END_FIN, 120);
-    CHECK(delay_queue_take_end(&queue, 1000) == DELAY_END_NONE);
-    delay_queue_left(&queue, 8);
-    CHECK(delay_queue_next_ns(&queue) == 200 && delay_queue_take_end(&queue, 199) == DELAY_END_NONE);
-    CHECK(delay_queue_take_end(&queue, 200) == DELAY_END_FIN && delay_queue_next_ns(&queue) == DELAY_NEVER_NS);
-    delay_queue_ends(&queue, DELAY_END_RESET, 300);
-    CHECK(delay_queue_next_ns(&queue) == 300 && delay_queue_take_end(&queue, 300) == DELAY_END_RESET);
-    CHECK(delay_queue_take_end(&queue, 300) == DELAY_END_NONE);
-    delay_queue_clear(&queue);
-    put(&queue, "stuck", 100);
-    delay_queue_ends(&queue, DELAY_END_RESET, 110);
-    CHECK(delay_queue_take_end(&queue, 109) == DELAY_END_NONE && delay_queue_take_end(&queue, 110) == DELAY_END_RESET);
-    delay_queue_clear(&queue);
-}
-
-/* Bytes in and out at random, against counters; and both bounds. */
-static void test_queue_bounds(void) {
-    struct delay_queue queue = {0};
-    uint64_t came = 0, left = 0;
-    size_t room;
-    srand(1);
-    for (int64_t i = 0; i < 200000; i++) {
-        char *at = delay_queue_room(&queue, &room);
-        size_t size = (size_t)rand() % 3000 + 1;
-        for (size_t k = 0; at != NULL && k < size && k < room; k++) {
-            at[k] = (char)(came++ % 251);
-        }
-        if (at != NULL) {
-            delay_queue_came(&queue, size < room ? size : room, i);
-        }
-        const char *bytes;
-        size_t due = delay_queue_due(&queue, i - rand() % 500, &bytes);
-        due = due > 0 ? (size_t)rand() % due + 1 : 0;
-        for (size_t k = 0; k < due; k++) {
-            CHECK(bytes[k] == (char)(left++ % 251));
-        }
-        delay_queue_left(&queue, due);
-        CHECK(came - left <= DELAY_QUEUE_BYTES_MAX && queue.bytes_used.room <= DELAY_QUEUE_BYTES_MAX);
-    }
-    delay_queue_clear(&queue);
-    for (size_t i = 0; i < DELAY_QUEUE_PIECES_MAX; i++) {
-        put(&queue, "x", (int64_t)i);
-    }
-    CHECK(delay_queue_room(&queue, &room) == NULL);
-    delay_queue_left(&queue, DELAY_QUEUE_PIECES_MAX / 2);
-    CHECK(delay_queue_room(&queue, &room) != NULL);
-    delay_queue_clear(&queue);
-    while (delay_queue_room(&queue, &room) != NULL) {
-        delay_queue_came(&queue, room, 0);
-    }
-    CHECK(queue.bytes_used.last == DELAY_QUEUE_BYTES_MAX);
-    delay_queue_clear(&queue);
-}
-
 /* The proxy: two links to listening sockets of ours. */
 
 static int listen_on_loopback(int *port) {
@@ -166,12 +84,12 @@ static void read_line(char *line, size_t size) {
 
 /* On ports that were free a moment ago: another process may have taken one meanwhile. */
 static bool start_proxy(const char *program) {
-    char line[256], arguments[2][64];
+    char line[256], ready[64], arguments[2][64];
     int in[2], out[2], target_ports[2];
     for (int i = 0; i < 2; i++) {
         targets[i] = listen_on_loopback(&target_ports[i]);
         (void)close(listen_on_loopback(&ports[i]));
-        (void)snprintf(arguments[i], sizeof arguments[i], "%d=127.0.0.1:%d", ports[i], target_ports[i]);
+        (void)snprintf(arguments[i], sizeof arguments[i], "%d=%d", ports[i], target_ports[i]);
     }
     CHECK(pipe(in) == 0 && pipe(out) == 0);
     proxy_pid = fork();
@@ -191,7 +109,8 @@ static bool start_proxy(const char *program) {
     to_proxy = in[1];
     from_proxy = out[0];
     read_line(line, sizeof line);
-    return strcmp(line, "ready") == 0;
+    (void)snprintf(ready, sizeof ready, "ready %d %d", ports[0], ports[1]);
+    return strcmp(line, ready) == 0;
 }
 
 static int stop_proxy(void) {
@@ -263,26 +182,47 @@ static void reset(int fd) {
 }
 
 static void test_commands(void) {
-    command("delay_us 0 5\n", "ok");
-    command("delay_us 1 0\n", "ok");
-    command("delay_us all 0\n", "ok");
-    const char *const bad[] = {"delay_us 2 5\n",
-                               "delay_us -1 5\n",
-                               "delay_us 0 -5\n",
-                               "delay_us 0 5x\n",
-                               "delay_us 0\n",
-                               "delay_us\n",
+    command("set 0 delay_us 5\n", "ok");
+    command("set 1 requests delay_us 5 hold 1 replies delay_us 7 both hold 0\n", "ok");
+    command("set all delay_us 0\n", "ok");
+    command("plan 0 requests inject 0 2 0 0 0d0A\n", "ok");
+    command("plan all replies none 0 0 0 0\n", "ok");
+    command("plan 0 requests none 0 0 0 0\n", "ok");
+    command("treat 0 thaw\n", "ok");
+    command("cut 1 fin rst\n", "ok");
+    command("count 0\n", "ok 0 0 0 0 0 0 0 0 0 0");
+    const char *const bad[] = {"set 2 delay_us 5\n",
+                               "set -1 delay_us 5\n",
+                               "set 0 delay_us -5\n",
+                               "set 0 delay_us 5x\n",
+                               "set 0 delay_us\n",
+                               "set\n",
                                "\n",
-                               "delay_us 0 60000001\n",
-                               "delay_us 0 5 6\n",
-                               "delay_us x 5\n",
-                               "delay 0 5\n",
-                               "delay_us 0 99999999999999999999\n"};
+                               "set 0 delay_us 86400000001\n",
+                               "set 0 delay_us 5 6\n",
+                               "set x delay_us 5\n",
+                               "set 0 hold 2\n",
+                               "set 0 delay 5\n",
+                               "delay_us 0 5\n",
+                               "set 0 delay_us 99999999999999999999\n",
+                               "plan 0 both cut 0 0 0 0\n",
+                               "plan 0 requests rain 0 0 0 0\n",
+                               "plan 0 requests cut 0 0 0\n",
+                               "plan 0 requests cut 0 0 0 0 0\n",
+                               "plan 0 requests inject 0 2 0 0 0d\n",
+                               "plan 0 requests inject 0 2 0 0 xxxx\n",
+                               "plan 0 requests inject 0 300 0 0 00\n",
+                               "treat 0 kindly\n",
+                               "cut 0 rst\n",
+                               "treat 0 freeze now\n",
+                               "cut 0 rst rst rst\n",
+                               "count 0 0\n",
+                               "count\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         command(bad[i], "error: ");
     }
-    say("delay_");
-    command("us 0 1\ndelay_us 7 1\ndelay_us 0 0\n", "ok");
+    say("set 0 dela");
+    command("y_us 1\nset 7 delay_us 1\nset 0 delay_us 0\n", "ok");
     command("", "error: ");
     command("", "ok");
 }
@@ -295,7 +235,7 @@ static void test_delay(void) {
     }
     for (size_t i = 0; i < sizeof delays_ms / sizeof *delays_ms; i++) {
         char text[64];
-        (void)snprintf(text, sizeof text, "delay_us all %lld\n", (long long)delays_ms[i] * 1000);
+        (void)snprintf(text, sizeof text, "set all delay_us %lld\n", (long long)delays_ms[i] * 1000);
         command(text, "ok");
         for (int k = 0; k < 6; k++) {
             int64_t began = now_ns();
@@ -312,32 +252,29 @@ static void test_delay(void) {
     }
 }
 
+/* The delay is the rule's of now: what waits for the old one goes on, in order. */
 static void test_delay_that_falls(void) {
     int client, target;
     open_through(0, &client, &target);
-    command("delay_us 0 150000\n", "ok");
-    int64_t began = now_ns();
+    command("set 0 delay_us 60000000\n", "ok");
     send_text(client, "first");
-    /* What is sent later meets the lower delay only if the proxy had read the first by then; in order it is in any case. */
-    command("delay_us 0 0\n", "ok");
+    CHECK(!is_ready(target, POLLIN, 50));
+    command("set 0 delay_us 150000\n", "ok");
     send_text(client, "second");
     expect_text(target, "firstsecond");
-    /* The proxy may have been told before it read: give it time, and see the delay hold for bytes on their way. */
-    command("delay_us 0 150000\n", "ok");
-    began = now_ns();
+    int64_t began = now_ns();
     send_text(client, "third");
     CHECK(!is_ready(target, POLLIN, 50) || now_ns() - began >= 150 * MS);
-    command("delay_us 0 0\n", "ok");
+    command("set 0 delay_us 0\n", "ok");
     send_text(client, "fourth");
-    expect_text(target, "third");
+    expect_text(target, "thirdfourth");
     CHECK(now_ns() - began >= 50 * MS);
-    expect_text(target, "fourth");
     CHECK(close(client) == 0 && expect_end(target) == 0 && close(target) == 0);
 }
 
 static void test_half_close(void) {
     int client, target;
-    command("delay_us all 20000\n", "ok");
+    command("set all delay_us 20000\n", "ok");
     open_through(1, &client, &target);
     int64_t began = now_ns();
     send_text(client, "last words");
@@ -348,13 +285,13 @@ static void test_half_close(void) {
     CHECK(close(target) == 0);
     expect_text(client, "answer");
     CHECK(expect_end(client) == 0 && now_ns() - began >= 40 * MS && close(client) == 0);
-    command("delay_us all 0\n", "ok");
+    command("set all delay_us 0\n", "ok");
 }
 
 static void test_reset(void) {
     int client, target;
     for (int delay = 0; delay < 2; delay++) {
-        command(delay ? "delay_us all 10000\n" : "delay_us all 0\n", "ok");
+        command(delay ? "set all delay_us 10000\n" : "set all delay_us 0\n", "ok");
         open_through(0, &client, &target);
         send_text(client, "x");
         expect_text(target, "x");
@@ -368,7 +305,7 @@ static void test_reset(void) {
         await(target, POLLHUP | POLLERR, "the reset");
         CHECK(recv(target, &(char){0}, 1, 0) <= 0 && close(target) == 0);
     }
-    command("delay_us all 0\n", "ok");
+    command("set all delay_us 0\n", "ok");
 }
 
 static void test_refused(void) {
@@ -378,7 +315,7 @@ static void test_refused(void) {
     CHECK((end == 0 || end == ECONNRESET) && close(client) == 0);
 }
 
-/* A target that does not read: the proxy stops reading, too. What it took comes whole and in order. */
+/* If a target does not read, the proxy stops, too. What it took comes whole and in order. */
 static void test_backpressure(void) {
     static unsigned char chunk[65536];
     int client, target;
@@ -393,7 +330,7 @@ static void test_backpressure(void) {
         CHECK(size > 0 || errno == EAGAIN);
         sent += size > 0 ? (size_t)size : 0;
         if (sent == 3 * sizeof chunk) {
-            command("delay_us 0 3000\n", "ok");
+            command("set 0 delay_us 3000\n", "ok");
         }
     }
     CHECK(sent < FLOOD_SIZE);
@@ -411,13 +348,11 @@ static void test_backpressure(void) {
         got += (size_t)size;
     }
     CHECK(got == sent && close(client) == 0 && close(target) == 0);
-    command("delay_us 0 0\n", "ok");
+    command("set 0 delay_us 0\n", "ok");
 }
 
 int main(int argc, char **argv) {
     CHECK(argc == 2 && signal(SIGPIPE, SIG_IGN) != SIG_ERR);
-    test_queue_order();
-    test_queue_bounds();
     for (int tries = 1; !start_proxy(argv[1]); tries++) {
         CHECK(stop_proxy() == 1 && tries < PORTS_TO_TRY);
     }

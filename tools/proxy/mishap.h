@@ -1,11 +1,12 @@
 /* One thing that goes wrong with a stream of bytes, once, at an exact byte. */
-#ifndef TEST_SUPPORT_MISHAP_H
-#define TEST_SUPPORT_MISHAP_H
+#ifndef PROXY_MISHAP_H
+#define PROXY_MISHAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #define MISHAP_BYTES_MAX 256
+#define MISHAP_KINDS     7
 
 enum mishap_kind {
     MISHAP_NONE = 0,

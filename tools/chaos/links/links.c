@@ -1,0 +1,67 @@
+/* The links from clients to nodes, as commands to the fault proxy. */
+#include "links/links.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream, char *error,
+                       size_t error_size) {
+    uint16_t targets[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX], ports[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX];
+    char reason[512];
+    *links = (struct chaos_links){.nodes = nodes, .clients = clients, .proxy.control = -1};
+    if (clients == 0 || clients > CHAOS_CLIENTS_MAX || nodes == 0 || nodes > CHAOS_NODES_MAX) {
+        snprintf(error, error_size,
+                 "cannot start the link proxy: there must be 1 to %d clients and 1 to %d nodes, not %zu and %zu",
+                 CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, clients, nodes);
+        return false;
+    }
+    for (size_t i = 0; i < clients * nodes; i++) {
+        targets[i] = upstream[i % nodes];
+    }
+    if (!proxy_child_start(&links->proxy, targets, clients * nodes, ports, reason, sizeof reason)) {
+        snprintf(error, error_size, "cannot start the link proxy of %zu clients and %zu nodes: %s", clients, nodes,
+                 reason);
+        return false;
+    }
+    for (size_t i = 0; i < clients * nodes; i++) {
+        links->ports[i / nodes][i % nodes] = ports[i];
+    }
+    return true;
+}
+
+/* False with the sentence, if the link or the answer is bad. */
+static bool check(const char *what, size_t client, size_t node, bool done, const char *answer, char *error,
+                  size_t error_size) {
+    if (!done) {
+        snprintf(error, error_size, "cannot %s client %zu to node %zu: %s", what, client + 1, node + 1, answer);
+    }
+    return done;
+}
+
+static bool has_link(const struct chaos_links *links, size_t client, size_t node, char *answer, size_t size) {
+    snprintf(answer, size, "there is no such link");
+    return client < links->clients && node < links->nodes;
+}
+
+bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
+                     char *error, size_t error_size) {
+    char answer[512];
+    bool done = has_link(links, client, node, answer, sizeof answer) &&
+                proxy_child_ask(&links->proxy, answer, sizeof answer,
+                                "set %zu requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64
+                                " bytes_per_s %" PRId64,
+                                client * links->nodes + node, rule->hold_requests, rule->hold_replies, rule->delay_us,
+                                rule->jitter_us, rule->bytes_per_s);
+    return check("change the link from", client, node, done, answer, error, error_size);
+}
+
+bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, char *error, size_t error_size) {
+    char answer[512];
+    bool done = has_link(links, client, node, answer, sizeof answer) &&
+                proxy_child_ask(&links->proxy, answer, sizeof answer, "cut %zu rst rst", client * links->nodes + node);
+    return check("cut the link from", client, node, done, answer, error, error_size);
+}
+
+void chaos_links_stop(struct chaos_links *links) {
+    proxy_child_stop(&links->proxy);
+}
