@@ -13,20 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 20000 };
-
-int64_t ends_now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void ends_pause_ms(int ms) {
-    (void)poll(NULL, 0, ms);
-}
 
 static struct sockaddr_in loopback(uint16_t port) {
     return (struct sockaddr_in){
@@ -195,9 +184,9 @@ size_t ends_files(pid_t pid) {
 }
 
 void ends_wait_files(pid_t pid, size_t count) {
-    int64_t deadline_ms = ends_now_ms() + PATIENCE_MS;
-    while (ends_files(pid) != count && ends_now_ms() < deadline_ms) {
-        ends_pause_ms(5);
+    int64_t deadline_ms = support_now_ms() + PATIENCE_MS;
+    while (ends_files(pid) != count && support_now_ms() < deadline_ms) {
+        support_pause_ms(5);
     }
     assert_int_equal(ends_files(pid), count);
 }

@@ -8,12 +8,9 @@
 #include <sys/types.h>
 
 #include "links/links.h"
+#include "support.h"
 
 /* Each waits until it has happened, 20 s at most. A failure fails the test. No socket blocks. */
-
-int64_t ends_now_ms(void);
-/* Lets a little time pass between two looks at a condition. */
-void ends_pause_ms(int ms);
 
 int ends_listen(uint16_t *port);
 int ends_connect(uint16_t port);

@@ -2,33 +2,17 @@
 #include "node_kit.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <ftw.h>
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define AWAIT_MS 20000
-
-int64_t nodes_now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-void nodes_sleep_ms(long ms) {
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-    (void)nanosleep(&time, NULL);
-}
 
 bool nodes_create(struct nodes *nodes) {
     if (nodes->directory[0] == '\0') {
@@ -47,13 +31,6 @@ void nodes_start(struct nodes *nodes) {
     }
 }
 
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *walk) {
-    (void)stat;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 void nodes_stop(struct nodes *nodes) {
     if (nodes->backend != NULL) {
         char *left = NULL;
@@ -66,7 +43,8 @@ void nodes_stop(struct nodes *nodes) {
     }
     assert_int_equal(nodes_children(), 0);
     if (nodes->directory[0] != '\0') {
-        assert_int_equal(nftw(nodes->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+        support_remove_tree(nodes->directory);
+        assert_int_equal(access(nodes->directory, F_OK), -1);
     }
     memset(nodes, 0, sizeof *nodes);
 }
@@ -94,13 +72,13 @@ const char *nodes_ask(const struct nodes *nodes, size_t n, const char *command) 
 }
 
 void nodes_await(const struct nodes *nodes, size_t n, const char *command, const char *answer) {
-    int64_t deadline_ms = nodes_now_ms() + AWAIT_MS;
+    int64_t deadline_ms = support_now_ms() + AWAIT_MS;
     const char *got;
     while (strcmp(got = nodes_ask(nodes, n, command), answer) != 0) {
-        if (nodes_now_ms() > deadline_ms) {
+        if (support_now_ms() > deadline_ms) {
             fail_msg("%s: expected %s, got %s", command, answer, got);
         }
-        nodes_sleep_ms(5);
+        support_pause_ms(5);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "backends/backend.h"
+#include "support.h"
 
 struct nodes {
     char directory[64]; /* has a space and a colon in its name */
@@ -23,13 +24,12 @@ bool nodes_create(struct nodes *nodes);
 /* Stops, asserts that no process is left, and removes the directory. */
 void nodes_stop(struct nodes *nodes);
 
-/* What a new connection of the default user is answered: a status or an error's text, a number as text, "(nil)", or "no answer". Within 300 ms. In a buffer that the next call overwrites. */
+/* What a new connection of the default user is answered: a status or an error's text, a number as
+ * text, "(nil)", or "no answer" in 2 s. In a buffer that the next call overwrites. */
 const char *nodes_ask(const struct nodes *nodes, size_t n, const char *command);
 /* Asks until it is answered so, 20 s at most; else the test fails. */
 void nodes_await(const struct nodes *nodes, size_t n, const char *command, const char *answer);
 
-int64_t nodes_now_ms(void);
-void nodes_sleep_ms(long ms);
 /* 'R', 'S', 'T', 'Z' …; 0 if there is no such process. */
 char nodes_process_state(pid_t pid);
 /* Of this process; zombies count. */

@@ -118,15 +118,15 @@ static void count_calls(const struct world *world, const char *command, long lon
 static void slow_is_done_though_nobody_waits(void **state) {
     struct world *world = *state;
     long long calls, us;
-    int64_t start_ms = nodes_now_ms();
+    int64_t start_ms = support_now_ms();
     begins(world, CHAOS_FAULT_SLOW, 1250);
-    bool returned_before = nodes_now_ms() - start_ms < 1250;
+    bool returned_before = support_now_ms() - start_ms < 1250;
     nodes_await(&world->nodes, 0, "PING", "PONG");
-    assert_true(nodes_now_ms() - start_ms >= 1250);
+    assert_true(support_now_ms() - start_ms >= 1250);
     count_calls(world, "debug", &calls, &us);
     assert_int_equal(calls, 2); /* one of them asked whether it may */
     assert_in_range(us, 1250000, 5000000);
-    assert_true(returned_before || nodes_now_ms() - start_ms > 2000); /* or this machine hangs */
+    assert_true(returned_before || support_now_ms() - start_ms > 2000); /* or this machine hangs */
     ends(world, CHAOS_FAULT_SLOW);
     for (int i = 0; i < 100; i++) {
         begins(world, CHAOS_FAULT_SLOW, 1);
@@ -151,7 +151,7 @@ static void busy_ends_by_itself(void **state) {
 
 static void busy_is_ended(void **state) {
     struct world *world = *state;
-    int64_t start_ms = nodes_now_ms();
+    int64_t start_ms = support_now_ms();
     begins(world, CHAOS_FAULT_BUSY, 60000);
     nodes_await(&world->nodes, 0, "PING",
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
@@ -161,7 +161,7 @@ static void busy_is_ended(void **state) {
     ends(world, CHAOS_FAULT_BUSY);
     assert_string_equal(answer(world, "PING"), "PONG");
     assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
-    assert_true(nodes_now_ms() - start_ms < 30000);
+    assert_true(support_now_ms() - start_ms < 30000);
     ends(world, CHAOS_FAULT_BUSY);
 }
 
@@ -253,7 +253,7 @@ static void a_held_connection_is_closed_for_all(void **state) {
         }
     }
     ends(world, CHAOS_FAULT_MAXCLIENTS);
-    int64_t deadline_ms = nodes_now_ms() + 10000;
+    int64_t deadline_ms = support_now_ms() + 10000;
     int count = 0;
     do {
         redisContext *redis = connect_to(world, false);
@@ -262,7 +262,7 @@ static void a_held_connection_is_closed_for_all(void **state) {
         assert_int_equal(sscanf(strstr(reply->str, "connected_clients:"), "connected_clients:%d", &count), 1);
         freeReplyObject(reply);
         redisFree(redis);
-    } while (count > 1 && nodes_now_ms() < deadline_ms);
+    } while (count > 1 && support_now_ms() < deadline_ms);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_int_equal(count, 1);
@@ -343,7 +343,7 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
                                            CHAOS_FAULT_FLUSHALL, CHAOS_FAULT_DISCONNECT, CHAOS_FAULT_MAXCLIENTS,
                                            CHAOS_FAULT_OOM,      CHAOS_FAULT_PASSWORD};
     char version[32];
-    int64_t start_ms = nodes_now_ms();
+    int64_t start_ms = support_now_ms();
     size_t asked = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct chaos_fault fault = {.kind = kinds[i], .amount = 10};
@@ -358,7 +358,7 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
     assert_int_equal(chaos_admin_key_count(port, world->error, sizeof world->error), -1);
     assert_false(chaos_admin_version(port, version, sizeof version, world->error, sizeof world->error));
     assert_says(world->error, words);
-    assert_true(nodes_now_ms() - start_ms < (int64_t)(asked + 3) * 500 + 10000);
+    assert_true(support_now_ms() - start_ms < (int64_t)(asked + 3) * 500 + 10000);
     assert_int_equal(world->held, 0);
 }
 

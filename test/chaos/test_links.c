@@ -68,7 +68,7 @@ static size_t stuff(int fd, const char *bytes, size_t size) {
         ssize_t sent = send(fd, bytes + gone, size - gone, MSG_NOSIGNAL);
         gone += sent > 0 ? (size_t)sent : 0;
         idle = sent > 0 ? 0 : idle + 1;
-        ends_pause_ms(sent > 0 ? 0 : 5);
+        support_pause_ms(sent > 0 ? 0 : 5);
     }
     return gone;
 }
@@ -198,13 +198,13 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
     }
     ends_say(near, "SET a b");
     size_t files = ends_files(ends->links.proxy.pid);
-    ends_pause_ms(20); /* so that the proxy has read it; the kernel keeps it for a reader either way */
+    support_pause_ms(20); /* so that the proxy has read it; the kernel keeps it for a reader either way */
     if (reset) {
         ends_reset(near);
     } else {
         ends_close(near);
     }
-    ends_pause_ms(20);
+    support_pause_ms(20);
     assert_true(ends_files(ends->links.proxy.pid) >= files - 1);
     ends_set(ends, 0, 0, CLEAR);
     if (!opened_before) {
@@ -242,16 +242,16 @@ static void a_delay_holds_for_each_way(void **state) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, DELAY(120000));
-    int64_t from_ms = ends_now_ms();
+    int64_t from_ms = support_now_ms();
     ends_say(near, "request");
     ends_hear(far, "request");
-    assert_true(ends_now_ms() - from_ms >= 119);
-    from_ms = ends_now_ms();
+    assert_true(support_now_ms() - from_ms >= 119);
+    from_ms = support_now_ms();
     ends_say(far, "reply");
     ends_close(far);
     ends_hear(near, "reply");
     ends_hear_fin(near);
-    assert_true(ends_now_ms() - from_ms >= 119);
+    assert_true(support_now_ms() - from_ms >= 119);
     ends_close(near);
 }
 
@@ -279,14 +279,14 @@ static void jitter_never_changes_the_order(void **state) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, (struct chaos_link_rule){.delay_us = 20000, .jitter_us = 30000});
-    int64_t from_ms = ends_now_ms();
+    int64_t from_ms = support_now_ms();
     unsigned char bytes[PIECES];
     for (int i = 0; i < PIECES; i++) {
         ends_send(near, &(unsigned char){(unsigned char)i}, 1);
-        ends_pause_ms(i % 16 == 0);
+        support_pause_ms(i % 16 == 0);
     }
     assert_int_equal(ends_take(far, (char *)bytes, PIECES), PIECES);
-    assert_true(ends_now_ms() - from_ms >= 19);
+    assert_true(support_now_ms() - from_ms >= 19);
     for (int i = 0; i < PIECES; i++) {
         assert_int_equal(bytes[i], i);
     }
@@ -302,7 +302,7 @@ static void a_bandwidth_is_shared_by_the_links_connections(void **state) {
     ends_join(*state, 0, 0, &near[1], &far[1]);
     ends_set(*state, 0, 0, (struct chaos_link_rule){.bytes_per_s = 20000});
     fill(bytes, sizeof bytes, 4);
-    int64_t from_ms = ends_now_ms();
+    int64_t from_ms = support_now_ms();
     ends_send(near[0], bytes, sizeof bytes);
     ends_send(near[1], bytes, sizeof bytes);
     for (int i = 0; i < 2; i++) {
@@ -310,7 +310,7 @@ static void a_bandwidth_is_shared_by_the_links_connections(void **state) {
         assert_int_equal(ends_take(far[i], got, sizeof got), sizeof got);
         assert_memory_equal(bytes, got, sizeof got);
     }
-    assert_true(ends_now_ms() - from_ms >= 599); /* 12,000 bytes at 20,000 a second */
+    assert_true(support_now_ms() - from_ms >= 599); /* 12,000 bytes at 20,000 a second */
     ends_set(*state, 0, 0, (struct chaos_link_rule){.bytes_per_s = 1});
     ends_say(near[0], "slow");
     ends_hear_nothing(far[0], NOTHING_MS);
@@ -376,12 +376,12 @@ static void a_reset_throws_nothing_away(void **state) {
     ends_send(near, sent, SIZE);
     for (int i = 0; i < 4000 && waits > 0; i++) {
         assert_int_equal(ioctl(near, SIOCOUTQ, &waits), 0);
-        ends_pause_ms(5);
+        support_pause_ms(5);
     }
     assert_int_equal(waits, 0);
     ends_reset(near);
     ends_set(ends, 0, 0, CLEAR);
-    ends_pause_ms(NOTHING_MS);
+    support_pause_ms(NOTHING_MS);
     assert_int_equal(ends_take(far, got, SIZE), SIZE);
     assert_int_equal(memcmp(sent, got, SIZE), 0);
     ends_hear_reset(far);
@@ -415,7 +415,7 @@ static void a_node_hears_that_its_client_is_gone(void **state) {
             ends_close(far);
             return;
         }
-        ends_pause_ms(2);
+        support_pause_ms(2);
     }
     fail_msg("the node never heard of it");
 }

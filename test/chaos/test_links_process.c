@@ -36,9 +36,9 @@ static bool is_dead(pid_t pid) {
 }
 
 static void wait_dead(pid_t pid) {
-    int64_t deadline_ms = ends_now_ms() + 20000;
-    while (!is_dead(pid) && ends_now_ms() < deadline_ms) {
-        ends_pause_ms(5);
+    int64_t deadline_ms = support_now_ms() + 20000;
+    while (!is_dead(pid) && support_now_ms() < deadline_ms) {
+        support_pause_ms(5);
     }
     assert_true(is_dead(pid));
 }
@@ -82,7 +82,7 @@ static void it_dies_with_the_conductor(void **state) {
         /* A client that has inherited the control socket and lives on must not keep the proxy alive. */
         pid_t client = fork();
         if (client == 0) {
-            ends_pause_ms(120000);
+            support_pause_ms(120000);
             _exit(0);
         }
         pid_t pids[2] = {ends.links.proxy.pid, client};
@@ -125,10 +125,10 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     (void)state;
     ends_start(&ends, 1, 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
-    int64_t from_ms = ends_now_ms();
+    int64_t from_ms = support_now_ms();
     assert_false(
         chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, error, sizeof error));
-    assert_true(ends_now_ms() - from_ms >= 4999);
+    assert_true(support_now_ms() - from_ms >= 4999);
     assert_non_null(strstr(error, "did not answer in 5 s"));
     assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     /* The late answer is not taken for the next one's. */
@@ -212,7 +212,7 @@ static void without_descriptors_connections_wait(void **state) {
     }
     ends_wait_files(ends.links.proxy.pid, limit);
     int64_t cpu_ms = ends_cpu_ms(ends.links.proxy.pid);
-    ends_pause_ms(1000);
+    support_pause_ms(1000);
     assert_true(ends_cpu_ms(ends.links.proxy.pid) - cpu_ms < 500);
     /* Each that is served makes room for another. */
     for (; served < CROWD; served++) {

@@ -196,12 +196,12 @@ static void step(struct crowd *crowd) {
 
 /* Without rules everything that was not reset comes to its end. */
 static void calm_down(struct crowd *crowd) {
-    int64_t deadline_ms = ends_now_ms() + 20000;
+    int64_t deadline_ms = support_now_ms() + 20000;
     size_t left = TALKS;
     for (size_t i = 0; i < CLIENTS * NODES; i++) {
         ends_set(&crowd->ends, i / NODES, i % NODES, (struct chaos_link_rule){0});
     }
-    while (left > 0 && ends_now_ms() < deadline_ms) {
+    while (left > 0 && support_now_ms() < deadline_ms) {
         left = 0;
         meet(crowd);
         for (size_t t = 0; t < TALKS; t++) {
@@ -215,7 +215,7 @@ static void calm_down(struct crowd *crowd) {
             }
             left += talk->id != 0;
         }
-        ends_pause_ms(1);
+        support_pause_ms(1);
     }
     assert_int_equal(left, 0);
 }

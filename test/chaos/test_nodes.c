@@ -155,9 +155,9 @@ static void paused_nodes_hang(void **state) {
     WORKS(pause, 0);
     WORKS(restart, 0, true);
     assert_int_equal(nodes->backend->pids[0], pid);
-    int64_t start_ms = nodes_now_ms();
+    int64_t start_ms = support_now_ms();
     assert_false(chaos_admin_ping(nodes->backend->ports[0], nodes->error, sizeof nodes->error));
-    assert_in_range(nodes_now_ms() - start_ms, 400, 5000);
+    assert_in_range(support_now_ms() - start_ms, 400, 5000);
     assert_says(nodes->error, "no answer within 500 ms");
     assert_int_equal(waitpid(-1, NULL, WNOHANG | WUNTRACED), 0); /* the stop was taken */
     WORKS(resume, 0);
@@ -229,12 +229,12 @@ static void nothing_outlives_its_maker(void **state) {
     close(fds[0]);
     assert_int_equal(kill(maker, SIGKILL), 0);
     assert_int_equal(waitpid(maker, NULL, 0), maker);
-    int64_t deadline_ms = nodes_now_ms() + 10000;
+    int64_t deadline_ms = support_now_ms() + 10000;
     for (size_t i = 0; i < 3; i++) {
         char state_now;
         while ((state_now = nodes_process_state((pid_t)pids[i])) != 0 && state_now != 'Z') {
-            assert_true(nodes_now_ms() < deadline_ms);
-            nodes_sleep_ms(1);
+            assert_true(support_now_ms() < deadline_ms);
+            support_pause_ms(1);
         }
     }
 }
@@ -440,7 +440,7 @@ static void a_skewed_clock_runs_fast_and_keeps_its_error(void **state) {
     assert_error_ms(nodes, 0, 29000, 99 * (rest_ms + 2));
     int64_t error_ms = its_time_ms(nodes, 0) - real_ms();
     assert_error_ms(nodes, 0, error_ms, error_ms + 200);
-    nodes_sleep_ms(200); /* it runs true now: at the old rate this would be 20 s */
+    support_pause_ms(200); /* it runs true now: at the old rate this would be 20 s */
     assert_error_ms(nodes, 0, error_ms, error_ms + 2000);
 }
 
