@@ -104,29 +104,11 @@ show() {
     grep -Eq -- "$pattern" "$folder/out" "$folder/err" || not_as_it_should "the output should match: $pattern"
 }
 
-# start_node PORT : fails if the node ends, as when the port is taken. Sets started.
-start_node() {
-    local port=$1 deadline=$((SECONDS + 20))
-    mkdir -p "$folder/$port"
-    redis-server --port "$port" --bind 127.0.0.1 --dir "$folder/$port" --save '' --appendonly no --daemonize no \
-        --unixsocket "$folder/$port/socket" >"$folder/$port/log" 2>&1 &
-    started=$!
-    disown "$started"
-    # Ask over the socket in its own folder: another server may answer at the port.
-    until [[ $(redis-cli -s "$folder/$port/socket" ping 2>/dev/null) == PONG ]]; do
-        if ! kill -0 "$started" 2>/dev/null || ((SECONDS > deadline)); then
-            kill -KILL "$started" 2>/dev/null
-            return 1
-        fi
-        sleep 0.02
-    done
-}
-
 start_five() {
     local try port
     for ((try = 0; try < 50 && ${#pids[@]} < 5; try++)); do
         port=$((10000 + RANDOM % 20000))
-        if start_node "$port"; then
+        if redlock_start_server "$port" "$folder/$port"; then
             pids+=("$started")
             started=
             ports+=("$port")
@@ -177,7 +159,7 @@ lose_nodes() {
     show 69 '2 of 5 nodes ready; a quorum is 3: locks cannot be taken' status "$resource"
     say 'The three dead nodes are started again. The clients need no restart and no new settings.'
     for i in 1 3 4; do
-        start_node "${ports[$i]}" || redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
+        redlock_start_server "${ports[$i]}" "$folder/${ports[$i]}" || redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
         pids[i]=$started
         started=
     done

@@ -1,4 +1,5 @@
-# Installs packages and builds, for the other scripts. Source it from bash; it sets no shell option.
+# Installs packages, builds, and starts redis-servers, for scripts and tests. Source it from bash; it
+# sets no shell option.
 # shellcheck shell=bash
 
 REDLOCK_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -59,4 +60,26 @@ redlock_build() {
         redlock_die "the build in $build failed (see the output above)"
     fi
     rm -f "$log"
+}
+
+# redlock_start_server PORT FOLDER [redis-server arguments…] : on loopback, with its data, its log and
+# its socket in FOLDER. Sets started to its pid. Fails if it ends, as when the port is taken.
+# shellcheck disable=SC2034 # started is for those who source this
+redlock_start_server() {
+    local port=$1 folder=$2 deadline=$((SECONDS + 30))
+    shift 2
+    mkdir -p "$folder"
+    redis-server --port "$port" --bind 127.0.0.1 --dir "$folder" --save '' --appendonly no --daemonize no \
+        --unixsocket "$folder/socket" "$@" >"$folder/log" 2>&1 &
+    started=$!
+    disown "$started" # its death is no news for this shell
+    while kill -0 "$started" 2>/dev/null && ((SECONDS <= deadline)); do
+        # Ask over the socket in its own folder: another server may answer at the port.
+        case $(redis-cli -s "$folder/socket" ping 2>&1) in
+        PONG | *NOAUTH* | *LOADING*) return 0 ;;
+        esac
+        sleep 0.02
+    done
+    kill -KILL "$started" 2>/dev/null
+    return 1
 }

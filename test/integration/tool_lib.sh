@@ -2,6 +2,9 @@
 # shellcheck shell=bash disable=SC2119,SC2120,SC2034
 set -uo pipefail
 
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
+
 REDLOCK_TOOL=${REDLOCK_TOOL:?the path of the tool}
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-tool.XXXXXX")
 ports=()   # of the nodes, in order
@@ -65,24 +68,9 @@ gives_above() {
     (($("${@:2}") > $1))
 }
 
-# try_server PORT [redis-server arguments…] : sets started to the pid, or fails if it ends, as when the port is taken.
+# try_server PORT [redis-server arguments…] : sets started to the pid, or fails if it ends.
 try_server() {
-    local port=$1 deadline=$((SECONDS + 30))
-    shift
-    mkdir -p "$work/$port"
-    redis-server --port "$port" --bind 127.0.0.1 --dir "$work/$port" --save '' --appendonly no --daemonize no \
-        --unixsocket "$work/$port/socket" "$@" >"$work/$port/log" 2>&1 &
-    started=$!
-    disown "$started" # its death is no news for this shell
-    while kill -0 "$started" 2>/dev/null && ((SECONDS <= deadline)); do
-        # Over the socket in its own folder: what answers at the port may be somebody else's.
-        case $(redis-cli -s "$work/$port/socket" ping 2>&1) in
-        PONG | *NOAUTH* | *LOADING*) return 0 ;;
-        esac
-        sleep 0.02
-    done
-    kill -KILL "$started" 2>/dev/null
-    return 1
+    redlock_start_server "$1" "$work/$1" "${@:2}"
 }
 
 # start_node [redis-server arguments…] : on a free loopback port; adds to ports, pids and nodes.

@@ -6,9 +6,11 @@ command -v redis-server >/dev/null || { echo "skipped: no redis-server"; exit 77
 command -v redis-cli >/dev/null || { echo "skipped: no redis-cli"; exit 77; }
 tool=$1 document=$2
 work=$(mktemp -d)
-server=
+started=
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 cleanup() {
-    [[ -z $server ]] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    [[ -z $started ]] || kill -KILL "$started" 2>/dev/null || true
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -16,20 +18,15 @@ trap cleanup EXIT
 rule=$(awk '/^```acl$/ { on = 1; next } /^```/ { on = 0 } on' "$document")
 [[ $rule == 'ACL SETUSER locker '* && $(wc -l <<<"$rule") == 1 ]] || { echo "no single ACL rule in $document"; exit 1; }
 
-# We talk to it through a socket, so nobody else's server can answer us; redis ends at once if the port is taken.
-socket=$work/node.sock
+socket=$work/node/socket
 admin() {
     redis-cli -s "$socket" "$@"
 }
-for ((deadline = SECONDS + 60; SECONDS < deadline; )); do
-    if [[ -z $server ]] || ! kill -0 "$server" 2>/dev/null; then
-        port=$((20000 + RANDOM % 12000))
-        redis-server --bind 127.0.0.1 --port "$port" --unixsocket "$socket" --dir "$work" --save '' --appendonly no >"$work/log" 2>&1 &
-        server=$!
-    fi
-    [[ $(admin ping 2>/dev/null) != PONG ]] || break
+for ((try = 0; try < 50; try++)); do
+    port=$((20000 + RANDOM % 12000))
+    ! redlock_start_server "$port" "$work/node" || break
 done
-[[ $(admin ping) == PONG ]] || { cat "$work/log"; exit 1; }
+[[ $(admin ping) == PONG ]] || { cat "$work/node/log"; exit 1; }
 version=$(admin info server | tr -d '\r' | sed -n 's/^redis_version://p')
 ((${version%%.*} >= 6)) || { echo "skipped: redis $version has no ACL"; exit 77; }
 read -ra words <<<"$rule"
