@@ -26,6 +26,11 @@ void life_begin(struct life *life) {
     step(life, (struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .plan = &life->plan});
 }
 
+void life_start(struct life *life, unsigned n) {
+    life_init(life, n);
+    life_begin(life);
+}
+
 void life_adopt(struct life *life) {
     step(life, (struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .plan = &life->plan});
 }

@@ -33,6 +33,8 @@ struct life {
 /* An idle lease on n nodes. The plan is one attempt with TTL_MS, and retry delays of 50 to 200
  * ms. */
 void life_init(struct life *life, unsigned n);
+/* The same, and its acquire has begun. */
+void life_start(struct life *life, unsigned n);
 
 /* One event each, at life->at_ms. */
 void life_park(struct life *life, int64_t until_ms);

@@ -36,8 +36,7 @@ static void unknown_grants(void **state) {
     for (int bug = REDLOCK_BUG_NONE; bug <= REDLOCK_BUG_UNKNOWN_GRANTS; bug += REDLOCK_BUG_UNKNOWN_GRANTS) {
         redlock_planted_bug = (enum redlock_planted_bug)bug;
         struct life life;
-        life_init(&life, 3);
-        life_begin(&life);
+        life_start(&life, 3);
         life_votes(&life, "GU");
         if (bug == REDLOCK_BUG_NONE) {
             life_expect(&life, ACQUIRING, NOTHING);
@@ -51,12 +50,10 @@ static void no_release_to_timed_out(void **state) {
     (void)state;
     redlock_planted_bug = REDLOCK_BUG_NO_RELEASE_TIMED_OUT;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "UGD");
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "UGG");
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 6, 2));

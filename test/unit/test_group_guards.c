@@ -193,9 +193,8 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
     assert_non_null(strstr(fake.log, "of our CLOCK_BOOTTIME"));
     assert_int_equal(statistics().clock_jumps, 2);
     assert_int_equal(statistics().quarantines, 2);
-    acquire(NULL, &other); /* both abstain */
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE),
-                     3 + 2); /* two of the first request are still pending */
+    acquire(NULL, &other);                                                      /* both abstain */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 3 + 2); /* two wait for the first request */
     redlock_release(seen.lease, NULL, NULL);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
 }

@@ -21,8 +21,7 @@ static void a_quorum_wins_at_once(void **state) {
 static void late_votes_are_accounted_for(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_vote(&life, 3, F);
     life_expect(&life, HELD, NOTHING);
@@ -37,13 +36,11 @@ static void late_votes_are_accounted_for(void **state) {
 static void denied_by_most_is_contended(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "DGDF");
     life_expect(&life, ENDED, .cleanup = 31 & ~8, ACQUIRED(ERR_CONTENDED));
     assert_int_equal(life_next_ms(&life), -1);
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "DDD");
     life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED)); /* also at the pending nodes (R8) */
 }
@@ -51,12 +48,10 @@ static void denied_by_most_is_contended(void **state) {
 static void a_tie_is_contended_at_once(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 4);
-    life_begin(&life);
+    life_start(&life, 4);
     life_votes(&life, "GGDD");
     life_expect(&life, ENDED, .cleanup = 15, ACQUIRED(ERR_CONTENDED));
-    life_init(&life, 2);
-    life_begin(&life);
+    life_start(&life, 2);
     life_votes(&life, "GD");
     life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_CONTENDED));
 }
@@ -70,8 +65,7 @@ static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
     } table[] = {{"...D", REDLOCK_ERR_CONTENDED}, {"...G", REDLOCK_ERR_CONTENDED}, {"...U", REDLOCK_ERR_NO_QUORUM}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct life life;
-        life_init(&life, 5);
-        life_begin(&life);
+        life_start(&life, 5);
         life_votes(&life, "DFU");
         life_expect(&life, ACQUIRING, NOTHING);
         life_vote(&life, 4, table[i].code == REDLOCK_ERR_NO_QUORUM ? U : D);
@@ -81,8 +75,7 @@ static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
         life_expect(&life, ENDED, .cleanup = 29, .acquired = true, .acquired_code = table[i].code);
     }
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "DFU");
     life.at_ms = END_MS; /* no more votes: the deadline of the round */
     life_timer(&life);
@@ -92,12 +85,10 @@ static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
 static void too_few_answers_are_no_quorum(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "UGFU");
     life_expect(&life, ENDED, .cleanup = 31 & ~4, ACQUIRED(ERR_NO_QUORUM));
-    life_init(&life, 1);
-    life_begin(&life);
+    life_start(&life, 1);
     life_vote(&life, 0, F);
     life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
@@ -105,16 +96,14 @@ static void too_few_answers_are_no_quorum(void **state) {
 static void nodes_that_refuse_have_failed(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_refuse(&life, 3);
     life_expect(&life, ACQUIRING, NOTHING);
     life_votes(&life, "..GGG");
     life_expect(&life, HELD, ACQUIRED(OK));
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 28, 2));
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_refuse(&life, 31);
     life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
@@ -122,14 +111,12 @@ static void nodes_that_refuse_have_failed(void **state) {
 static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_vote(&life, 0, G);
     life.at_ms = END_MS;
     life_vote(&life, 1, G);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life.at_ms = END_MS - 1;
     life_votes(&life, "GG");
     life_expect(&life, HELD, ACQUIRED(OK));
@@ -161,8 +148,7 @@ static void the_rounds_deadline_ends_it(void **state) {
     } table[] = {{"GGD..", REDLOCK_ERR_CONTENDED}, {"GG...", REDLOCK_ERR_NO_QUORUM}, {"FG.G.", REDLOCK_ERR_NO_QUORUM}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct life life;
-        life_init(&life, 5);
-        life_begin(&life);
+        life_start(&life, 5);
         life_votes(&life, table[i].votes);
         life.at_ms = END_MS - 1;
         life_timer(&life);
@@ -317,8 +303,7 @@ static void waiting_for_ever_ends_by_cancel_only(void **state) {
 static void cancel_cleans_up(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GFD");
     life_cancel(&life, REDLOCK_ERR_CLOSED);
     life_expect(&life, ENDED, .cleanup = 31 & ~2, ACQUIRED(ERR_CLOSED));

@@ -95,8 +95,7 @@ static void a_shorter_ttl_leaves_the_deadline(void **state) {
 static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_vote(&life, 3, G);
     life_vote(&life, 4, G);
@@ -107,8 +106,8 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
     assert_int_equal(life_held_until_ms(&life), 60000 - 602);
     life.at_ms = 1000;
     life_extend(&life, 2000);
-    life_votes(&life,
-               "DDGGG"); /* two keys are gone; those of the last two nodes end with the first deadline or this one */
+    /* Two keys are gone; those of the last two nodes end with the first deadline or this one. */
+    life_votes(&life, "DDGGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 3000 - 22);
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
@@ -118,8 +117,7 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
 static void keys_found_missing_late_move_the_deadline(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_extend(&life, 60000);
     life_votes(&life, "GGG");
@@ -140,8 +138,7 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
     assert_int_equal(life_next_ms(&life), 3000 - 22);
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 28);
 
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_extend(&life, 60000);
     life_votes(&life, "GGG");
@@ -157,8 +154,7 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
 static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_extend(&life, 60000);
     life_votes(&life, "GGG");
@@ -244,8 +240,7 @@ static void denied_by_most_counts_late_votes(void **state) {
 static void late_denials_of_the_acquire_are_no_loss(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_vote(&life, 3, D);
     life_vote(&life, 4, D);
@@ -255,14 +250,12 @@ static void late_denials_of_the_acquire_are_no_loss(void **state) {
 static void with_an_even_number_half_the_denials_are_enough(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 4);
-    life_begin(&life);
+    life_start(&life, 4);
     life_votes(&life, "GGG");
     life_extend(&life, TTL_MS);
     life_votes(&life, "DD");
     life_expect(&life, LOST, .cleanup = 15, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
-    life_init(&life, 4);
-    life_begin(&life);
+    life_start(&life, 4);
     life_votes(&life, "GGG");
     life_extend(&life, TTL_MS);
     life_votes(&life, "DF");
@@ -329,8 +322,7 @@ static void the_deadline_passes_during_an_extend(void **state) {
 static void a_late_vote_can_show_the_loss(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "GG");
     life.at_ms = END_MS;
     life_vote(&life, 2, F);

@@ -53,8 +53,7 @@ static void a_parked_acquire_can_be_cancelled(void **state) {
 static void a_jump_voids_a_vote_of_the_attempt(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GG");
     life_void(&life, 2); /* of node 1 */
     life_expect(&life, ACQUIRING, NOTHING);
@@ -68,8 +67,7 @@ static void a_jump_voids_a_vote_of_the_attempt(void **state) {
 static void too_many_void_votes_lose_the_attempt(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "G.D");
     life_void(&life, 1);
     life_expect(&life, ACQUIRING, NOTHING); /* lost, but the code depends on the third node (R13) */
@@ -81,8 +79,7 @@ static void too_many_void_votes_lose_the_attempt(void **state) {
 static void void_votes_decide_at_once(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "GU");
     life_void(&life, 1);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
@@ -100,8 +97,7 @@ static void void_votes_decide_at_once(void **state) {
 static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_vote(&life, 3, U);
     life.at_ms = 100;
@@ -143,8 +139,7 @@ static void an_extension_renews_the_backing_nodes(void **state) {
 static void a_jump_while_extending_voids_both_rounds(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_votes(&life, "GGG");
     life_vote(&life, 3, G);
     life_extend(&life, TTL_MS);
@@ -160,8 +155,7 @@ static void a_jump_while_extending_voids_both_rounds(void **state) {
 static void a_jump_while_extending_may_lose_the_lease(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     life_votes(&life, "GG");
     life_extend(&life, TTL_MS);
     life_void(&life, 1);

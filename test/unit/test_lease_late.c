@@ -100,8 +100,7 @@ static void a_release_is_owed_until_the_node_has_answered_it(void **state) {
 static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     assert_true(redlock_lease_counts_under_guards(&life.core, 1, 29, 29));
     assert_false(redlock_lease_counts_under_guards(&life.core, 1, 2, 0));
     life_votes(&life, "GGG");
@@ -116,8 +115,7 @@ static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
 static void a_late_request_is_uncertain_in_a_cleanup(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 3);
-    life_begin(&life);
+    life_start(&life, 3);
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_ACQUIRE, 7);
     life_vote(&life, 0, D);
     life_vote(&life, 1, U);

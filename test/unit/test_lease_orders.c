@@ -129,8 +129,7 @@ static void play_all(enum redlock_operation operation) {
     static const unsigned expected[] = {0, 4, 2 * 16, 6 * 64, 24 * 256, 120 * 1024};
     for (unsigned n = 1; n <= NODES; n++) {
         struct life life;
-        life_init(&life, n);
-        life_begin(&life);
+        life_start(&life, n);
         for (unsigned i = 0; operation != REDLOCK_OP_ACQUIRE && i < n; i++) {
             life_vote(&life, i, G);
         }

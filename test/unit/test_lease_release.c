@@ -43,16 +43,14 @@ static void what_the_votes_say(void **state) {
 static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **state) {
     (void)state;
     struct life life;
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_refuse(&life, 3);
     life_votes(&life, "..GGG");
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 28, 2));
     life_vote(&life, 2, D); /* three were asked, and one has lost the key */
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
-    life_init(&life, 5);
-    life_begin(&life);
+    life_start(&life, 5);
     life_refuse(&life, 3);
     life_votes(&life, "..GGG");
     life_release(&life);
