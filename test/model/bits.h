@@ -1,4 +1,5 @@
-/* Small numbers written into a row of 64-bit words and read back: the compact form of a state. */
+/* Packs small numbers into a row of 64-bit words and reads them back: the compact form of a
+ * state. */
 #ifndef MODEL_BITS_H
 #define MODEL_BITS_H
 
@@ -10,7 +11,7 @@ struct bits {
     unsigned at;
 };
 
-/* The words must be zero from the first bit on. */
+/* The words must be zero from the first bit onwards. */
 static inline void bits_put(struct bits *bits, uint64_t value, unsigned width) {
     assert(width < 64 && value >> width == 0);
     const unsigned word = bits->at / 64, shift = bits->at % 64;
@@ -31,7 +32,7 @@ static inline uint64_t bits_get(struct bits *bits, unsigned width) {
     return value & ((UINT64_C(1) << width) - 1);
 }
 
-/* Nodes are alike: a state is kept with its nodes in the order of what there is to say of each. */
+/* Nodes are interchangeable, so a state is stored with its nodes sorted by their contents. */
 static inline void bits_sort(uint64_t *columns, unsigned n) {
     for (unsigned i = 1; i < n; i++) {
         for (unsigned j = i; j > 0 && columns[j - 1] > columns[j]; j--) {

@@ -1,5 +1,5 @@
-/* The model of the fencing protocol. A message that is under way may be executed at any time or never; a key may expire at
- * any time; a client may stop or give up at any time. */
+/* The model of the fencing protocol. A message that is under way may run at any time or never; a
+ * key may expire at any time; a client may stop or give up at any time. */
 #include "fence.h"
 
 #include <assert.h>
@@ -75,7 +75,7 @@ static void begin(const struct fence_config *config, const struct fence_state *s
                 fence_attempt(config, number), proposal);
 }
 
-/* p = max(clock, highest seen + 1), where the clock is anything. */
+/* p = max(clock, highest seen + 1), where the clock may be anything. */
 static void propose(const struct fence_config *config, const struct fence_state *state, unsigned number,
                     struct search *search) {
     unsigned highest = 0, everyone = 0;
@@ -107,7 +107,7 @@ static void propose(const struct fence_config *config, const struct fence_state 
     }
 }
 
-/* The acquire script, one atomic step of a node: what it answers; the counter goes with it. */
+/* The acquire script, one atomic step of a node: its answer, which carries the counter. */
 static enum acquire acquire_script(const struct fence_config *config, struct fence_node *node, unsigned number,
                                    unsigned proposal) {
     if (node->lock != FREE) {
@@ -175,7 +175,8 @@ static void execute_write(const struct fence_config *config, const struct fence_
                 heard ? "" : " (too late to be heard)", node->counter);
 }
 
-/* What a client sends once a quorum has granted and not all accepted; `denied` are the nodes that it heard refuse. */
+/* What a client sends when a quorum has granted and not all accepted. It has heard the nodes in
+ * `denied` refuse. */
 static void write_back(const struct fence_config *config, struct fence_state *next, unsigned number, unsigned denied,
                        unsigned target) {
     struct fence_try *try = &next->tries[number];
@@ -188,8 +189,8 @@ static void write_back(const struct fence_config *config, struct fence_state *ne
     }
 }
 
-/* A number above the highest counter that it believes: it may take any of those that it heard for a
- * lie, and pass it by. */
+/* A number above the highest counter that it believes. It may take any counter that it heard for a
+ * lie, and ignore it. */
 static void begin_write(const struct fence_config *config, const struct fence_state *state, unsigned number,
                         unsigned granted, unsigned denied, struct search *search) {
     const struct fence_try *try = &state->tries[number];
@@ -247,7 +248,8 @@ static void hear_acquire(const struct fence_config *config, const struct fence_s
         granted |= (unsigned)(try->at[i].acquire >= ACQUIRE_GRANTED) << i;
         denied |= (unsigned)(try->at[i].acquire == ACQUIRE_DENIED) << i;
     }
-    /* It decides at the quorum-th GRANTED (R5): the others, and any refusal, it may or may not have heard by then. */
+    /* It decides at the quorum-th GRANTED (R5). It may or may not have heard the other answers by
+     * then. */
     for (unsigned heard = granted; heard; heard = (heard - 1) & granted) {
         if (members(heard) != config->nodes / 2 + 1) {
             continue;
@@ -261,7 +263,7 @@ static void hear_acquire(const struct fence_config *config, const struct fence_s
     }
 }
 
-/* The client has heard these refusals of its write-back and writes a higher number. */
+/* The client has heard these refusals of its write-back, and writes a higher number. */
 static void write_again(const struct fence_config *config, const struct fence_state *state, unsigned number,
                         unsigned refused, struct search *search) {
     struct fence_state next = *state;

@@ -6,13 +6,13 @@
 
 #include "search.h"
 
-/* What the protocol may be made to do wrong. */
+/* The bugs that the model can have. */
 enum fence_bug {
     FENCE_RIGHT,
-    FENCE_INCR,          /* each node counts by itself; the token is the highest of the answers */
+    FENCE_INCR,          /* each node counts on its own; the token is the highest answer */
     FENCE_NO_WRITE_BACK, /* the slow path takes the highest + 1 and tells no node */
     FENCE_ACCEPTS_EQUAL, /* a node accepts a proposal that equals its counter */
-    FENCE_ACKS_EQUAL,    /* a node acknowledges a write-back of what it has already */
+    FENCE_ACKS_EQUAL,    /* a node acknowledges a write-back of the number that it already has */
     FENCE_ACKS_UNLOCKED, /* a node acknowledges a write-back whoever holds the lock */
     FENCE_ACKS_ANY       /* both of these */
 };
@@ -23,13 +23,13 @@ struct fence_config {
     unsigned
         proposals; /* clocks are anything: a proposal is one of so many numbers, or the next that the client may use */
     unsigned rounds;   /* of write-backs in one attempt: one, and again when beaten */
-    unsigned losses;   /* so often a node loses its counter, and its key */
-    bool collide;      /* numbers have no digits of their client's own */
+    unsigned losses;   /* how often a node loses its counter and its key */
+    bool collide;      /* numbers have no digits of their own for each client */
     bool right_clocks; /* each proposal is above every number that anyone has used before */
     enum fence_bug bug;
 };
 
-/* What the model has room for. */
+/* The limits of the model. */
 enum {
     FENCE_NODES_MAX = 5,
     FENCE_ATTEMPTS_MAX = 4,

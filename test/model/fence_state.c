@@ -44,7 +44,8 @@ unsigned fence_next_number(const struct fence_config *config, unsigned number, u
     return next;
 }
 
-/* Whether a write-back of this number that nobody listens to any more can still do something at this node. */
+/* Whether a write-back of this number, whose answer no client waits for, can still change this
+ * node. */
 static bool may_raise(const struct fence_config *config, const struct fence_node *node, unsigned target) {
     return config->losses > 0 || node->counter < target;
 }
@@ -71,7 +72,8 @@ static void settle_try(const struct fence_config *config, struct fence_state *st
         older = older || try->at[i].older;
     }
     if (try->phase == OVER && !written) {
-        /* Only the client's next proposal depends on it: it is higher than all that the client has used. */
+        /* Only the next proposal of the client depends on this: it is higher than all numbers that
+         * the client has used. */
         const bool last = is_last(config, number) && !config->right_clocks;
         try->target = last ? 0 : larger(try->target, try->proposal);
         try->proposal = sent ? try->proposal : 0;
@@ -94,7 +96,8 @@ static void settle_try(const struct fence_config *config, struct fence_state *st
     }
 }
 
-/* What nothing reads any more is left out, so that states which will behave alike are one. */
+/* Leaves out everything that nothing reads any more, so that states with the same future are one
+ * state. */
 static void settle(const struct fence_config *config, struct fence_state *state) {
     for (unsigned i = 0; i < fence_tries(config); i++) {
         settle_try(config, state, i);

@@ -18,15 +18,14 @@ enum { FREE = 0, LEFT_BEHIND = FENCE_ATTEMPTS_MAX + 1, NUMBER_BITS = 6, NUMBER_M
  */
 enum phase { UNUSED, ASKING, WRITING, GRANTED, OVER };
 
-/* The acquire script at one node. What the client never heard in time is as good as over. */
+/* The acquire script at one node. An answer that the client never hears in time counts as over. */
 enum acquire { ACQUIRE_OVER, ACQUIRE_SENT, ACQUIRE_DENIED, ACQUIRE_GRANTED, ACQUIRE_ACCEPTED };
 
 enum write { WRITE_NONE, WRITE_SENT, WRITE_ACKED, WRITE_REFUSED };
 
-/*
- * An answer waits here until its client looks, and a client looks only when what it has heard decides: which answers
- * those are is a choice of that step. Hearing one by one would add states and no behaviour.
- */
+/* An answer waits here until its client looks, and a client looks only when what it has heard
+ * decides. That step chooses which answers it has heard. Hearing them one by one would add states
+ * but no behaviour. */
 struct fence_exchange {
     unsigned acquire, write;
     unsigned counter; /* in the answer that waits */
@@ -36,9 +35,9 @@ struct fence_exchange {
 struct fence_try {
     unsigned phase, round;
     unsigned proposal;
-    unsigned target;       /* what is written back; once GRANTED the fencing token */
+    unsigned target;       /* the number written back; once GRANTED, the fencing token */
     unsigned older_target; /* of the round before */
-    unsigned floor;        /* the highest fencing token that had been returned when this began */
+    unsigned floor;        /* the highest fencing token returned before this try began */
     struct fence_exchange at[FENCE_NODES_MAX];
 };
 

@@ -1,6 +1,7 @@
-/* The model of the lock on nodes that restart without memory. A message that is under way may be executed at any time or
- * never, but not by a later run of the node than the one that it was sent to: it goes with the connection. Time is ticks
- * that all clocks share; between two of them anything may happen in any order. */
+/* The model of the lock on nodes that restart without memory. A message that is under way may run
+ * at any time or never, but not on a later run of the node than the one that it was sent to,
+ * because the connection ends with the run. Time is ticks that all clocks share. Between two ticks
+ * anything may happen in any order. */
 #include "lock.h"
 
 #include <assert.h>
@@ -11,7 +12,8 @@
 
 enum { CLIENTS = 2 };
 
-/* Whose key a node has: nobody's, client 0's or 1's for its present token, or one whose owner is done with it. */
+/* The key of a node: none, the present token of client 0 or 1, or a token that its owner has given
+ * up. */
 enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + CLIENTS };
 
 /*
@@ -26,13 +28,12 @@ enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + CLIENTS };
  */
 enum phase { IDLE, ACQUIRING, HELD, EXTENDING };
 
-/* Of the present round. A client looks at the votes only when they decide, so they need not be heard one by one. */
+/* Of the present round. A client looks at the votes only when they decide, so it need not hear them
+ * one by one. */
 enum vote { VOTE_NONE, VOTE_ASKED, VOTE_GRANTED };
 
-/*
- * How a client stands with a node. `sees` is UNSEEN from a restart until it has connected to the new run; then the ticks of
- * quarantine that are left, by its own clock.
- */
+/* How a client stands with a node. `sees` is UNSEEN from a restart until it has connected to the
+ * new run; then the ticks of quarantine that are left, by its own clock. */
 struct link {
     unsigned vote; /* VOTE_ASKED: an EXTEND is under way; that of an acquire is the SET */
     unsigned set;  /* a SET is under way: of the acquire, or to heal */
@@ -98,14 +99,14 @@ static bool has_markers(const struct lock_config *config) {
 static void initial(const void *given, void *to) {
     const struct lock_config *config = given;
     struct state *state = to;
-    memset(state, 0, sizeof(*state)); /* every run is known for long */
+    memset(state, 0, sizeof(*state)); /* all runs have been known for long */
     for (unsigned i = 0; i < config->nodes && has_markers(config); i++) {
         state->nodes[i].marker = unseen(config);
     }
 }
 
-/* The client is done with its token. What it still had under way could only set a key that nobody extends: that keeps
- * others out, as any lost message does, and is left out. */
+/* The client gives its token up. Its messages that are under way could only set a key that nobody
+ * extends. Like any lost message, that only keeps others out, so the model leaves it out. */
 static void end(const struct lock_config *config, struct state *state, unsigned number) {
     struct client *client = &state->clients[number];
     client->phase = IDLE;
@@ -222,7 +223,8 @@ static void give_up(const struct lock_config *config, const struct state *state,
     }
 }
 
-/* The first sight of a new run (protocol: run_id is read on every new connection before its first vote). */
+/* The first sight of a new run (protocol: run_id is read on every new connection before its first
+ * vote). */
 static void connect(const struct lock_config *config, const struct state *state, unsigned number, unsigned at,
                     struct search *search) {
     struct state next = *state;
@@ -238,7 +240,7 @@ static void connect(const struct lock_config *config, const struct state *state,
     }
     next.clients[number].links[at].sees = quarantine;
     if (is_over(config, state->clients[number].left)) {
-        next.clients[number].links[at].set = 0; /* what had waited for the connection */
+        next.clients[number].links[at].set = 0; /* the SET that waited for the connection */
     }
     search_step(search, &next, "%c connects to the new run of node %u, which may vote in %u ticks", name_of(number),
                 at + 1, quarantine);
@@ -286,7 +288,7 @@ static void execute_set(const struct lock_config *config, const struct state *st
                 asked && link->sees == 0 ? "" : ", which is not counted,", free ? "grants" : "refuses");
 }
 
-/* PEXPIRE where the token is ours, one atomic step of a node. */
+/* PEXPIRE if the token is ours, one atomic step of a node. */
 static void execute_extend(const struct lock_config *config, const struct state *state, unsigned number, unsigned at,
                            struct search *search) {
     struct state next = *state;
@@ -325,7 +327,7 @@ static void restart(const struct lock_config *config, const struct state *state,
     search_step(search, &next, "node %u restarts and has forgotten its key", at + 1);
 }
 
-/* Its wall clock leaps by more than ttl_max, and with it what it says of its uptime. */
+/* Its wall clock leaps by more than ttl_max, and so does the uptime that it says. */
 static void step_clock(const struct lock_config *config, const struct state *state, unsigned at,
                        struct search *search) {
     struct state next = *state;
@@ -426,7 +428,7 @@ static unsigned key_words(const void *given) {
     return (config->nodes * column_bits(config) + CLIENTS * CLIENT_BITS + WORLD_BITS + 63) / 64;
 }
 
-/* The clients are alike, too: `swap` exchanges their names. */
+/* Clients are interchangeable, too: `swap` exchanges them. */
 static void pack_as(const struct lock_config *config, const struct state *state, unsigned swap, uint64_t *key) {
     uint64_t columns[LOCK_NODES_MAX] = {0};
     for (unsigned i = 0; i < config->nodes; i++) {

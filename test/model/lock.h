@@ -4,30 +4,30 @@
 
 #include "search.h"
 
-/* What the lock may be made to do wrong. */
+/* The bugs that the model can have. */
 enum lock_bug {
     LOCK_RIGHT,
     LOCK_UNGUARDED,        /* a restarted node votes at once */
     LOCK_SHORT,            /* its quarantine is one tick shorter than ttl_max */
-    LOCK_UPTIME,           /* its quarantine ends when its uptime says so, and its clock may be stepped once */
-    LOCK_HEAL_COUNTS,      /* an extension sets the key again where it is missing, and counts that */
+    LOCK_UPTIME,           /* its quarantine ends by its uptime, and its clock may be stepped once */
+    LOCK_HEAL_COUNTS,      /* an extension sets a missing key again, and counts that as a vote */
     LOCK_HEAL_QUARANTINED, /* a node in quarantine is healed */
     LOCK_SET_QUEUED,       /* a SET waits for a connection, reaches a node in quarantine, and helps later extensions */
     LOCK_HEAL_UNPROVEN,    /* nodes are healed at any time of a lease, whether or not a quorum has matched */
     LOCK_HEAL_LATE,        /* nodes are healed until the new deadline, not the old one */
-    LOCK_MARKER, /* a run votes at once whose data have a marker that was set ttl_max ago; a restart loses all data */
-    LOCK_MARKER_OLD_COPY /* the same, and a restart may find an old copy of the data: the marker, and no key of today */
+    LOCK_MARKER,           /* a run votes at once if its data have a marker set ttl_max ago; a restart loses all data */
+    LOCK_MARKER_OLD_COPY /* the same, and a restart may find an old copy of the data, with the marker but without the present keys */
 };
 
 struct lock_config {
     unsigned nodes;
     unsigned ttl, ttl_max; /* ticks */
     unsigned restarts;     /* in all */
-    unsigned patience; /* ticks from a round's start in which it is decided, and nodes are healed; 0: no such bound */
+    unsigned patience; /* ticks from the start of a round in which it is decided and nodes are healed; 0: no bound */
     enum lock_bug bug;
 };
 
-/* What the model has room for. */
+/* The limits of the model. */
 enum { LOCK_NODES_MAX = 5, LOCK_TICKS_MAX = 6, LOCK_RESTARTS_MAX = 7 };
 
 extern const struct model lock_model;

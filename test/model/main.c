@@ -1,4 +1,5 @@
-/* redlock_model: searches all states of a model, right or with a bug, and says how many there are and what is wrong. */
+/* redlock_model: searches all states of a model, correct or with a bug, and reports their number
+ * and what is wrong. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ struct arguments {
     bool expect_violation;
 };
 
-/* An option of a model (NULL: of both) with the number or the flag that it sets, or neither. */
+/* An option of one model (NULL: of both), and the number or flag that it sets, if any. */
 struct option {
     const struct model *model;
     const char *name;
@@ -109,7 +110,8 @@ static bool read_attempts(const char *letters, struct fence_config *fence) {
     return count > 0 && count <= FENCE_ATTEMPTS_MAX && strspn(letters, "ABCD") == count;
 }
 
-/* Reads the option at argv[0], with its value behind it if it has one; how many words those were, 0 for what is wrong. */
+/* Reads the option at argv[0] and its value, if it has one. Returns how many words it read; 0 for
+ * an error. */
 static int read_option(const struct option *options, char **argv, struct arguments *arguments) {
     if (arguments->model == &fence_model && strcmp(argv[0], "--attempts") == 0) {
         return argv[1] && read_attempts(argv[1], &arguments->fence) ? 2 : 0;
@@ -184,7 +186,8 @@ static const char *in_groups(uint64_t number, char text[NUMBER_CHARS]) {
     return at;
 }
 
-/* What the search came across; false if something that it should have is missing. */
+/* Prints which goals the search has reached. Returns false if one that it should reach is
+ * missing. */
 static bool tell_goals(const struct model *model, const void *config, const struct search_result *result) {
     char text[NUMBER_CHARS];
     bool complete = true;

@@ -1,5 +1,5 @@
-/* The search: states as keys in one array in the order in which they were found, which is also its queue, and a hash
- * table of their indexes. */
+/* The search: one array of states as keys, in the order in which they were found, which is also the
+ * queue; and a hash table of their indexes. */
 #include "search.h"
 
 #include <assert.h>
@@ -25,7 +25,8 @@ struct search {
     const char *violation;
     uint64_t transitions;
     uint64_t goals[MODEL_GOALS_MAX];
-    /* While a trace is told: the key that the next step must lead to, and where it led. */
+    /* While a trace is printed: the key that the next step must lead to, and the state that it led
+     * to. */
     const uint64_t *wanted;
     void *reached;
     unsigned step_number;
@@ -58,7 +59,7 @@ static uint64_t hash_of(const struct search *search, const uint64_t *key) {
     return hash ^ hash >> 32;
 }
 
-/* The slot of this key, or the empty one where it belongs. */
+/* The slot of this key, or the empty slot for it. */
 static uint64_t slot_of(const struct search *search, const uint64_t *key) {
     uint64_t slot = hash_of(search, key) & (search->slots - 1);
     while (search->table[slot] && memcmp(key_of(search, search->table[slot] - 1), key, key_bytes(search)) != 0) {
@@ -134,7 +135,8 @@ static unsigned depth_of(const struct search *search, uint32_t index) {
     return depth;
 }
 
-/* Keys put alike nodes in order; the trace goes the way once more from the first state, so that a node keeps its name. */
+/* Keys sort the nodes. The trace takes the path again from the first state, so that a node keeps
+ * its name. */
 static void tell(struct search *search) {
     const unsigned depth = depth_of(search, search->violating);
     uint32_t *way = grow(NULL, (depth + 1) * sizeof(*way));
@@ -168,7 +170,8 @@ static double now_seconds(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* A state that was unpacked must have the key that it came from: nothing was cut off, and the order is one only. */
+/* An unpacked state must have the key that it came from: no bits were lost, and there is only one
+ * order. */
 static bool is_faithful(const struct search *search, const void *state) {
     uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
     search->model->pack(search->config, state, key);

@@ -1,4 +1,5 @@
-/* The search itself, on a model whose states can be counted by hand: alike counters that rise one at a time. */
+/* The search itself, on a model whose states can be counted by hand: interchangeable counters that
+ * rise one at a time. */
 #include "search.h"
 
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 enum { COUNTERS = 4, TOP = 9, COUNTER_BITS = 40 };
 
-/* Wide fields, so that keys have several words and fields that lie across two of them. */
+/* Wide fields, so that keys have several words, and fields that span two words. */
 struct heap {
     bool alike;         /* states that differ only in the order of the counters are one */
     unsigned forbidden; /* sum of the counters; 0: none */
@@ -94,7 +95,8 @@ static const struct model model = {
     .expected = expected,
 };
 
-/* 10 values of each of 4 counters; from each state one step for each counter that is not at its top. */
+/* 10 values of each of 4 counters; from each state one step for each counter that is not at its
+ * top. */
 static void every_state_is_found_once(void **unused) {
     (void)unused;
     const struct heap heap = {.alike = false};
@@ -119,7 +121,7 @@ static void alike_things_are_counted_once(void **unused) {
     assert_int_equal(result.depth, COUNTERS * TOP);
 }
 
-/* A sum of 17 is 17 rises away, and nothing behind it is looked at. */
+/* A sum of 17 is 17 steps away, and no state after it is searched. */
 static void the_shortest_way_to_a_violation_is_found(void **unused) {
     (void)unused;
     for (unsigned alike = 0; alike < 2; alike++) {
