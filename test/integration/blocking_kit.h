@@ -1,4 +1,5 @@
-/* What the tests of the blocking client share: five servers, clients on them, threads whose failures are heard. */
+/* What the tests of the blocking client share: five servers, clients, and checks that work in any
+ * thread. */
 #ifndef TEST_INTEGRATION_BLOCKING_KIT_H
 #define TEST_INTEGRATION_BLOCKING_KIT_H
 
@@ -14,9 +15,9 @@
 #include "servers.h"
 #include "support.h"
 
-/* For waits that must end, and where the time is not the point. */
+/* For waits that must end, where the time does not matter. */
 #define PATIENT_MS 60000
-/* How long one node may take, where nothing is slow but the machine. */
+/* The node timeout where only the machine is slow. */
 #define NODE_TIMEOUT_MS 5000
 
 extern struct servers kit_servers;
@@ -24,7 +25,7 @@ extern struct servers kit_servers;
 /* Group: five servers. */
 int kit_start(void **state);
 int kit_stop(void **state);
-/* Each test: empty servers; what is open at its end is closed. */
+/* Each test: empty servers; the teardown closes the clients that are still open. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 #define kit_test(function) cmocka_unit_test_setup_teardown(function, kit_set_up, kit_tear_down)
@@ -33,9 +34,9 @@ int kit_tear_down(void **state);
 redlock_client *kit_client(int64_t node_timeout_ms);
 void kit_close(redlock_client *client);
 
-/* Options: ttl and how long to wait; brisk retries. */
+/* Options with this ttl and wait, and short retry delays. */
 redlock_client_acquire_options kit_options(int64_t ttl_ms, int64_t wait_timeout_ms);
-/* One try (or a wait) that must succeed, or must end with `code`. */
+/* One attempt (or a wait) that must succeed, or must end with `code`. */
 redlock_lease *kit_acquire(redlock_client *client, const char *resource, int64_t wait_timeout_ms);
 void kit_refused(redlock_client *client, const char *resource, int code);
 void kit_release(redlock_client *client, redlock_lease *lease);

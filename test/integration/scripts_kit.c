@@ -1,4 +1,4 @@
-/* One real server, and the library's bytes to it. */
+/* One real server, and the bytes that the library sends to it. */
 #include "scripts_kit.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ void assert_says(const char *words) {
     }
 }
 
-/* A vote, and what it tells of the counter. */
+/* A vote, and what it says of the counter. */
 void assert_answer(const struct redlock_message *message, redlock_vote_kind vote, bool fenced, bool accepted,
                    uint64_t counter) {
     struct redlock_answer answer = ask(message);

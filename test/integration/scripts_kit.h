@@ -1,4 +1,5 @@
-/* One real server, the library's bytes to it, and what the library makes of its answers. */
+/* One real server, the bytes that the library sends to it, and the votes that the library reads in
+ * the answers. */
 #ifndef TEST_INTEGRATION_SCRIPTS_KIT_H
 #define TEST_INTEGRATION_SCRIPTS_KIT_H
 
@@ -18,15 +19,15 @@
 #define TTL_MS INT64_C(600000)
 
 extern struct server *server;
-extern struct raw line; /* the library's side of the connection, of user "all" at first */
+extern struct raw line; /* the connection of the library, as user "all" at first */
 
-/* For the group, and for each test: a server without keys that knows the scripts. */
+/* Setups of the group and of each test: a server without keys that knows the scripts. */
 int scripts_begin(void **state);
 int scripts_end(void **state);
 int scripts_setup(void **state);
 int scripts_teardown(void **state);
 
-/* Without keys. */
+/* Deletes all keys. */
 void start_anew(void);
 const char *say(const char *command, const char *key);
 void lock_as(const char *token);
@@ -39,18 +40,18 @@ void assert_counter(uint64_t number);
 /* A message about "door", whose counter is "door:fence". */
 struct redlock_message message_of(enum redlock_operation operation, uint64_t fence);
 
-/* The script by its SHA1 or its source, with the time or without: the same in all else. */
+/* Sends the script by its SHA1 or its source, with the time or without. All else is the same. */
 #define FORMS 4
 void take_form(struct redlock_message *message, size_t index);
 
-/* Its text is gone; assert_says() knows it. */
+/* The text of the answer is freed; assert_says() still knows it. */
 struct redlock_answer ask(const struct redlock_message *message);
 void assert_says(const char *words);
 
-/* A vote, and what it tells of the counter. */
+/* A vote, and what it says of the counter. */
 void assert_answer(const struct redlock_message *message, redlock_vote_kind vote, bool fenced, bool accepted,
                    uint64_t counter);
-/* With its fence accepted, where it has one. */
+/* GRANTED, with its fencing token accepted if it has one. */
 void assert_granted(const struct redlock_message *message);
 void assert_denied(const struct redlock_message *message, const char *words);
 /* An error reply: nothing of it may have been applied (R4). */

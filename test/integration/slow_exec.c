@@ -13,7 +13,7 @@ static exec_function real_execvp;
 static const char *gate;
 static char reached[4096];
 
-/* The child of a process with threads may not do this any more. */
+/* The child of a process with threads may not call this. */
 __attribute__((constructor)) static void prepare(void) {
     *(void **)&real_execvp = dlsym(RTLD_NEXT, "execvp");
     gate = getenv("SLOW_EXEC_GATE");

@@ -1,5 +1,5 @@
-/* Preloaded into redlock: each signal that it sends is followed by a pause, as on a busy machine,
- * so that who gets the signal runs. */
+/* Preloaded into redlock: after each signal that it sends it pauses, as on a busy machine, so that
+ * the receiver runs. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>

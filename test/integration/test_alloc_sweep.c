@@ -1,9 +1,8 @@
 /* Every allocation fails in turn. */
-/*
- * Fails each allocation in turn, of the library and of hiredis, through create, connect, acquire, extend, inspect, adopt,
- * wait, cancel, release and close against real servers: an error each time or success, every completion exactly once,
- * nothing leaked, no crash. Linked statically with --wrap; libev is left out, for it aborts by design.
- */
+/* Fails each allocation of the library and of hiredis in turn, through create, connect, acquire,
+ * extend, inspect, adopt, wait, cancel, release and close, with real servers. Each time there is an
+ * error or success, every completion comes exactly once, nothing leaks, nothing crashes. Linked
+ * statically with --wrap. libev is not included, because it aborts by design. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +27,8 @@ static struct sweep {
     bool guarded;      /* nodes are under guards */
     bool armed;        /* allocations are counted, and may fail */
     long count;        /* since armed */
-    long first, fails; /* those numbered first to first + fails - 1 fail */
-    long failed;       /* how many did */
+    long first, fails; /* the allocations first to first + fails - 1 fail */
+    long failed;       /* how many have failed */
     size_t live;
     uintptr_t slots[LIVE_SLOTS];
 } sweep;
@@ -59,7 +58,7 @@ static void forget(uintptr_t address) {
     }
     sweep.live--;
     sweep.slots[slot] = 0;
-    /* Close the gap: what follows may have been pushed past it. */
+    /* Close the gap, since the entries after it may have been pushed past it. */
     for (size_t next = (slot + 1) & (LIVE_SLOTS - 1); sweep.slots[next]; next = (next + 1) & (LIVE_SLOTS - 1)) {
         uintptr_t moved = sweep.slots[next];
         sweep.slots[next] = 0;
@@ -117,7 +116,7 @@ void __wrap_free(void *old) {
     __real_free(old);
 }
 
-/* What a cycle has asked for and what came of it. */
+/* The requests of a cycle and their results. */
 struct cycle {
     int accepted, completed, wrong, closed;
     int last_code;
@@ -153,8 +152,9 @@ static bool is_closed(void *data) {
     return ((struct cycle *)data)->closed > 0;
 }
 
-/* Whatever a call says, it says it cleanly; true if it was accepted, and then it has completed. */
-static bool settle(struct cycle *cycle, int code) {
+/* A call returns OK or an error that may be. Returns true if it was accepted; then it has
+ * completed. */
+static bool complete(struct cycle *cycle, int code) {
     if (code == REDLOCK_OK) {
         cycle->accepted++;
         assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
@@ -166,14 +166,14 @@ static bool settle(struct cycle *cycle, int code) {
 
 static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
     redlock_acquire_options options = world_acquire_options(60000, 0);
-    if (!settle(cycle, redlock_acquire(manager, "first", &options, NULL, on_done, cycle)) ||
+    if (!complete(cycle, redlock_acquire(manager, "first", &options, NULL, on_done, cycle)) ||
         cycle->last_code != REDLOCK_OK) {
         return;
     }
     redlock_lease *lease = cycle->lease, *adopted = NULL;
-    settle(cycle, redlock_extend(lease, 50000, on_done, cycle));
+    complete(cycle, redlock_extend(lease, 50000, on_done, cycle));
     if (redlock_adopt(manager, "first", redlock_lease_token(lease), NULL, &adopted) == REDLOCK_OK) {
-        settle(cycle, redlock_extend(adopted, 40000, on_done, cycle));
+        complete(cycle, redlock_extend(adopted, 40000, on_done, cycle));
         redlock_lease_forget(adopted);
     }
     options = world_acquire_options(60000, 10000);
@@ -187,7 +187,7 @@ static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
         assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
     }
     cycle->accepted++;
-    assert_int_equal(redlock_release(lease, on_done, cycle), REDLOCK_OK); /* a release needs no memory to be accepted */
+    assert_int_equal(redlock_release(lease, on_done, cycle), REDLOCK_OK); /* a release is accepted without memory */
     assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
 }
 
@@ -210,11 +210,11 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
         assert_true(strlen(error) > 5);
         return;
     }
-    settle(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
+    complete(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
     use_a_lease(manager, cycle);
-    settle(cycle, redlock_inspect(manager, "first", on_done, cycle));
+    complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
     redlock_acquire_options held = world_acquire_options(60000, 0);
-    settle(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle)); /* released by close */
+    complete(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle)); /* released by close */
     if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK) {
         cycle->accepted++;
     }
@@ -241,7 +241,7 @@ static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
                  sweep.live - live_before, cycle.completed, cycle.accepted, cycle.wrong);
     }
     if (sweep.failed == 0 && node_timeout_ms == PATIENT_MS) {
-        assert_int_equal(cycle.accepted, REQUESTS); /* without a failure nothing was refused */
+        assert_int_equal(cycle.accepted, REQUESTS); /* without a failure no call was refused */
     }
     return sweep.failed > 0;
 }
@@ -249,7 +249,8 @@ static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
 static void fail_each_in_turn(bool guarded) {
     sweep.guarded = guarded;
     long allocations = 1;
-    run_cycle(1, 0, PATIENT_MS); /* the loop's own first allocations, and proof that all is well without failures */
+    run_cycle(1, 0,
+              PATIENT_MS); /* the first allocations of the loop itself, and a check that all is well without failures */
     assert_true(sweep.count > 20);
     while (run_cycle(allocations, 1, PATIENT_MS)) {
         allocations++;

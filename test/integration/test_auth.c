@@ -1,5 +1,5 @@
-/* Nodes that may not vote or should be warned of: wrong passwords, ACL users, replicas, one server twice, a full or
- * failing or loading server, an evicting one. */
+/* Nodes that may not vote or need a warning: wrong passwords, ACL users, replicas, one server
+ * twice, a server that is full, failing, loading or evicting. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +9,6 @@
 
 #define PASSWORD "correct-horse-battery"
 #define WRONG    "wr0ng-staple-guess"
-
-static redlock_node_info node_info(redlock_manager *manager, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
-    return info;
-}
 
 static void assert_names_no_secret(const char *text) {
     assert_null(strstr(text, PASSWORD));
@@ -37,14 +31,14 @@ static void the_password_of_the_uri_is_used(void **state) {
     strcpy(token, redlock_lease_token(lease));
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(node_info(manager, i).name, world_servers.at[i].name);
+        assert_string_equal(world_node_info(manager, i).name, world_servers.at[i].name);
     }
     assert_true(world_log.lines > 0); /* at the level DEBUG */
     assert_names_no_secret(world_log.text);
     assert_null(strstr(world_log.text, token));
 }
 
-static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
+static void a_wrong_password_is_named_but_not_shown(void **state) {
     (void)state;
     char wrong[3][128], none[3][64];
     const char *uris[3];
@@ -60,7 +54,7 @@ static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
         assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
         for (size_t i = 0; i < 3; i++) {
-            redlock_node_info info = node_info(manager, i);
+            redlock_node_info info = world_node_info(manager, i);
             assert_int_equal(info.state, REDLOCK_NODE_UNUSABLE);
             assert_non_null(strstr(info.error, with_password ? "WRONGPASS" : "NOAUTH"));
             assert_non_null(strstr(outcome_vote_error(outcome, i), with_password ? "WRONGPASS" : "NOAUTH"));
@@ -69,7 +63,7 @@ static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
         }
         assert_names_no_secret(outcome->message);
         assert_names_no_secret(world_log.text);
-        /* Once the operator has set it right, the node votes without a restart of ours. */
+        /* When the operator has set it right, the node votes. We need no restart. */
         for (size_t i = 0; i < 3; i++) {
             server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", with_password ? WRONG : "");
         }
@@ -86,7 +80,8 @@ static void a_wrong_password_is_told_clearly_and_not_shown(void **state) {
 #define LOCKER_RULES "~lock:* -@all +set +evalsha +eval +get +del +pexpire +pttl +type +ping +info +script|load"
 #define LOCKER_MORE  " +client|id +client|setname +client|kill +auth +select"
 
-/* With the fewest rights, and with fewer still: without CLIENT and SCRIPT, which are a help and no need. */
+/* With the fewest rights; and with even fewer, without CLIENT and SCRIPT, which help but are not
+ * needed. */
 static void an_acl_user_with_few_rights(void **state) {
     (void)state;
     static const char *const configs[] = {"user locker on >" PASSWORD " " LOCKER_RULES LOCKER_MORE "\n",
@@ -109,7 +104,7 @@ static void an_acl_user_with_few_rights(void **state) {
         assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-        /* A key that it may not touch. */
+        /* A key that the user may not touch. */
         assert_int_equal(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 2);
         assert_non_null(strstr(outcome->message, "NOPERM"));
@@ -129,8 +124,8 @@ static void a_replica_does_not_vote(void **state) {
     const char *uris[3] = {world_servers.uris[1], world_servers.uris[2], replica->uri};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
-    assert_non_null(strstr(node_info(manager, 2).error, "replica"));
+    assert_int_equal(world_node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
+    assert_non_null(strstr(world_node_info(manager, 2).error, "replica"));
     assert_non_null(strstr(world_log.text, "replica"));
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 0);
@@ -140,7 +135,7 @@ static void a_replica_does_not_vote(void **state) {
     int code = drive_acquire(world_loop, manager, "door", NULL, outcome);
     assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
     assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
-    /* Promoted, it may. */
+    /* After its promotion it may vote. */
     server_ask(&world_servers.at[1], "REPLICAOF", "NO", "ONE");
     server_ask(replica, "REPLICAOF", "NO", "ONE");
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
@@ -157,9 +152,9 @@ static void the_same_server_twice_is_one_vote(void **state) {
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
-    size_t refused = node_info(manager, 0).state == REDLOCK_NODE_UNUSABLE ? 0 : 1;
-    assert_non_null(strstr(node_info(manager, refused).error, "same server"));
-    assert_non_null(strstr(node_info(manager, refused).error, node_info(manager, 1 - refused).name));
+    size_t refused = world_node_info(manager, 0).state == REDLOCK_NODE_UNUSABLE ? 0 : 1;
+    assert_non_null(strstr(world_node_info(manager, refused).error, "same server"));
+    assert_non_null(strstr(world_node_info(manager, refused).error, world_node_info(manager, 1 - refused).name));
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", 60000); /* two servers of three nodes: a quorum */
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -205,7 +200,7 @@ static void a_server_that_cannot_save_fails_with_its_own_words(void **state) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 2; i++) {
-        char path[128]; /* a directory where the dump should go: renaming onto it fails, also for root */
+        char path[128]; /* a directory in place of the dump: a rename onto it fails, also for root */
         snprintf(path, sizeof path, "%s/dump.rdb", world_servers.at[i].directory);
         assert_int_equal(mkdir(path, 0700), 0);
         strcat(path, "/x");
@@ -236,7 +231,7 @@ static void a_loading_server_fails_and_then_votes(void **state) {
     char *config = support_read_file(path);
     char *slower = malloc(strlen(config) + 64);
     assert_non_null(slower);
-    sprintf(slower, "%skey-load-delay 1500\n", config); /* three seconds for all of it */
+    sprintf(slower, "%skey-load-delay 1500\n", config); /* three seconds in total */
     support_write_file(path, slower);
     free(slower);
     free(config);
@@ -260,12 +255,12 @@ static void an_evicting_policy_is_warned_of(void **state) {
     servers_add(&world_servers, &(struct server_options){.config = "maxmemory 100mb\nmaxmemory-policy allkeys-lru\n"});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3)); /* it votes all the same */
-    assert_non_null(strstr(node_info(manager, 2).warning, "allkeys-lru"));
-    assert_string_equal(node_info(manager, 0).warning, "");
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3)); /* it votes anyway */
+    assert_non_null(strstr(world_node_info(manager, 2).warning, "allkeys-lru"));
+    assert_string_equal(world_node_info(manager, 0).warning, "");
     assert_non_null(strstr(world_log.text, "allkeys-lru"));
-    assert_non_null(strstr(node_info(manager, 0).version, "redis"));
-    assert_string_equal(node_info(manager, 0).role, "master");
+    assert_non_null(strstr(world_node_info(manager, 0).version, "redis"));
+    assert_string_equal(world_node_info(manager, 0).role, "master");
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
@@ -275,7 +270,7 @@ static void an_evicting_policy_is_warned_of(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         auth_test(the_password_of_the_uri_is_used),
-        auth_test(a_wrong_password_is_told_clearly_and_not_shown),
+        auth_test(a_wrong_password_is_named_but_not_shown),
         auth_test(an_acl_user_with_few_rights),
         auth_test(a_replica_does_not_vote),
         auth_test(the_same_server_twice_is_one_vote),

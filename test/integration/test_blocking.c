@@ -112,7 +112,7 @@ static void without_a_quorum_the_error_names_the_nodes(void **state) {
     redlock_result_free(result);
 }
 
-static void what_was_deleted_is_lost(void **state) {
+static void a_lock_whose_keys_were_deleted_is_lost(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
@@ -153,7 +153,7 @@ static void a_forgotten_lock_is_adopted_by_its_token(void **state) {
     assert_null(adopted);
 }
 
-static void inspect_tells_the_holder(void **state) {
+static void inspect_returns_the_holder(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_result *result = NULL;
     redlock_vote vote = {.size = sizeof vote};
@@ -195,7 +195,7 @@ static void statistics_count_what_was_done(void **state) {
     assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
 }
 
-static void mistakes_are_errors(void **state) {
+static void invalid_calls_are_errors(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
@@ -237,7 +237,7 @@ struct crowd {
     redlock_client *clients[4];
     unsigned cycles;
     atomic_int inside;
-    atomic_uint counter; /* never incremented in one step: two holders at once would lose counts */
+    atomic_uint counter; /* not incremented in one step: two holders at once would lose counts */
     atomic_uint next_name;
 };
 
@@ -346,11 +346,11 @@ int main(void) {
         kit_test(a_rival_is_refused_with_the_votes),
         kit_test(a_waiter_gets_the_lock_after_its_release),
         kit_test(without_a_quorum_the_error_names_the_nodes),
-        kit_test(what_was_deleted_is_lost),
+        kit_test(a_lock_whose_keys_were_deleted_is_lost),
         kit_test(a_forgotten_lock_is_adopted_by_its_token),
-        kit_test(inspect_tells_the_holder),
+        kit_test(inspect_returns_the_holder),
         kit_test(statistics_count_what_was_done),
-        kit_test(mistakes_are_errors),
+        kit_test(invalid_calls_are_errors),
         kit_test(sixteen_threads_of_four_clients_exclude_each_other),
         kit_test(sixteen_threads_do_not_hinder_each_other),
         kit_test(validity_is_read_while_the_loop_renews),

@@ -1,4 +1,5 @@
-/* How a client begins and ends: nodes down, failures of the system and of memory, closing under load, callbacks, signals. */
+/* How a client begins and ends: nodes that are down, failures of the system and of memory, close
+ * under load, callbacks, signals. */
 #include "blocking_kit.h"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@
 /* --- Failures on demand --- */
 
 static atomic_bool no_threads;
-static atomic_long allocations_left; /* 0: no limit; else the last of so many fails */
+static atomic_long allocations_left; /* 0: no limit; else this allocation fails */
 static atomic_bool allocation_failed;
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*body)(void *), void *data);
@@ -97,7 +98,7 @@ static void a_bad_uri_is_refused_with_a_sentence(void **state) {
     assert_int_equal(redlock_client_open(NULL, &client, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 0);
     assert_int_equal(entries("/proc/self/fd"), descriptors);
-    kit_until(entries("/proc/self/task") == tasks); /* a thread that was joined may be listed a little longer */
+    kit_until(entries("/proc/self/task") == tasks); /* a joined thread may stay in the list for a moment */
 }
 
 static void open_waits_for_the_nodes(void **state) {
@@ -161,13 +162,14 @@ static void nothing_is_left_of_a_closed_client(void **state) {
         kit_close(client);
     }
     assert_int_equal(entries("/proc/self/fd"), descriptors);
-    kit_until(entries("/proc/self/task") == tasks); /* a thread that was joined may be listed a little longer */
+    kit_until(entries("/proc/self/task") == tasks); /* a joined thread may stay in the list for a moment */
     kit_expect_no_keys();
 }
 
 /* --- Memory --- */
 
-/* A whole life; returns the first code that is not OK, and frees everything on every way. */
+/* The whole life of a client. Returns the first code that is not OK, and frees everything on every
+ * path. */
 static int live(void) {
     redlock_manager_options options;
     redlock_client *client = NULL;
@@ -209,7 +211,8 @@ static int live(void) {
     return code;
 }
 
-/* A failure may cost a node, a result or the call: never more, and never quietly the lock. */
+/* A failure may cost a node, a result or the call, but nothing else, and never the lock without an
+ * error. */
 static void every_allocation_may_fail(void **state) {
     long failing = 1, errors = 0;
     (void)state;
@@ -254,7 +257,7 @@ static void *acquire_for_ever(void *data) {
     return NULL;
 }
 
-/* Those who wait for another thread of their owner are seen by nobody but the table. */
+/* Only the table knows of threads that wait for another thread of their owner. */
 static size_t waiting_for_their_owner(redlock_client *client) {
     struct redlock_reentrant *table = redlock_client_reentrant(client);
     pthread_mutex_lock(&table->mutex);
@@ -265,7 +268,7 @@ static size_t waiting_for_their_owner(redlock_client *client) {
 
 #define BLOCKED 12
 
-/* Of a third of them two share an owner each: one asks the nodes, the other waits for it. */
+/* A third of them share an owner in pairs: one asks the nodes, the other waits for it. */
 static void block(redlock_client *client, struct blocked *blocked, pthread_t *threads, int64_t retry_delay_ms) {
     redlock_statistics statistics = {.size = sizeof statistics};
     for (size_t i = 0; i < BLOCKED; i++) {
@@ -275,7 +278,7 @@ static void block(redlock_client *client, struct blocked *blocked, pthread_t *th
                                       .retry_delay_ms = retry_delay_ms};
         assert_int_equal(pthread_create(&threads[i], NULL, acquire_for_ever, &blocked[i]), 0);
     }
-    /* Attempts alone would not do: a few callers that try again and again make as many. */
+    /* A count of attempts is not enough: a few callers that retry make as many. */
     kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == BLOCKED - 2 &&
               statistics.attempts >= BLOCKED - 2);
     kit_until(waiting_for_their_owner(client) == 2);
@@ -289,7 +292,8 @@ static void close_ends_what_others_are_blocked_in(void **state) {
         redlock_client *client = kit_client(NODE_TIMEOUT_MS);
         struct blocked blocked[BLOCKED];
         pthread_t threads[BLOCKED];
-        /* Between two tries nothing is under way: the client is gone as soon as those blocked have been told. */
+        /* Between two attempts nothing is under way, so the client ends as soon as the blocked
+         * calls have returned. */
         block(client, blocked, threads, round % 2 ? 5 : 60000);
         kit_close(client);
         for (size_t i = 0; i < BLOCKED; i++) {
@@ -340,7 +344,8 @@ static void a_blocking_call_in_a_callback_is_refused(void **state) {
 
 /* --- Signals --- */
 
-/* The signal is open to every thread when the client starts, and to none but the loop thread later. */
+/* No thread blocks the signal when the client starts; later only the loop thread does not block
+ * it. */
 static void the_loop_thread_takes_no_signals(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     sigset_t signals, before, pending;
@@ -352,7 +357,7 @@ static void the_loop_thread_takes_no_signals(void **state) {
     assert_int_equal(pthread_sigmask(SIG_BLOCK, &signals, &before), 0);
     assert_int_equal(kill(getpid(), SIGUSR1), 0);
     assert_int_equal(kill(getpid(), SIGTERM), 0);
-    kit_release(client, kit_acquire(client, "r", 0)); /* the loop thread runs and has not died of it */
+    kit_release(client, kit_acquire(client, "r", 0)); /* the loop thread still runs */
     assert_int_equal(sigpending(&pending), 0);
     assert_true(sigismember(&pending, SIGUSR1) && sigismember(&pending, SIGTERM));
     assert_true(sigtimedwait(&signals, NULL, &patience) > 0);

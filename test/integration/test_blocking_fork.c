@@ -1,4 +1,5 @@
-/* After fork(): the child's calls are refused, the parent's client does not notice, the child has a client of its own. */
+/* After fork(): the calls of the child are refused, the client of the parent is not affected, the
+ * child opens a client of its own. */
 #include "blocking_kit.h"
 
 #include <pthread.h>
@@ -17,7 +18,7 @@ static void expect_child(pid_t child) {
     }
 }
 
-/* In a child, which must not run the parent's exit handlers. */
+/* In a child, which must not run the exit handlers of its parent. */
 #define child_must(condition)                                                                                          \
     do {                                                                                                               \
         if (!(condition)) {                                                                                            \
@@ -51,7 +52,8 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
     child_must(redlock_client_close(client) == REDLOCK_OK);
 }
 
-/* TSan knows no threads in a child of a process with threads: "dup thread with used id" is its end of it. */
+/* TSan does not support threads in a child of a process with threads: it ends with "dup thread with
+ * used id". */
 #if defined(__SANITIZE_THREAD__)
 #define CHILD_MAY_HAVE_THREADS false
 #elif defined(__has_feature)
@@ -130,7 +132,8 @@ static void *cycle(void *data) {
     return NULL;
 }
 
-/* The fork falls into any moment of the loop thread and of the callers, with any lock of theirs held. */
+/* The fork comes at any moment of the loop thread and of the callers, with any of their mutexes
+ * locked. */
 static void forks_under_load_harm_neither_side(void **state) {
     struct busy busy = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t threads[4];

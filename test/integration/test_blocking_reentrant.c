@@ -1,4 +1,4 @@
-/* Reentrant leases: counts, owners, threads of one owner at once, loss and failed releases. */
+/* Reentrant leases: counts, owners, several threads of one owner, loss and failed releases. */
 #include "blocking_kit.h"
 
 #include <pthread.h>
@@ -18,7 +18,7 @@ static int acquire(redlock_client *client, const char *resource, uint64_t owner,
     return redlock_client_acquire(client, resource, &options, lease, NULL);
 }
 
-static void only_the_last_release_lets_go(void **state) {
+static void only_the_last_release_releases(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *first = NULL, *again = NULL, *third = NULL;
     redlock_result *result = NULL;
@@ -47,7 +47,7 @@ static void only_the_last_release_lets_go(void **state) {
     kit_expect_no_keys();
 }
 
-static void not_asked_for_it_is_not_reentrant(void **state) {
+static void a_lease_is_not_reentrant_by_default(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL;
     (void)state;
@@ -77,7 +77,7 @@ static void *be_strange(void *data) {
     return NULL;
 }
 
-static void another_thread_is_a_stranger(void **state) {
+static void another_thread_does_not_share_it(void **state) {
     struct stranger stranger = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t thread;
     (void)state;
@@ -135,7 +135,7 @@ static void threads_of_one_owner_id_share_it(void **state) {
 
 #define MEMBERS 6
 
-/* None of them waits, and none is refused: what one of them gets is everybody's. */
+/* None of them waits and none is refused: they share the lease that one of them gets. */
 static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -164,7 +164,7 @@ static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
     kit_expect_no_keys();
 }
 
-static void the_wait_for_ones_own_owner_ends_with_ones_own_time(void **state) {
+static void a_wait_for_the_same_owner_ends_at_its_own_timeout(void **state) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *client = kit_client(1000);
     struct member patient = {.client = client, .wait_timeout_ms = REDLOCK_WAIT_FOREVER};
     pthread_t thread;
@@ -187,7 +187,7 @@ static void the_wait_for_ones_own_owner_ends_with_ones_own_time(void **state) {
     assert_int_equal(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
 }
 
-static void a_lost_lease_is_released_as_often_and_taken_anew(void **state) {
+static void a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL, *again = NULL;
     (void)state;
@@ -288,13 +288,13 @@ static void owners_exclude_each_other_and_their_threads_do_not(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        kit_test(only_the_last_release_lets_go),
-        kit_test(not_asked_for_it_is_not_reentrant),
-        kit_test(another_thread_is_a_stranger),
+        kit_test(only_the_last_release_releases),
+        kit_test(a_lease_is_not_reentrant_by_default),
+        kit_test(another_thread_does_not_share_it),
         kit_test(threads_of_one_owner_id_share_it),
         kit_test(single_tries_of_one_owner_at_once_all_succeed),
-        kit_test(the_wait_for_ones_own_owner_ends_with_ones_own_time),
-        kit_test(a_lost_lease_is_released_as_often_and_taken_anew),
+        kit_test(a_wait_for_the_same_owner_ends_at_its_own_timeout),
+        kit_test(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew),
         kit_test(a_failed_last_release_ends_the_hold),
         kit_test(forgetting_needs_the_last_count),
         kit_test(owners_exclude_each_other_and_their_threads_do_not),

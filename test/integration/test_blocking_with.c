@@ -1,4 +1,5 @@
-/* Work under a lock: released however it ends, and told when the lock is lost. */
+/* Work under a lock: the lock is released however the work ends, and the work learns of its
+ * loss. */
 #include "blocking_kit.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@ static int count(redlock_lease *lease, void *data) {
     return 42;
 }
 
-static void the_works_result_is_handed_on(void **state) {
+static void the_result_of_the_work_is_returned(void **state) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
     redlock_result *result = NULL;
     int returned = 0;
@@ -92,7 +93,8 @@ static int wait_for_cancellation(redlock_lease *lease, void *data) {
     struct job *job = data;
     (void)lease;
     atomic_store(&job->begun, true);
-    /* Not pause(): a thread that is cancelled inside one of TSan's own functions looks unsynchronised to it for ever. */
+    /* Not pause(): a thread that is cancelled inside a function of TSan looks unsynchronised to
+     * TSan from then on. */
     while (atomic_load(&job->begun)) {
         pthread_testcancel();
         (void)sched_yield();
@@ -151,7 +153,8 @@ static void *acquire_then_work(void *data) {
     return job;
 }
 
-/* The thread's stack is the loop thread's while it is blocked: it is cancelled after the call, not in it. */
+/* The loop thread uses the stack of a blocked thread, so a cancellation takes effect after the call
+ * and not in it. */
 static void cancellation_of_a_blocked_call_waits_for_its_end(void **state) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, REDLOCK_WAIT_FOREVER)};
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -217,7 +220,7 @@ static int delete_keys(redlock_lease *lease, void *data) {
     return 7;
 }
 
-static void a_lock_that_was_taken_away_is_told_at_the_end(void **state) {
+static void a_lock_that_was_taken_away_is_reported_at_the_end(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     int returned = 0;
     (void)state;
@@ -227,14 +230,14 @@ static void a_lock_that_was_taken_away_is_told_at_the_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        kit_test(the_works_result_is_handed_on),
+        kit_test(the_result_of_the_work_is_returned),
         kit_test(without_the_lock_no_work),
         kit_test(reentrant_work_nests),
         kit_test(pthread_exit_in_the_work_releases),
         kit_test(cancellation_in_the_work_releases),
         kit_test(cancellation_of_a_blocked_call_waits_for_its_end),
         kit_test(work_learns_of_loss_when_all_nodes_hang),
-        kit_test(a_lock_that_was_taken_away_is_told_at_the_end),
+        kit_test(a_lock_that_was_taken_away_is_reported_at_the_end),
     };
     return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -1,4 +1,5 @@
-/* The clock guard, with servers whose wall clocks are moved: what a jump does to leases that are held and to the votes that follow. */
+/* The clock guard, with servers whose wall clocks the test moves: what a jump does to held leases
+ * and to later votes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 static char folder[] = "/tmp/redlock-clocks-XXXXXX";
 static struct chaos_clock *clocks[5];
 
-/* Starts the server, for the first time or again, with a wall clock that is the test's. */
+/* Starts the server, for the first time or again, with a wall clock that the test sets. */
 static void start_with_clock(size_t index) {
     char path[sizeof folder + 16];
     snprintf(path, sizeof path, "%s/%zu", folder, index);
@@ -63,7 +64,7 @@ static int end_with_clocks(void **state) {
     return result;
 }
 
-/* All run, and their clocks are right. */
+/* All servers run, and their clocks are right. */
 static int set_up(void **state) {
     for (size_t i = 0; i < world_servers.count; i++) {
         if (world_servers.at[i].pid == 0) {
@@ -77,21 +78,10 @@ static int set_up(void **state) {
 #define clock_test(function) cmocka_unit_test_setup_teardown(function, set_up, world_teardown)
 
 static redlock_manager *watching(void) {
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = world_servers.count;
-    options.node_timeout_ms = PATIENT_MS;
-    options.connect_timeout_ms = PATIENT_MS;
+    redlock_manager_options options = world_options();
     options.clock_guard = true;
     options.ttl_max_ms = TTL_MAX_MS;
     return world_manager_with(&options);
-}
-
-static redlock_node_info node_info(redlock_manager *manager, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
-    return info;
 }
 
 static redlock_lease *acquire_watched(redlock_manager *manager, const char *resource, struct loss *loss) {
@@ -120,7 +110,7 @@ static void wait_for_jumps(redlock_manager *manager, uint64_t jumps) {
     assert_true(drive_until(world_loop, has_jumped, &wanted, DRIVE_TIMEOUT_MS));
 }
 
-/* Two rounds of three nodes: each was decided by two of them. */
+/* Two rounds on three nodes; two nodes decided each. */
 static bool has_all_votes(void *data) {
     return world_statistics(data).votes_late == 2;
 }
@@ -134,18 +124,18 @@ static bool says_jumped_back(void *data) {
     return strstr(world_log.text, "jumped back") != NULL;
 }
 
-static void steady_clocks_are_let_be(void **state) {
+static void steady_clocks_change_nothing(void **state) {
     (void)state;
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_watched(manager, "door", loss);
-    drive_for(world_loop, 2500); /* over some readings */
+    drive_for(world_loop, 2500); /* over several readings */
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_int_equal(loss->runs, 0);
     assert_int_equal(world_statistics(manager).clock_jumps, 0);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(node_info(manager, i).quarantine_ms, 0);
+        assert_int_equal(world_node_info(manager, i).quarantine_ms, 0);
     }
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
@@ -165,7 +155,7 @@ static void a_lease_on_a_bare_quorum_is_lost_at_once(void **state) {
     if (!strstr(loss->reason, name) || !strstr(loss->reason, "clock jumped forward by ")) {
         fail_msg("names neither node nor jump: %s", loss->reason);
     }
-    redlock_node_info info = node_info(manager, 1);
+    redlock_node_info info = world_node_info(manager, 1);
     assert_true(info.quarantine_ms > 0);
     assert_non_null(strstr(info.quarantine, "clock jumped forward by "));
     assert_int_equal(world_statistics(manager).clock_jumps, 1);
@@ -201,7 +191,7 @@ static void a_node_whose_clock_has_jumped_casts_no_vote(void **state) {
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     chaos_clock_jump(clocks[0], JUMP_MS);
     server_kill(&world_servers.at[1]);
-    /* Seen by a reading before this, or in the vote's own answer. */
+    /* Seen in an earlier reading, or in the answer with the vote. */
     assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(world_statistics(manager).clock_jumps, 1);
     start_with_clock(1);
@@ -225,32 +215,30 @@ static void a_step_back_costs_no_vote(void **state) {
     chaos_clock_jump(clocks[1], -JUMP_MS);
     assert_true(drive_until(world_loop, says_jumped_back, NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->runs, 0);
-    assert_int_equal(node_info(manager, 1).quarantine_ms, 0);
+    assert_int_equal(world_node_info(manager, 1).quarantine_ms, 0);
     assert_int_equal(world_statistics(manager).clock_jumps, 0);
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void one_that_is_ahead_of_the_others_is_not_trusted(void **state) {
+static void a_clock_ahead_of_the_others_is_not_trusted(void **state) {
     (void)state;
     chaos_clock_jump(clocks[2], JUMP_MS);
     redlock_manager *manager = watching();
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
-    assert_non_null(strstr(node_info(manager, 2).quarantine, "ahead of the other nodes'"));
-    assert_int_equal(node_info(manager, 0).quarantine_ms, 0);
-    assert_int_equal(node_info(manager, 1).quarantine_ms, 0);
+    assert_non_null(strstr(world_node_info(manager, 2).quarantine, "ahead of the other nodes'"));
+    assert_int_equal(world_node_info(manager, 0).quarantine_ms, 0);
+    assert_int_equal(world_node_info(manager, 1).quarantine_ms, 0);
     assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
     assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_ABSTAINED);
     redlock_lease *lease = outcome->lease;
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-/*
- * A holds 0, 1 and 2, and two of these jump. Clients that have read no clock before come and want
- * the lock, again and again, for the order in which the nodes greet them differs: the two must not
- * be a majority of whichever clocks are known first.
- */
+/* A has the lock on nodes 0, 1 and 2, and two of these jump. Again and again, new clients that have
+ * read no clock ask for the lock, because the order in which the nodes greet them differs. The two
+ * must never be a majority of the clocks that are known first. */
 static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
     (void)state;
     struct outcome *outcome = world_outcome();
@@ -270,9 +258,9 @@ static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
         assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
         assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_ABSTAINED);
         assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_DENIED);
-        assert_non_null(strstr(node_info(second, 1).quarantine, "ahead of the other nodes'"));
+        assert_non_null(strstr(world_node_info(second, 1).quarantine, "ahead of the other nodes'"));
         for (size_t i = 2; i < 5; i++) {
-            assert_int_equal(node_info(second, i).quarantine_ms, 0);
+            assert_int_equal(world_node_info(second, i).quarantine_ms, 0);
         }
         world_close(second);
     }
@@ -280,7 +268,7 @@ static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
     (void)drive_release(world_loop, lease, outcome);
 }
 
-/* The control: what the guard is there for. */
+/* The control: what happens without the guard. */
 static void without_the_guard_the_lease_outlives_its_key(void **state) {
     (void)state;
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
@@ -297,12 +285,12 @@ static void without_the_guard_the_lease_outlives_its_key(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        clock_test(steady_clocks_are_let_be),
+        clock_test(steady_clocks_change_nothing),
         clock_test(a_lease_on_a_bare_quorum_is_lost_at_once),
         clock_test(a_lease_with_votes_to_spare_is_kept),
         clock_test(a_node_whose_clock_has_jumped_casts_no_vote),
         clock_test(a_step_back_costs_no_vote),
-        clock_test(one_that_is_ahead_of_the_others_is_not_trusted),
+        clock_test(a_clock_ahead_of_the_others_is_not_trusted),
         clock_test(without_the_guard_the_lease_outlives_its_key),
     };
     const struct CMUnitTest tests_of_five[] = {

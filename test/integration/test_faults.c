@@ -1,4 +1,4 @@
-/* Nodes that die, restart, hang and return: the others decide, and nothing stays behind. */
+/* Nodes that die, restart, hang and return: the others decide, and no key is left over. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,7 +58,7 @@ static void a_restarted_empty_node_needs_no_user_action(void **state) {
     assert_true(drive_reconnected(world_loop, manager, 0, 2));
     assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
-    assert_false(server_has_key(&world_servers.at[0], "survivor")); /* nothing is healed in this version */
+    assert_false(server_has_key(&world_servers.at[0], "survivor")); /* without healing */
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
     lease = world_acquire(manager, "survivor", 60000);
@@ -99,7 +99,7 @@ static void one_and_two_of_five_paused(void **state) {
         server_pause(&world_servers.at[paused]);
         int64_t before_ms = support_now_ms();
         redlock_lease *lease = world_acquire(manager, resource, 60000);
-        /* Decided by the others: no node timeout was waited for (R7). */
+        /* The other nodes decided, without waiting for a node timeout (R7). */
         assert_true(support_now_ms() - before_ms < PATIENT_MS);
         assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -124,7 +124,8 @@ static void three_of_five_paused_leave_no_key_once_they_resume(void **state) {
     for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
     }
-    /* The SET that waited in the paused server's socket is executed now, and so is the release behind it (R9). */
+    /* The SET that waited in the socket of the paused server runs now, and so does the release
+     * behind it (R9). */
     for (size_t i = 0; i < 3; i++) {
         assert_true(world_calls(&world_servers.at[i], "set") >= 1);
     }
@@ -166,7 +167,7 @@ static void a_cancelled_try_on_paused_nodes_leaves_no_key(void **state) {
     assert_true(world_wait_without_key("cancelled", DRIVE_TIMEOUT_MS));
 }
 
-/* Three nodes behind proxies; two of them hold the resource for somebody else. */
+/* Three nodes behind proxies; on two of them the lock is taken by another client. */
 static redlock_manager *behind_proxies(struct proxy **proxies, const char *resource, int64_t node_timeout_ms) {
     const char *uris[3];
     for (size_t i = 0; i < 3; i++) {
@@ -217,14 +218,8 @@ static void requests_held_up_in_the_network_arrive_in_order(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "lost"), "(nil)");
 }
 
-static redlock_node_info node_info(redlock_manager *manager, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
-    return info;
-}
-
 static bool has_connected_again(void *data) {
-    redlock_node_info info = node_info(data, 0);
+    redlock_node_info info = world_node_info(data, 0);
     return info.connects >= 2 && info.state == REDLOCK_NODE_READY;
 }
 
@@ -236,8 +231,9 @@ static bool is_in_the_proxy(void *data) {
     return proxy_bytes(data, PROXY_REQUESTS) > 0;
 }
 
-/* A SET that is under way on a path that the client has given up must not land after the release on the new one (R9). */
-static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
+/* A SET on a connection that the client has given up must not run after the release on the new
+ * connection (R9). */
+static void a_set_on_an_abandoned_connection_does_not_run_late(void **state) {
     (void)state;
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "stale", 100);
@@ -246,8 +242,7 @@ static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
     proxy_freeze_now(proxies[0]);
     proxy_forget_bytes(proxies[0]);
     for (size_t i = 1; i < 3; i++) {
-        proxy_hold(proxies[i], PROXY_REPLIES,
-                   true); /* undecided until the SET is on its way and nothing can follow it */
+        proxy_hold(proxies[i], PROXY_REPLIES, true); /* undecided until the SET is on its way, with nothing behind it */
     }
     assert_int_equal(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));
@@ -263,18 +258,18 @@ static void a_set_on_an_abandoned_path_does_not_land_late(void **state) {
         assert_int_not_equal(outcome->code, REDLOCK_OK);
         drive_for(world_loop, 30);
         if (support_now_ms() > deadline_ms) {
-            fail_msg("the silent connection was never replaced: %s", node_info(manager, 0).error);
+            fail_msg("the silent connection was never replaced: %s", world_node_info(manager, 0).error);
         }
     }
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     proxy_thaw(proxies[0]);
     assert_true(drive_until(world_loop, has_one_link, proxies[0], DRIVE_TIMEOUT_MS));
-    drive_for(world_loop, 50); /* for the server to read what came, if it came */
+    drive_for(world_loop, 50); /* so that the server reads what came, if it came */
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stale"), "(nil)");
 }
 
 static bool is_stalled(void *data) {
-    return node_info(data, 0).state == REDLOCK_NODE_STALLED;
+    return world_node_info(data, 0).state == REDLOCK_NODE_STALLED;
 }
 
 static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **state) {
@@ -304,7 +299,7 @@ static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **sta
     assert_true(world_wait_with_key("orphan", 3, DRIVE_TIMEOUT_MS));
 }
 
-/* The last, for it changes the servers. */
+/* The last test, because it changes the servers. */
 static void a_release_reaches_a_node_that_was_down(void **state) {
     (void)state;
     servers_stop(&world_servers);
@@ -334,7 +329,7 @@ int main(void) {
         world_test(a_cancelled_try_on_paused_nodes_leaves_no_key),
         world_test(a_connection_cut_after_the_set_owes_a_release),
         world_test(requests_held_up_in_the_network_arrive_in_order),
-        world_test(a_set_on_an_abandoned_path_does_not_land_late),
+        world_test(a_set_on_an_abandoned_connection_does_not_run_late),
         world_test(a_silent_node_stalls_is_refused_and_returns_with_its_pong),
         world_test(a_release_reaches_a_node_that_was_down),
     };

@@ -1,4 +1,5 @@
-/* Fencing tokens: they rise from lease to lease, whoever holds, whatever a minority of nodes forgets; and what is told where they cannot be had. */
+/* Fencing tokens: they rise from lease to lease, for any holder, and if a minority of nodes
+ * forgets; and the errors when there is no token. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,7 @@ static redlock_lease *acquire_fenced(redlock_manager *manager, const char *resou
     return outcome->lease;
 }
 
-/* The token of one lease more. */
+/* The token of one more lease. */
 static uint64_t next_token(redlock_manager *manager, const char *resource) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_fenced(manager, resource);
@@ -94,7 +95,7 @@ static void tokens_rise_from_lease_to_lease(void **state) {
     assert_true(last <= INT64_MAX);
     wait_for_counters("rising:fence", last, 5);
     redlock_statistics statistics = world_statistics(manager);
-    assert_int_equal(statistics.fenced_fast, 50); /* nobody else is there */
+    assert_int_equal(statistics.fenced_fast, 50); /* there is no other client */
     assert_int_equal(statistics.fenced_slow, 0);
 }
 
@@ -111,7 +112,7 @@ static void the_counter_outlives_the_lock(void **state) {
     wait_for_counters("left:fence", token, 5); /* each resource has a counter of its own */
 }
 
-static void a_lease_without_has_none(void **state) {
+static void a_lease_without_fencing_has_no_token(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -159,8 +160,8 @@ static bool has_tried_twice(void *data) {
     return world_statistics(data).attempts >= 2;
 }
 
-/* One that is refused learns the holder's number, and gets a larger one. */
-static void one_who_waited_gets_a_larger_one(void **state) {
+/* A client that is refused learns the number of the holder, and then gets a larger one. */
+static void a_client_that_waited_gets_a_larger_token(void **state) {
     (void)state;
     redlock_manager *holder = world_manager_all(PATIENT_MS), *waiter = world_manager_all(PATIENT_MS);
     struct outcome *waited = world_outcome(), *released = world_outcome();
@@ -173,7 +174,7 @@ static void one_who_waited_gets_a_larger_one(void **state) {
     uint64_t token = redlock_lease_fence(lease);
     assert_true(token > wall_token(HOUR_MS / 2));
     assert_int_equal(redlock_acquire(waiter, "queue", &options, NULL, outcome_collect, waited), REDLOCK_OK);
-    assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS)); /* so once it was refused */
+    assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS)); /* and so it was refused once */
     assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waited));
     assert_int_equal(waited->code, REDLOCK_OK);
@@ -184,7 +185,7 @@ static void one_who_waited_gets_a_larger_one(void **state) {
 static void tokens_rise_after_a_minority_forgot(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    uint64_t far = wall_token(HOUR_MS); /* above all clocks: only the counters that are left make it rise */
+    uint64_t far = wall_token(HOUR_MS); /* above all clocks: only the remaining counters make it rise */
     for (size_t i = 0; i < 5; i++) {
         set_counter(&world_servers.at[i], "flushed:fence", far);
     }
@@ -201,7 +202,7 @@ static void tokens_rise_after_a_minority_forgot(void **state) {
     }
 }
 
-/* q nodes accept no number of the clock: one round trip more writes a larger one back. */
+/* No quorum accepts a number from the clock, so one more round trip writes a larger one back. */
 static void counters_ahead_of_the_clock_take_a_round_more(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -216,21 +217,21 @@ static void counters_ahead_of_the_clock_take_a_round_more(void **state) {
         uint64_t slow = world_statistics(manager).fenced_slow;
         redlock_lease *lease = acquire_fenced(manager, resource);
         uint64_t token = redlock_lease_fence(lease);
-        if (ahead >= 3) { /* every quorum has met it */
+        if (ahead >= 3) { /* every quorum has seen it */
             assert_true(token > far);
             assert_int_equal(world_statistics(manager).fenced_slow, slow + 1);
         }
         struct counter_wanted wanted = {.key = key, .number = token, .count = 3};
         assert_true(drive_until(world_loop, has_counters, &wanted, DRIVE_TIMEOUT_MS));
         for (size_t i = 0; i < ahead; i++) {
-            assert_true(counter_at(&world_servers.at[i], key) >= far); /* none falls */
+            assert_true(counter_at(&world_servers.at[i], key) >= far); /* no token is smaller */
         }
         assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
         assert_true(next_token(manager, resource) > token);
     }
 }
 
-static void it_needs_no_more_than_a_quorum(void **state) {
+static void a_quorum_is_enough_for_a_token(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
     server_pause(&world_servers.at[0]);
@@ -239,18 +240,14 @@ static void it_needs_no_more_than_a_quorum(void **state) {
     for (size_t i = 2; i < 5; i++) {
         set_counter(&world_servers.at[i], "minority:fence", wall_token(HOUR_MS));
     }
-    uint64_t second = next_token(manager, "minority"); /* the slow path too */
+    uint64_t second = next_token(manager, "minority"); /* also on the slow path */
     assert_true(second > first);
     assert_true(second > wall_token(HOUR_MS / 2));
 }
 
 static void the_suffix_and_the_expiry_of_counters(void **state) {
     (void)state;
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = 5;
-    options.node_timeout_ms = PATIENT_MS;
+    redlock_manager_options options = world_options();
     options.key_prefix = "app:";
     options.fence_suffix = "/count";
     options.fence_expiry_ms = EXPIRY_MS;
@@ -265,14 +262,11 @@ static void the_suffix_and_the_expiry_of_counters(void **state) {
     assert_true(next_token(manager, "door") > token);
 }
 
-/* Where counters expire, a number far ahead of a node's clock would outlive what it is compared with. */
+/* If counters expire, a number far ahead of a node's clock would be valid for longer than the
+ * counter that it is compared with. */
 static void with_an_expiry_a_number_far_ahead_is_refused(void **state) {
     (void)state;
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = 5;
-    options.node_timeout_ms = PATIENT_MS;
+    redlock_manager_options options = world_options();
     options.fence_expiry_ms = EXPIRY_MS;
     redlock_manager *manager = world_manager_with(&options);
     struct outcome *outcome = world_outcome();
@@ -282,14 +276,14 @@ static void with_an_expiry_a_number_far_ahead_is_refused(void **state) {
     }
     assert_int_equal(drive_acquire(world_loop, manager, "future", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, "over an hour ahead of the clock"));
-    assert_true(world_wait_without_key("future", DRIVE_TIMEOUT_MS)); /* nothing is left of the attempt */
+    assert_true(world_wait_without_key("future", DRIVE_TIMEOUT_MS)); /* the attempt leaves no key */
     for (size_t i = 0; i < 5; i++) {
         set_counter(&world_servers.at[i], "future:fence", wall_token(HOUR_MS / 2));
     }
     assert_true(next_token(manager, "future") > wall_token(HOUR_MS / 4));
 }
 
-static void options_that_cannot_be(void **state) {
+static void invalid_options(void **state) {
     (void)state;
     static const struct {
         const char *suffix;
@@ -302,12 +296,9 @@ static void options_that_cannot_be(void **state) {
         {":fence", -1, "fence_expiry_ms"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        redlock_manager_options options;
+        redlock_manager_options options = world_options();
         redlock_manager *manager = NULL;
         char error[256] = "";
-        redlock_manager_options_default(&options);
-        options.nodes = world_servers.uris;
-        options.node_count = 5;
         options.fence_suffix = cases[i].suffix;
         options.fence_expiry_ms = cases[i].expiry_ms;
         assert_int_equal(redlock_manager_create(world_loop, &options, &manager, error, sizeof error),
@@ -316,7 +307,8 @@ static void options_that_cannot_be(void **state) {
     }
 }
 
-/* The counter is not the lock's key: a user who may not touch it is told so, and has no lock. */
+/* The counter is a key of its own. A user who may not touch it gets an error that says so, and no
+ * lock. */
 static void a_user_who_may_not_touch_the_counter(void **state) {
     (void)state;
     char uris[5][96];
@@ -334,7 +326,7 @@ static void a_user_who_may_not_touch_the_counter(void **state) {
     assert_non_null(strstr(outcome->message, "NOPERM"));
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 3);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-    redlock_lease *lease = world_acquire(manager, "door", TTL_MS); /* without, it may */
+    redlock_lease *lease = world_acquire(manager, "door", TTL_MS); /* without a token it may */
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
     for (size_t i = 0; i < 5; i++) {
@@ -354,7 +346,8 @@ static void a_key_that_holds_something_else_is_not_overwritten(void **state) {
     assert_non_null(strstr(outcome->message, "fencing counter holds something else"));
     assert_true(world_wait_without_key("taken", DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "taken:fence"), "somebody's");
-    /* One that is a lock itself: resource "taken:fence" is held while "taken" is asked for. */
+    /* The counter key is itself a lock: resource "taken:fence" is held while "taken" is asked
+     * for. */
     for (size_t i = 0; i < 3; i++) {
         server_ask(&world_servers.at[i], "DEL", "taken:fence");
     }
@@ -365,16 +358,12 @@ static void a_key_that_holds_something_else_is_not_overwritten(void **state) {
 
 static void the_blocking_api_has_them(void **state) {
     (void)state;
-    redlock_manager_options options;
+    redlock_manager_options options = world_options();
     redlock_client_acquire_options acquire;
     redlock_client *client;
     char error[256] = "";
     uint64_t last = 0;
-    redlock_manager_options_default(&options);
     redlock_client_acquire_options_default(&acquire);
-    options.nodes = world_servers.uris;
-    options.node_count = 5;
-    options.node_timeout_ms = PATIENT_MS;
     acquire.lock.ttl_ms = TTL_MS;
     acquire.lock.fencing = true;
     if (redlock_client_open(&options, &client, error, sizeof error) != REDLOCK_OK) {
@@ -394,16 +383,16 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(tokens_rise_from_lease_to_lease),
         world_test(the_counter_outlives_the_lock),
-        world_test(a_lease_without_has_none),
+        world_test(a_lease_without_fencing_has_no_token),
         world_test(it_stays_the_same_through_extensions),
         world_test(tokens_rise_across_managers),
-        world_test(one_who_waited_gets_a_larger_one),
+        world_test(a_client_that_waited_gets_a_larger_token),
         world_test(tokens_rise_after_a_minority_forgot),
         world_test(counters_ahead_of_the_clock_take_a_round_more),
-        world_test(it_needs_no_more_than_a_quorum),
+        world_test(a_quorum_is_enough_for_a_token),
         world_test(the_suffix_and_the_expiry_of_counters),
         world_test(with_an_expiry_a_number_far_ahead_is_refused),
-        world_test(options_that_cannot_be),
+        world_test(invalid_options),
         world_test(a_user_who_may_not_touch_the_counter),
         world_test(a_key_that_holds_something_else_is_not_overwritten),
         world_test(the_blocking_api_has_them),

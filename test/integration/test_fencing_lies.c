@@ -1,5 +1,5 @@
-/* Fencing tokens where a node has, or tells, a counter that no client made: it costs that node's
- * vote, and spreads to no other. */
+/* Fencing tokens when a node has, or reports, a counter that no client made: that node loses its
+ * vote, and the counter does not spread. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static uint64_t next_token(redlock_manager *manager, const char *resource) {
     return token;
 }
 
-/* They rise, and stay with the clocks. */
+/* Tokens rise, and stay near the clocks. */
 static void assert_tokens_rise(redlock_manager *manager, const char *resource) {
     uint64_t last = 0;
     for (int i = 0; i < ROUNDS; i++) {
@@ -65,7 +65,7 @@ static uint64_t lie_number(size_t i) {
     return i < sizeof lies / sizeof *lies ? lies[i] : 0;
 }
 
-static void a_nodes_absurd_counter_stays_its_own(void **state) {
+static void an_absurd_counter_of_a_node_does_not_spread(void **state) {
     (void)state;
     redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
     uint64_t lie;
@@ -83,8 +83,8 @@ static void a_nodes_absurd_counter_stays_its_own(void **state) {
     }
 }
 
-/* The lie and a node that is away: too few are left. It passes when the node is back, for the third
- * one took nothing of it. */
+/* With a lie and a node that is down, too few are left. When the node is back there are enough,
+ * because the third node has not taken the lie over. */
 static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -103,14 +103,14 @@ static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
         assert_true(counter_at(0, key) < wall_number() + HOUR_NS);
         server_resume(&world_servers.at[2]);
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
-        assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS)); /* nothing is left of the attempt */
+        assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS)); /* the attempt leaves no key */
         assert_tokens_rise(manager, resource);
     }
 }
 
-/* A client of an older kind had a clock in the year 2150: what it left on most nodes, or all, does
+/* An older client had a clock in the year 2150. The counters that it left on most or all nodes do
  * not keep others out. */
-static void counters_of_a_wrong_clock_are_gone_on_from(void **state) {
+static void counters_of_a_wrong_clock_are_continued(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     const uint64_t far = UINT64_C(5680281600000000123);
@@ -131,8 +131,8 @@ static void counters_of_a_wrong_clock_are_gone_on_from(void **state) {
     }
 }
 
-/* Its answers are well-formed, and each beats what was proposed. */
-static void a_node_that_tells_absurd_counters_costs_its_vote(void **state) {
+/* Its answers are well-formed, and each is above the proposal. */
+static void a_node_with_absurd_counters_loses_its_vote(void **state) {
     static const char *const answers[] = {
         "*2\r\n:2\r\n$20\r\n09223372036854775807\r\n", "*2\r\n:2\r\n$20\r\n09223372036854775806\r\n",
         "*2\r\n:2\r\n$20\r\n07226582400000000000\r\n", "*2\r\n:0\r\n$20\r\n09223372036854775806\r\n"};
@@ -152,10 +152,10 @@ static void a_node_that_tells_absurd_counters_costs_its_vote(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        world_test(a_nodes_absurd_counter_stays_its_own),
+        world_test(an_absurd_counter_of_a_node_does_not_spread),
         world_test(with_a_node_away_there_is_no_quorum_and_no_harm),
-        world_test(counters_of_a_wrong_clock_are_gone_on_from),
-        world_test(a_node_that_tells_absurd_counters_costs_its_vote),
+        world_test(counters_of_a_wrong_clock_are_continued),
+        world_test(a_node_with_absurd_counters_loses_its_vote),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);
 }

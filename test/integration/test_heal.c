@@ -1,4 +1,5 @@
-/* Healing: keys that a minority of nodes lost or never had come back, are never counted as votes, and never outlive their lease. */
+/* Healing: keys that a minority of nodes lost or never had come back. They never count as votes,
+ * and never live longer than their lease. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static void a_minority_that_lost_it_gets_it_back_with_an_extension(void **state)
             assert_string_equal(server_ask(&world_servers.at[i], "GET", "door"), redlock_lease_token(lease));
             assert_in_range(server_pttl_ms(&world_servers.at[i], "door"), 1, TTL_MS);
         }
-        /* The answers to it come after the keys. */
+        /* Its answers come after the keys. */
         assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
         assert_true(world_statistics(manager).healed >= healed);
     }
@@ -48,7 +49,8 @@ static void a_minority_that_lost_it_gets_it_back_with_an_extension(void **state)
     assert_int_equal(world_statistics(manager).healed, 6);
 }
 
-/* A majority may have been taken by another meanwhile, and given back: it is lost, whatever could be set again. */
+/* Another client may have taken a majority in between and given it back. So the lease is lost, even
+ * if the keys could be set again. */
 static void a_majority_that_lost_it_is_a_loss(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -63,14 +65,15 @@ static void a_majority_that_lost_it_is_a_loss(void **state) {
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* the others are let go, none comes back */
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* the other keys are released, and none comes back */
     assert_int_equal(world_statistics(manager).healed, 0);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_int_equal(servers_key_count(&world_servers), 0);
 }
 
-/* A round in which two nodes grant and two had it deleted is no quorum of votes, though it can become one of keys. */
-static void a_key_that_is_set_again_is_no_vote(void **state) {
+/* If two nodes grant and two had the key deleted, the votes are no quorum, though the keys can
+ * become one. */
+static void a_healed_key_is_no_vote(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -79,14 +82,14 @@ static void a_key_that_is_set_again_is_no_vote(void **state) {
     delete_at("door", 2);
     server_kill(&world_servers.at[2]);
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM); /* nothing was set */
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM); /* no key was set */
     assert_false(server_has_key(&world_servers.at[0], "door"));
     assert_false(server_has_key(&world_servers.at[1], "door"));
     assert_true(redlock_lease_validity_ms(lease) > 0); /* the old deadline stands (R12) */
     (void)drive_release(world_loop, lease, outcome);
 }
 
-static void anothers_key_is_left_alone(void **state) {
+static void a_key_of_another_client_is_left_alone(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -95,13 +98,13 @@ static void anothers_key_is_left_alone(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
     assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* by now it has gone to all that are healed */
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* by now it has gone to all healed nodes */
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("door", 1, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
 }
 
-static void without_healing_it_stays_away(void **state) {
+static void without_healing_the_key_stays_away(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -118,7 +121,7 @@ static void without_healing_it_stays_away(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-/* Nodes that refuse the SET and have recovered a tenth of the ttl later. */
+/* Nodes that refuse the SET and have recovered after a tenth of the ttl. */
 static void once_after_the_acquire(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -131,7 +134,7 @@ static void once_after_the_acquire(void **state) {
     for (size_t i = 0; i < 2; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "min-replicas-to-write", "0"), "OK");
     }
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* nobody extends it */
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* without an extension */
     assert_int_equal(world_statistics(manager).extends, 0);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -153,7 +156,7 @@ static void a_node_that_was_down_gets_it_with_a_renewal(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-/* The release comes behind what is set again, wherever that is. */
+/* On every node, the release runs after a SET that heals. */
 static void nothing_is_left_where_a_release_follows(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -172,9 +175,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(a_minority_that_lost_it_gets_it_back_with_an_extension),
         world_test(a_majority_that_lost_it_is_a_loss),
-        world_test(a_key_that_is_set_again_is_no_vote),
-        world_test(anothers_key_is_left_alone),
-        world_test(without_healing_it_stays_away),
+        world_test(a_healed_key_is_no_vote),
+        world_test(a_key_of_another_client_is_left_alone),
+        world_test(without_healing_the_key_stays_away),
         world_test(once_after_the_acquire),
         world_test(a_node_that_was_down_gets_it_with_a_renewal),
         world_test(nothing_is_left_where_a_release_follows),

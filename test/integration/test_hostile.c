@@ -1,4 +1,4 @@
-/* Nodes that answer what no Redis answers: never a crash, a leak or a counted vote; the others decide (R20). */
+/* Nodes that answer what no Redis answers: no crash, no leak, no vote; the others decide (R20). */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -6,7 +6,7 @@
 #include "world.h"
 
 #define HOSTILE_TIMEOUT_MS 250
-#define MEMORY_GROWTH_KIB  (512 * 1024) /* the gigabyte bulk would show; ASan keeps 256 MiB of what was freed */
+#define MEMORY_GROWTH_KIB  (512 * 1024) /* the gigabyte bulk would show; ASan keeps 256 MiB of freed memory */
 
 struct hostile_case {
     const char *name;
@@ -66,7 +66,7 @@ static const struct hostile_case cases[] = {
 };
 /* clang-format on */
 
-/* Never a whole reply, and no error either: only a timeout ends the wait for these. */
+/* Never a whole reply and never an error: only a timeout ends the wait for these. */
 static bool is_silent(const struct hostile_case *hostile) {
     return !hostile->script.for_ever && hostile->script.end == FAKE_KEEP_OPEN &&
            (!hostile->script.bytes || strcmp(hostile->script.bytes, "+O") == 0);
@@ -78,7 +78,8 @@ static long peak_memory_kib(void) {
     return usage.ru_maxrss;
 }
 
-/* `hostile` of five nodes are. Does not wait for connections: a silent handshake would take its whole timeout. */
+/* `hostile` of five nodes are hostile. Does not wait for connections, because a silent handshake
+ * takes its whole timeout. */
 static redlock_manager *among(size_t hostile, const struct fake_script *script, struct fake_server **fakes,
                               int64_t timeout_ms) {
     const char *uris[5];
@@ -150,7 +151,7 @@ static void try_two(const struct hostile_case *hostile, const struct fake_script
     }
 }
 
-/* Three of five make every try fail, and nothing stays at the two others. */
+/* Three of five make every attempt fail, and no key stays on the other two. */
 static void try_three(const struct hostile_case *hostile, const struct fake_script *script) {
     struct fake_server *fakes[5];
     struct outcome outcome = {0};
@@ -189,7 +190,7 @@ static void hostile_after_a_good_handshake(void **state) {
     hostile_nodes(true);
 }
 
-/* Before anything was asked; also what might pass for grants of requests that are yet to come. */
+/* Answers before any request, also some that look like grants of later requests. */
 static void answers_that_nobody_asked_for(void **state) {
     (void)state;
     static const struct hostile_case greetings[] = {
@@ -210,7 +211,7 @@ struct cut_walk {
     struct proxy *proxy;
     const char *uris[3];
     enum proxy_way way;
-    long long handshake, whole; /* bytes that way */
+    long long handshake, whole; /* bytes in that direction */
 };
 
 static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
@@ -232,7 +233,8 @@ static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
     assert_true(walk->handshake > 0 && walk->whole > walk->handshake);
 }
 
-/* The connection ends after `bytes`; the two other nodes decide, and once the network is well again no key is left. */
+/* The connection ends after `bytes`. The other two nodes decide, and when the network works again
+ * no key is left. */
 static void cut_at(struct cut_walk *walk, long long bytes) {
     struct outcome outcome = {0};
     proxy_cut_after(walk->proxy, walk->way, bytes, bytes % 2 ? PROXY_RST : PROXY_FIN);
@@ -255,7 +257,8 @@ static void cut_at(struct cut_walk *walk, long long bytes) {
 static void walk_cuts(enum proxy_way way) {
     struct cut_walk walk;
     begin_walk(&walk, way);
-    /* Every byte of the lock's own requests, and a good sample of the handshake's, INFO being long. */
+    /* Every byte of the requests of the lock, and a sample of the handshake, because INFO is
+     * long. */
     long long step = walk.handshake / 60 + 1;
     for (long long bytes = 0; bytes < walk.handshake - 20; bytes += step) {
         cut_at(&walk, bytes);
@@ -275,8 +278,8 @@ static void the_connection_ends_at_any_byte_of_the_requests(void **state) {
     walk_cuts(PROXY_REQUESTS);
 }
 
-/* In votes as in the handshake: what a node says in words never carries the password of its URI any
- * further. */
+/* A text of a node that contains the password of its URI is not shown, whether it comes with a vote
+ * or in the handshake. */
 static void a_vote_that_quotes_the_password_is_not_shown(void **state) {
     static const struct fake_script quoting = {.behave_in_handshake = true, SAY("-ERR no geheim, no lock\r\n")};
     (void)state;

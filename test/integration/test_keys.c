@@ -1,4 +1,5 @@
-/* Names, keys and bytes: what goes over the wire, which names are taken, which input is refused, sockets and IPv6. */
+/* Names, keys and bytes: what is sent, which names are accepted, which input is refused, sockets
+ * and IPv6. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,8 @@ static void the_key_holds_the_token_as_a_plain_string(void **state) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "plain"), token);
         assert_string_equal(server_ask(&world_servers.at[i], "TYPE", "plain"), "string");
         assert_in_range(server_pttl_ms(&world_servers.at[i], "plain"), 1, 60000);
-        assert_int_equal(server_key_count(&world_servers.at[i]), 1); /* no key beside it */
-        /* Ours excludes another client's. */
+        assert_int_equal(server_key_count(&world_servers.at[i]), 1); /* no other key */
+        /* Our lock excludes another client. */
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "plain", "other", "NX", "PX", "1000"), "(nil)");
     }
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -38,7 +39,7 @@ static void another_clients_lock_excludes_ours(void **state) {
     }
     assert_int_equal(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("theirs", 2, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 2; i++) { /* their way of release */
+    for (size_t i = 0; i < 2; i++) { /* how that client releases */
         assert_string_equal(server_ask(&world_servers.at[i], "EVAL",
                                        "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) "
                                        "else return 0 end",
@@ -98,18 +99,9 @@ static void odd_names_are_keys_like_any_other(void **state) {
     }
 }
 
-static redlock_manager_options manager_options(void) {
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = world_servers.count;
-    options.node_timeout_ms = PATIENT_MS;
-    return options;
-}
-
 static void a_key_prefix_comes_before_the_name(void **state) {
     (void)state;
-    redlock_manager_options options = manager_options();
+    redlock_manager_options options = world_options();
     options.key_prefix = "app:lock:";
     redlock_manager *manager = world_manager_with(&options);
     struct outcome *outcome = world_outcome();
@@ -215,34 +207,34 @@ static void invalid_managers_are_refused_with_a_sentence(void **state) {
                                            "[::1",
                                            "host name:1"};
     for (size_t i = 0; i < sizeof bad_uris / sizeof *bad_uris; i++) {
-        redlock_manager_options options = manager_options();
+        redlock_manager_options options = world_options();
         options.nodes = &bad_uris[i];
         options.node_count = 1;
         create_fails(&options, NULL);
     }
     const char *tls = "rediss://:secret@127.0.0.1:6379";
-    redlock_manager_options options = manager_options();
+    redlock_manager_options options = world_options();
     options.nodes = &tls;
     options.node_count = 1;
     create_fails(&options, "TLS");
-    options = manager_options();
+    options = world_options();
     options.node_count = 0;
     create_fails(&options, NULL);
-    options = manager_options();
+    options = world_options();
     options.node_count = REDLOCK_NODES_MAX + 1;
     create_fails(&options, "31");
-    options = manager_options();
+    options = world_options();
     options.nodes = NULL;
     create_fails(&options, NULL);
-    options = manager_options();
+    options = world_options();
     options.node_timeout_ms = 0;
     create_fails(&options, "60000");
     options.node_timeout_ms = 60001;
     create_fails(&options, "60000");
-    options = manager_options();
+    options = world_options();
     options.connect_timeout_ms = 0;
     create_fails(&options, "60000");
-    options = manager_options();
+    options = world_options();
     options.size = 0;
     create_fails(&options, NULL);
 }
@@ -258,8 +250,7 @@ static void over_unix_sockets(void **state) {
     redlock_lease *lease = world_acquire(manager, "socket", 60000);
     assert_true(world_wait_with_key("socket", 3, DRIVE_TIMEOUT_MS));
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, 0, &info), REDLOCK_OK);
+    redlock_node_info info = world_node_info(manager, 0);
     assert_non_null(strstr(info.name, world_servers.at[0].socket));
 }
 

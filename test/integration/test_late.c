@@ -1,8 +1,8 @@
-/* SETs that land after their release (R8, R9): each way to such an orphan once with the cure, and once without it. */
-/*
- * The library is compiled into this program with its planted bugs. A control run with one of them must see orphans: keys that
- * nobody wants and that only their ttl ends. Else the test is blind, and says so.
- */
+/* SETs that run after their release (R8, R9) and leave an orphan: each case with the cure and
+ * without it. */
+/* The library is compiled into this program with its planted bugs. A control run with one of them
+ * must see orphans: keys that nobody wants and that only their ttl ends. If it sees none, the test
+ * is blind and fails. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +33,10 @@ static int heal_and_tear_down(void **state) {
     return world_teardown(state);
 }
 
-/* --- What is waited for --- */
+/* --- Conditions to wait for --- */
 
 static redlock_node_state late_node_state(redlock_manager *manager) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, 0, &info), REDLOCK_OK);
-    return info.state;
+    return world_node_info(manager, 0).state;
 }
 
 static bool is_stalled(void *manager) {
@@ -79,7 +77,8 @@ static bool has_passed(void *data) {
     return proxy_bytes(passing->proxy, PROXY_REQUESTS) == passing->bytes;
 }
 
-/* The test's own connection and the manager's last one: the server has read all of the old one, or was told to forget it. */
+/* Only the connection of the test and the last one of the manager are left: the server has read or
+ * dropped all of the old one. */
 static bool has_only_new_clients(void *data) {
     const char *list = server_ask(data, "CLIENT", "LIST", "TYPE", "normal");
     size_t clients = 0;
@@ -90,7 +89,8 @@ static bool has_only_new_clients(void *data) {
     return clients == 2;
 }
 
-/* Keys that are there and keys that were: what was not deleted. Nothing else here expires. */
+/* Keys that exist, and keys that have expired: those that were not deleted. Nothing else expires
+ * here. */
 static long long orphans_until_now(void) {
     const char *found = strstr(server_ask(late_server(), "INFO", "stats"), "\nexpired_keys:");
     assert_non_null(found);
@@ -120,7 +120,7 @@ static void release_all(struct crowd *crowd) {
     assert_true(drive_until(world_loop, is_all_released, crowd, DRIVE_TIMEOUT_MS));
 }
 
-/* So many more, one after the other. */
+/* Acquires this many more, one after the other. */
 static void take(redlock_manager *manager, struct crowd *crowd, int count, int64_t ttl_ms) {
     char name[32];
     for (int i = 0; i < count; i++) {
@@ -129,12 +129,10 @@ static void take(redlock_manager *manager, struct crowd *crowd, int count, int64
     }
 }
 
-/* --- The ways --- */
+/* --- The cases --- */
 
-/*
- * The old path holds the SETs and is given up; the new one is open. Once the leases are released over the new one, the old
- * one delivers. Returns the orphans.
- */
+/* The old connection holds the SETs and is given up; the new one is open. After the leases were
+ * released over the new connection, the old one delivers. Returns the number of orphans. */
 static long long old_path_delivers(enum redlock_planted_bug bug) {
     static struct crowd crowd;
     crowd = (struct crowd){0};
@@ -161,11 +159,10 @@ static long long old_path_delivers(enum redlock_planted_bug bug) {
     return orphans;
 }
 
-/*
- * The server hangs for longer than the ttl, with SETs in its socket; the leases are released meanwhile. It goes on when the
- * connection is stalled, or was given up and a new one waits beside it. Returns the orphans, or -1 where the machine was so slow
- * that the keys may have ended by themselves before anybody could release them.
- */
+/* The server hangs for longer than the ttl, with SETs in its socket, while the leases are released.
+ * It goes on when the connection is stalled, or was given up and a new one waits. Returns the
+ * number of orphans, or -1 if the machine was so slow that the keys may have expired before the
+ * releases. */
 static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool (*until)(void *manager)) {
     static struct crowd crowd;
     const int64_t ttl_ms = 2000;
@@ -188,7 +185,7 @@ static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool
     server_resume(late_server());
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     assert_true(drive_until(world_loop, has_only_new_clients, late_server(), DRIVE_TIMEOUT_MS));
-    assert_true(world_calls(late_server(), "set") > 0); /* what was late did land */
+    assert_true(world_calls(late_server(), "set") > 0); /* the late SETs did run */
     assert_true(drive_until(world_loop, owes_nothing, manager, DRIVE_TIMEOUT_MS));
     const int64_t took_ms = support_now_ms() - resumed_ms;
     const long long orphans = orphans_until_now();
@@ -196,12 +193,10 @@ static long long hung_server_outlasts_the_ttl(enum redlock_planted_bug bug, bool
     return bug == REDLOCK_BUG_NONE && took_ms >= ttl_ms ? -1 : orphans;
 }
 
-/*
- * A node hangs while its key is released: its holder waits for one node timeout, and no longer,
- * then the release is owed, and asked once more. The node goes on when it is stalled, which is
- * after the timeout of the owed release. Returns how many releases it was asked for, or -1 where
- * the machine was so slow that the connection may have been given up.
- */
+/* A node hangs while its key is released. The holder waits for one node timeout; then the release
+ * is owed, and sent once more. The node goes on when it is stalled, which is after the timeout of
+ * the owed release. Returns how many releases the node got, or -1 if the machine was so slow that
+ * the connection may have been given up. */
 static long long releases_asked_of_a_hung_node(void) {
     const int64_t stall_limit_ms = 5000;
     static struct crowd crowd;
@@ -229,7 +224,7 @@ static long long releases_asked_of_a_hung_node(void) {
 
 /* --- The tests --- */
 
-static void a_set_on_an_old_path_lands_after_its_release(void **state) {
+static void a_set_on_an_old_connection_runs_after_its_release(void **state) {
     (void)state;
     const long long cured = old_path_delivers(REDLOCK_BUG_NONE);
     const long long plain = old_path_delivers(REDLOCK_BUG_PLAIN_CLOSE);
@@ -249,18 +244,18 @@ static void outlast(bool (*until)(void *manager)) {
     assert_true(by_clock > 0);
 }
 
-static void a_set_lands_when_its_ttl_has_long_passed(void **state) {
+static void a_set_runs_long_after_its_ttl(void **state) {
     (void)state;
     outlast(is_stalled);
 }
 
-static void a_set_lands_when_its_connection_was_given_up(void **state) {
+static void a_set_runs_after_its_connection_was_given_up(void **state) {
     (void)state;
     outlast(is_connecting);
 }
 
-/* R9: an owed release has no timeout. Its late answer pays, so it is not asked again. */
-static void a_hung_node_is_asked_once_for_what_it_owes(void **state) {
+/* R9: an owed release has no timeout. Its late answer pays, so it is not sent again. */
+static void a_hung_node_gets_an_owed_release_once(void **state) {
     long long asked = -1;
     (void)state;
     for (int i = 0; i < 3 && asked < 0; i++) {
@@ -273,10 +268,10 @@ static void a_hung_node_is_asked_once_for_what_it_owes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        late_test(a_set_on_an_old_path_lands_after_its_release),
-        late_test(a_set_lands_when_its_ttl_has_long_passed),
-        late_test(a_set_lands_when_its_connection_was_given_up),
-        late_test(a_hung_node_is_asked_once_for_what_it_owes),
+        late_test(a_set_on_an_old_connection_runs_after_its_release),
+        late_test(a_set_runs_long_after_its_ttl),
+        late_test(a_set_runs_after_its_connection_was_given_up),
+        late_test(a_hung_node_gets_an_owed_release_once),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);
 }

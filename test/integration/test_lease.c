@@ -1,4 +1,4 @@
-/* A lease's time: extending, renewing, its deadline when every node hangs, and its loss. */
+/* The time of a lease: extend, renewal, its deadline when every node hangs, and its loss. */
 #include <stdio.h>
 #include <string.h>
 
@@ -32,7 +32,7 @@ static void validity_follows_the_formula(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-/* R12: an extension to less than what is left is granted and shortens nothing. */
+/* R12: an extension to less than the time left is granted and does not shorten the lease. */
 static void extend_lengthens_and_never_shortens(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -40,7 +40,7 @@ static void extend_lengthens_and_never_shortens(void **state) {
     redlock_lease *lease = world_acquire(manager, "stretch", 60000);
     assert_true(world_wait_with_key("stretch", 5, DRIVE_TIMEOUT_MS));
     static const int64_t ttls_ms[] = {120000, 30000, 200000};
-    int64_t start_ms = 0, ttl_ms = 0; /* of the longest */
+    int64_t start_ms = 0, ttl_ms = 0; /* of the longest ttl */
     for (size_t i = 0; i < 3; i++) {
         int64_t before_ms = support_now_ms();
         if (ttls_ms[i] > ttl_ms) {
@@ -51,7 +51,7 @@ static void extend_lengthens_and_never_shortens(void **state) {
         int64_t validity_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - start_ms;
         int64_t most_ms = ttl_ms - ttl_ms / 100 - 2;
         assert_in_range(validity_ms, most_ms - passed_ms - 1, most_ms);
-        size_t longest = 0; /* the extension is surely applied at a quorum by now */
+        size_t longest = 0; /* by now a quorum has surely applied the extension */
         for (size_t k = 0; k < 5; k++) {
             int64_t left_ms = server_pttl_ms(&world_servers.at[k], "stretch");
             longest += left_ms <= ttl_ms && left_ms >= ttl_ms - (support_now_ms() - start_ms) - 1;
@@ -86,7 +86,7 @@ static void a_failed_extend_keeps_the_deadline(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void one_extend_at_a_time_and_release_overtakes_it(void **state) {
+static void one_extend_at_a_time_and_a_release_replaces_it(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *first = world_outcome(), *second = world_outcome(), *released = world_outcome();
@@ -113,7 +113,7 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
         options.lost_data = loss;
         assert_int_equal(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
         redlock_lease *lease = outcome->lease;
-        /* Somebody makes the keys immortal: our own clock still ends the lease. */
+        /* Somebody makes the keys persistent. Our own clock still ends the lease. */
         for (size_t i = 0; i < 5; i++) {
             server_ask(&world_servers.at[i], "PERSIST", "overdue");
         }
@@ -131,7 +131,7 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
         assert_int_equal(world_statistics(manager).extends, 0); /* nothing was sent */
         assert_int_equal(loss->runs, 1);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
-        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* what is ours is cleared away all the same */
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* our keys are deleted anyway */
     }
 }
 
@@ -169,7 +169,7 @@ static void renewal_is_capped(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
 }
 
-/* Returns how long after the deadline on_lost ran, in ms, rounded up; negative if before. */
+/* Returns how many ms after the deadline on_lost ran, rounded up; negative if it ran before. */
 static int64_t lateness_when_all_hang(redlock_manager *manager) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -177,15 +177,15 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
     }
-    /* The deadline as the lease tells it, by CLOCK_BOOTTIME; the validity is rounded down. A renewal that was under way
-     * at the pause may move it: the last counts. */
+    /* The deadline of the lease on CLOCK_BOOTTIME, from its validity, which is rounded down. A
+     * renewal that was under way at the pause may move it, so the last one counts. */
     int64_t deadline_ns = 0;
     while (loss->runs == 0) {
         int64_t now_ns = support_now_ns(), validity_ms = redlock_lease_validity_ms(lease);
         if (validity_ms > 0) {
             deadline_ns = now_ns + (validity_ms + 1) * 1000000;
         }
-        ev_run(world_loop, EVRUN_ONCE); /* nothing wakes it but the library's own timers: no node answers */
+        ev_run(world_loop, EVRUN_ONCE); /* only the timers of the library wake it: no node answers */
         assert_true(support_now_ns() < now_ns + INT64_C(20000000000));
     }
     assert_int_equal(loss->validity_ms, 0);
@@ -202,8 +202,8 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     return (loss->at_ns - deadline_ns + 999999) / 1000000;
 }
 
-/* The best of some rounds is what the library does: a loaded machine may make any one of them
- * late. */
+/* The best of several rounds shows what the library does. A loaded machine may delay any one of
+ * them. */
 static void lost_once_and_in_time_when_every_node_hangs(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -229,7 +229,7 @@ static void lost_early_when_most_nodes_deny_it(void **state) {
     assert_int_equal(loss->validity_ms, 0);
     assert_int_equal(loss->runs, 1);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
-    assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS)); /* the thief's stay, ours are gone */
+    assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS)); /* the keys of the thief stay, ours are gone */
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stolen"), "thief");
 }
 
@@ -242,8 +242,8 @@ static bool are_two_down(void *data) {
     return ready == world_servers.count - 2;
 }
 
-/* Two nodes were down and never had the key. Of the other three, one loses it: that is known, and
- * so is the lease. */
+/* Two nodes were down and never had the key. One of the other three loses it: then the lease is
+ * lost. */
 static void lost_early_when_too_few_can_have_it(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -287,7 +287,7 @@ static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void inspect_tells_who_holds_what(void **state) {
+static void inspect_returns_the_holder_of_each_node(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -325,14 +325,14 @@ int main(void) {
         world_test(validity_follows_the_formula),
         world_test(extend_lengthens_and_never_shortens),
         world_test(a_failed_extend_keeps_the_deadline),
-        world_test(one_extend_at_a_time_and_release_overtakes_it),
+        world_test(one_extend_at_a_time_and_a_release_replaces_it),
         world_test(no_extend_after_the_deadline_even_if_the_keys_live),
         world_test(renewal_is_capped),
         world_test(lost_once_and_in_time_when_every_node_hangs),
         world_test(lost_early_when_most_nodes_deny_it),
         world_test(lost_early_when_too_few_can_have_it),
         world_test(renewal_outlives_a_pause_shorter_than_the_ttl),
-        world_test(inspect_tells_who_holds_what),
+        world_test(inspect_returns_the_holder_of_each_node),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);
 }

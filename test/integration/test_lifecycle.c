@@ -1,4 +1,5 @@
-/* How requests, leases and managers end: close, cancel, calls inside callbacks, fork, a broken pipe. */
+/* How requests, leases and managers end: close, cancel, calls inside callbacks, fork, a broken
+ * pipe. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static void close_with_requests_in_flight(void **state) {
         outcomes[i] = world_outcome();
         assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
         if (i == 19) {
-            ev_run(world_loop, EVRUN_NOWAIT); /* twenty are on their way, twenty are not written yet */
+            ev_run(world_loop, EVRUN_NOWAIT); /* twenty requests are on their way, twenty are not written yet */
         }
     }
     world_disown(manager);
@@ -88,7 +89,7 @@ static void close_while_every_node_hangs(void **state) {
     for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
     }
-    /* What was written before the end is executed now, in its order: the releases come last. */
+    /* What was written before the end runs now, in order: the releases come last. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -234,7 +235,7 @@ static void a_lost_lease_may_be_released_in_on_lost(void **state) {
     assert_int_equal(world_statistics(manager).leases_held, 0);
 }
 
-/* In the child: 0 if all is as it should be, else the number of what is not. */
+/* In the child: 0 if all checks pass, else the number of the check that fails. */
 static int in_the_child(redlock_manager *parents, redlock_lease *lease, int report) {
     struct outcome outcome = {0};
     if (redlock_acquire(parents, "x", NULL, NULL, outcome_collect, &outcome) != REDLOCK_ERR_FORKED) {
@@ -258,11 +259,7 @@ static int in_the_child(redlock_manager *parents, redlock_lease *lease, int repo
     }
     redlock_manager_abandon(parents);
     ev_loop_fork(world_loop);
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = world_servers.count;
-    options.node_timeout_ms = PATIENT_MS;
+    redlock_manager_options options = world_options();
     redlock_manager *own;
     if (redlock_manager_create(world_loop, &options, &own, NULL, 0) != REDLOCK_OK) {
         return 7;
@@ -308,10 +305,9 @@ static void a_child_process_has_tokens_of_its_own(void **state) {
     assert_string_not_equal(childs, redlock_lease_token(parents));
     assert_string_not_equal(childs, redlock_lease_token(lease));
     assert_string_not_equal(redlock_lease_token(parents), redlock_lease_token(lease));
-    /* The child's copy took nothing with it: our connections stand and our leases hold. */
+    /* The copy in the child changed nothing here: our connections stand and our leases are held. */
     for (size_t i = 0; i < 5; i++) {
-        redlock_node_info info = {.size = sizeof info};
-        assert_int_equal(redlock_manager_node(manager, i, &info), REDLOCK_OK);
+        redlock_node_info info = world_node_info(manager, i);
         assert_int_equal(info.connects, 1);
         assert_int_equal(info.state, REDLOCK_NODE_READY);
     }

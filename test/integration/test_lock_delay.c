@@ -1,4 +1,5 @@
-/* Lock delay: the keys of a lease that was lost or left outlive it by the delay, and others are kept away meanwhile; a release ends it at once. */
+/* Lock delay: the keys of a lease that was lost or left stay for the delay, and keep others out. A
+ * release ends them at once. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,11 +44,11 @@ static void assert_others_get_it(const char *resource) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-/* Every key has the delay left when the lease ends. */
+/* Every key still has the delay left when the lease ends. */
 static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
     assert_true(world_wait_with_key(key, 5, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 5; i++) {
-        int64_t validity_ms = redlock_lease_validity_ms(lease); /* it was longer before, so it is no more than this */
+        int64_t validity_ms = redlock_lease_validity_ms(lease); /* it was longer before, so at most this is left */
         int64_t pttl_ms = server_pttl_ms(&world_servers.at[i], key);
         assert_true(pttl_ms <= TTL_MS + DELAY_MS);
         assert_true(pttl_ms > DELAY_MS);
@@ -95,7 +96,7 @@ static void a_release_frees_it_at_once(void **state) {
     assert_others_get_it("door");
 }
 
-/* Whoever held it may still be at work: that it is told, or gives up its handle, does not end that. */
+/* The holder may still be at work, whether it was told of the loss or has given up its handle. */
 static void a_lost_lease_keeps_others_away(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -127,7 +128,7 @@ static void a_lease_that_is_left_keeps_others_away(void **state) {
     assert_others_are_denied("door");
 }
 
-static void without_it_a_lost_lease_does_not(void **state) {
+static void without_a_delay_a_lost_lease_keeps_nobody_away(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
@@ -149,14 +150,14 @@ static void the_delay_ends(void **state) {
     int64_t before_ms = support_now_ms();
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_int_equal(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
-    assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10); /* a server's clock ends it, not ours */
+    assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10); /* the server's clock ends it, not ours */
     redlock_lease *next = waited->lease;
     assert_int_equal(loss->runs, 1);
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
     assert_int_equal(drive_release(world_loop, next, world_outcome()), REDLOCK_OK);
 }
 
-/* An attempt that won too few votes holds nobody up: nobody was told that he holds it. */
+/* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
 static void a_lost_attempt_leaves_nothing(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -190,7 +191,7 @@ static void an_adopted_lease_can_have_one(void **state) {
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 }
 
-static void delays_that_cannot_be(void **state) {
+static void invalid_delays(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -211,11 +212,11 @@ int main(void) {
         world_test(a_release_frees_it_at_once),
         world_test(a_lost_lease_keeps_others_away),
         world_test(a_lease_that_is_left_keeps_others_away),
-        world_test(without_it_a_lost_lease_does_not),
+        world_test(without_a_delay_a_lost_lease_keeps_nobody_away),
         world_test(the_delay_ends),
         world_test(a_lost_attempt_leaves_nothing),
         world_test(an_adopted_lease_can_have_one),
-        world_test(delays_that_cannot_be),
+        world_test(invalid_delays),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);
 }

@@ -1,4 +1,5 @@
-/* Names: one that does not exist, one whose lookup never ends, one that moves. The loop runs on all the while (R16). */
+/* Names: one that does not exist, one whose lookup never ends, one that moves. The loop runs all
+ * the time (R16). */
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -6,14 +7,14 @@
 
 #include "world.h"
 
-/* The linker sends the library's lookups here (--wrap=getaddrinfo). */
+/* The lookups of the library come here (--wrap=getaddrinfo). */
 int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found);
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **found);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int hanging;          /* lookups that hang now */
-static bool may_hang = true; /* what hangs goes on once this is false */
+static bool may_hang = true; /* hanging lookups go on when this is false */
 static int lookups;          /* of names, not of literals */
 static const char *moved_to; /* where moves.test is */
 
@@ -69,7 +70,7 @@ static int counted(const int *what) {
     return count;
 }
 
-/* `named` of five nodes go by this name, on the ports of their servers. */
+/* `named` of five nodes have this name, with the ports of their servers. */
 static redlock_manager *with_name(const char *name, size_t named) {
     static char texts[5][64];
     static const char *uris[5];
@@ -84,12 +85,6 @@ static redlock_manager *with_name(const char *name, size_t named) {
     options.node_timeout_ms = BRISK_MS;
     options.connect_timeout_ms = BRISK_MS;
     return world_manager_at_once(&options);
-}
-
-static redlock_node_info node_info(redlock_manager *manager, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
-    return info;
 }
 
 static void a_name_that_does_not_exist(void **state) {
@@ -123,7 +118,7 @@ static bool two_hang(void *data) {
     return counted(&hanging) >= 2;
 }
 
-/* Nothing but the test ends these lookups: a loop that waited for one would never tick again. */
+/* Only the test ends these lookups. A loop that waited for one would never run again. */
 static void a_lookup_that_never_ends_does_not_stop_the_loop(void **state) {
     (void)state;
     static int ticks;
@@ -142,7 +137,7 @@ static void a_lookup_that_never_ends_does_not_stop_the_loop(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     ticks = 0;
     assert_true(drive_until(world_loop, fifty, &ticks, DRIVE_TIMEOUT_MS));
-    assert_int_equal(counted(&hanging), 2); /* one thread a node, however long it takes */
+    assert_int_equal(counted(&hanging), 2); /* one thread for each node, however long it takes */
     ev_timer_stop(world_loop, &timer);
     let_go();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
@@ -170,7 +165,7 @@ static void a_name_is_looked_up_again_at_each_reconnect(void **state) {
     moved_to = "127.0.0.1";
     pthread_mutex_unlock(&mutex);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
-    assert_int_equal(node_info(manager, 0).connects, 1);
+    assert_int_equal(world_node_info(manager, 0).connects, 1);
     int before = counted(&lookups);
     server_kill(&world_servers.at[0]);
     server_restart(&world_servers.at[0]);

@@ -1,4 +1,5 @@
-/* Scenarios from the tests of other lock libraries, black box. The peer's name begins each test's name. */
+/* Scenarios from the tests of other lock libraries. The name of each test begins with the name of
+ * that library. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void node_redlock_extends_beside_a_foreign_key_without_ttl(void **state) 
         for (size_t i = 0; i < 3; i += 2) {
             int64_t left_ms = server_pttl_ms(&world_servers.at[i], "stuck");
             int64_t passed_ms = support_now_ms() - before_ms;
-            /* Within 200 ms of what was asked, less the time that this machine took to look. */
+            /* Within 200 ms of the ttl, less the time that this machine took to look. */
             assert_in_range(left_ms, ttl_ms - passed_ms - 200, ttl_ms);
         }
         assert_string_equal(server_ask(&world_servers.at[1], "GET", "stuck"), "foreign");
@@ -87,12 +88,12 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
         uint64_t attempts_before = world_statistics(manager).attempts;
         assert_int_equal(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
         if (waits) {
-            assert_in_range(outcome->attempts, 2, 5); /* 0, 100, 200, 300, 400 ms, or fewer where we are slow */
+            assert_in_range(outcome->attempts, 2, 5); /* 0, 100, 200, 300, 400 ms, or fewer on a slow machine */
         } else {
             assert_int_equal(outcome->attempts, 1);
         }
         assert_int_equal(world_statistics(manager).attempts - attempts_before, outcome->attempts);
-        for (size_t i = 0; i < 2; i++) { /* the end of the wait cuts an attempt short that began just before it */
+        for (size_t i = 0; i < 2; i++) { /* the end of the wait ends an attempt that began just before */
             redlock_vote_kind vote = outcome_vote(outcome, i);
             assert_true(vote == REDLOCK_VOTE_DENIED || (waits && vote == REDLOCK_VOTE_PENDING));
         }
@@ -106,7 +107,7 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
     }
 }
 
-/* One of ten lockers that want the same name a hundred times. */
+/* One of ten clients that each take the same name a hundred times. */
 struct locker {
     redlock_manager *manager;
     redlock_acquire_options options;
@@ -314,8 +315,8 @@ static void redlock_net_two_seconds_held_for_four(void **state) {
     assert_int_equal(world_statistics(manager).extends, extends); /* none follows a release */
 }
 
-/* The best of some rounds is what the library can do: a loaded machine may make any one of them
- * late. */
+/* The best of several rounds shows what the library can do. A loaded machine may delay any one of
+ * them. */
 static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void **state) {
     (void)state;
     redlock_manager *holder = world_manager(world_servers.uris, 3, PATIENT_MS);
@@ -330,7 +331,7 @@ static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void 
         redlock_lease *lease = world_acquire(holder, "expiring", 1000);
         assert_int_equal(drive_acquire(world_loop, rival, "expiring", &options, outcome), REDLOCK_OK);
         assert_int_equal(redlock_lease_validity_ms(lease), 0);
-        /* Not before the lease's own end, at ttl - drift: there the loser clears its keys away. */
+        /* Not before the end of the lease at ttl - drift, when the loser deletes its keys. */
         assert_true(outcome->at_ms - before_ms >= 1000 - 12 - 1);
         if (outcome->at_ms - before_ms < best_ms) {
             best_ms = outcome->at_ms - before_ms;
@@ -389,11 +390,12 @@ static const char *first_refusal(const struct outcome *outcome) {
     return "(none denied)";
 }
 
-static void redsync_and_rslock_tell_missing_from_foreign(void **state) {
+static void redsync_and_rslock_distinguish_missing_from_foreign(void **state) {
     (void)state;
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    /* Behind our back, so that the nodes and not our own clock must say it: first by release, then by extend. */
+    /* The keys are changed at the nodes, so that the nodes and not our clock must show it: first by
+     * release, then by extend. */
     for (int extend = 0; extend < 2; extend++) {
         for (int foreign = 0; foreign < 2; foreign++) {
             redlock_lease *lease = world_acquire(manager, "gone", 60000);
@@ -462,7 +464,7 @@ int main(void) {
         world_test(redlock_net_two_seconds_held_for_four),
         world_test(redlock_net_a_rival_wins_soon_after_one_second_without_renewal),
         world_test(pottery_of_simultaneous_single_tries_at_most_one_wins),
-        world_test(redsync_and_rslock_tell_missing_from_foreign),
+        world_test(redsync_and_rslock_distinguish_missing_from_foreign),
         world_test(redsync_and_rslock_release_and_extend_after_expiry),
         world_test(redsync_and_rslock_a_ttl_of_one_ms_is_too_slow),
     };

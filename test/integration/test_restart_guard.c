@@ -1,4 +1,5 @@
-/* The restart guard: nodes that may have forgotten locks cast no vote on an acquire, say so and for how long; all else goes on. */
+/* The restart guard: nodes that may have forgotten locks do not vote on an acquire, and results say
+ * so and for how long. All else works. */
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +8,11 @@
 #include "world.h"
 
 #define TTL_MS       30000
-#define TTL_MAX_MS   60000 /* a quarantine that no test outlives */
-#define SHORT_MAX_MS 1500  /* one that a test waits for */
+#define TTL_MAX_MS   60000 /* a quarantine longer than any test */
+#define SHORT_MAX_MS 1500  /* a quarantine that a test waits for */
 
 static redlock_manager_options guard_options(redlock_restart_guard guard, int64_t ttl_max_ms) {
-    redlock_manager_options options;
-    redlock_manager_options_default(&options);
-    options.nodes = world_servers.uris;
-    options.node_count = world_servers.count;
-    options.node_timeout_ms = PATIENT_MS;
-    options.connect_timeout_ms = PATIENT_MS;
+    redlock_manager_options options = world_options();
     options.restart_guard = guard;
     options.ttl_max_ms = ttl_max_ms;
     return options;
@@ -27,29 +23,24 @@ static redlock_manager *guarded(redlock_restart_guard guard, int64_t ttl_max_ms)
     return world_manager_with(&options);
 }
 
-static redlock_node_info node_info(redlock_manager *manager, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
-    return info;
-}
-
-/* Kills the server, which forgets all it had unless it has an AOF, and waits until the manager has found it again. */
+/* Kills the server, which forgets its keys unless it has an AOF, and waits until the manager has
+ * connected again. */
 static void restart(redlock_manager *manager, size_t index) {
-    uint64_t connects = node_info(manager, index).connects;
+    uint64_t connects = world_node_info(manager, index).connects;
     server_kill(&world_servers.at[index]);
     server_restart(&world_servers.at[index]);
     assert_true(drive_reconnected(world_loop, manager, index, connects + 1));
 }
 
 static void assert_quarantined(redlock_manager *manager, size_t index, const char *why) {
-    redlock_node_info info = node_info(manager, index);
+    redlock_node_info info = world_node_info(manager, index);
     assert_int_equal(info.state, REDLOCK_NODE_READY);
     assert_true(info.quarantine_ms > 0);
     assert_non_null(strstr(info.quarantine, why));
 }
 
 static void assert_free(redlock_manager *manager, size_t index) {
-    redlock_node_info info = node_info(manager, index);
+    redlock_node_info info = world_node_info(manager, index);
     assert_int_equal(info.quarantine_ms, 0);
     assert_string_equal(info.quarantine, "");
 }
@@ -102,7 +93,7 @@ static void observed_a_restarted_node_abstains_and_says_for_how_long(void **stat
     acquire_and_release(manager, "door");
     restart(manager, 0);
     assert_quarantined(manager, 0, "it restarted");
-    assert_in_range(node_info(manager, 0).quarantine_ms, 1, TTL_MAX_MS + TTL_MAX_MS / 100 + 2);
+    assert_in_range(world_node_info(manager, 0).quarantine_ms, 1, TTL_MAX_MS + TTL_MAX_MS / 100 + 2);
     assert_non_null(strstr(world_log.text, "it restarted"));
     assert_int_equal(world_statistics(manager).quarantines, 1);
 
@@ -114,7 +105,7 @@ static void observed_a_restarted_node_abstains_and_says_for_how_long(void **stat
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 
-    /* Without one of them there is none, and the sentence says why. */
+    /* Without one of them there is no quorum, and the message says why. */
     server_kill(&world_servers.at[1]);
     assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
@@ -127,7 +118,7 @@ static void observed_a_restarted_node_abstains_and_says_for_how_long(void **stat
 static void a_new_connection_to_the_same_run_changes_nothing(void **state) {
     (void)state;
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
-    uint64_t connects = node_info(manager, 0).connects;
+    uint64_t connects = world_node_info(manager, 0).connects;
     server_ask(&world_servers.at[0], "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     assert_true(drive_reconnected(world_loop, manager, 0, connects + 1));
     assert_free(manager, 0);
@@ -135,7 +126,7 @@ static void a_new_connection_to_the_same_run_changes_nothing(void **state) {
     acquire_and_release(manager, "door");
 }
 
-/* A key that is set again there would be a vote. */
+/* A key that is set again there would count like a vote. */
 static void a_quarantined_node_is_not_healed(void **state) {
     (void)state;
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
@@ -144,7 +135,7 @@ static void a_quarantined_node_is_not_healed(void **state) {
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
     restart(manager, 0);
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS / 3, outcome), REDLOCK_OK);
-    drive_for(world_loop, TTL_MS / 3 / 10 + 500); /* past the time to heal */
+    drive_for(world_loop, TTL_MS / 3 / 10 + 500); /* after the time to heal */
     assert_false(server_has_key(&world_servers.at[0], "door"));
     assert_quarantined(manager, 0, "it restarted");
     assert_int_equal(world_statistics(manager).healed, 0);
@@ -160,7 +151,7 @@ static void a_quarantine_lasts_for_ttl_max_and_ends(void **state) {
     restart(manager, 0);
     server_kill(&world_servers.at[1]);
     assert_int_equal(drive_acquire(world_loop, manager, "door", &options, waited), REDLOCK_OK);
-    assert_true(waited->at_ms - before_ms >= SHORT_MAX_MS); /* it began after that */
+    assert_true(waited->at_ms - before_ms >= SHORT_MAX_MS); /* the quarantine began after that */
     assert_true(server_has_key(&world_servers.at[0], "door"));
     redlock_lease *lease = waited->lease;
     assert_free(manager, 0);
@@ -184,13 +175,13 @@ static void strict_new_nodes_are_not_trusted(void **state) {
     assert_int_equal(world_statistics(manager).quarantines, 3);
 }
 
-static void strict_at_the_first_boot_they_are(void **state) {
+static void strict_at_the_first_boot_new_nodes_are_trusted(void **state) {
     (void)state;
     redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_STRICT, TTL_MAX_MS);
     options.first_boot = true;
     redlock_manager *manager = world_manager_with(&options);
     acquire_and_release(manager, "door");
-    restart(manager, 0); /* this is no first boot any more */
+    restart(manager, 0); /* this is no longer a first boot */
     assert_quarantined(manager, 0, "it restarted");
 }
 
@@ -199,7 +190,8 @@ static bool is_up_for_long(void *data) {
     return found && atoll(found + strlen("uptime_in_seconds:")) >= 6;
 }
 
-/* What has been up for longer than any lock lives has forgotten none; its clock agrees with the others'. */
+/* A node that has been up for longer than any lock lives has forgotten none. Its clock agrees with
+ * the other clocks. */
 static void strict_nodes_that_have_been_up_for_longer_are_trusted(void **state) {
     (void)state;
     for (size_t i = 0; i < 3; i++) {
@@ -233,17 +225,15 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
     return remove(path);
 }
 
-/*
- * It says appendonly yes and appendfsync always, before and after. With its disk it has forgotten
- * nothing, without it everything, and nothing that it says tells the one from the other.
- */
+/* The server says appendonly yes and appendfsync always, before and after. With its disk it has
+ * forgotten nothing, without it everything, and nothing that it says shows the difference. */
 static void a_node_that_syncs_always_may_have_lost_its_disk(void **state) {
     (void)state;
     stop_and_start(&(struct server_options){.append_only = true});
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     for (int lost = 0; lost <= 1; lost++) {
         struct server *server = &world_servers.at[2];
-        uint64_t connects = node_info(manager, 2).connects;
+        uint64_t connects = world_node_info(manager, 2).connects;
         assert_string_equal(server_ask(server, "SET", "kept", "x"), "OK");
         server_kill(server);
         if (lost) {
@@ -262,16 +252,16 @@ static void a_node_that_syncs_always_may_have_lost_its_disk(void **state) {
     assert_int_equal(world_statistics(manager).quarantines, 2);
 }
 
-/* Exclusion needs no more than that no acquire counts it: whoever holds a lock there goes on. */
+/* Exclusion only needs that no acquire counts the node. Leases with a key there go on. */
 static void a_quarantined_node_extends_and_releases(void **state) {
     (void)state;
     stop_and_start(&(struct server_options){.append_only = true, .config = "appendfsync everysec\n"});
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
-    uint64_t connects = node_info(manager, 2).connects;
+    uint64_t connects = world_node_info(manager, 2).connects;
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
-    server_stop(&world_servers.at[2]); /* it writes all down before it ends; the guard cannot know */
+    server_stop(&world_servers.at[2]); /* it saves everything before it ends; the guard cannot know that */
     server_restart(&world_servers.at[2]);
     assert_true(drive_reconnected(world_loop, manager, 2, connects + 1));
     assert_quarantined(manager, 2, "it restarted");
@@ -283,8 +273,8 @@ static void a_quarantined_node_extends_and_releases(void **state) {
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 }
 
-/* A lock that lived longer than a quarantine could be forgotten without anybody noticing. */
-static void no_ttl_above_the_guards(void **state) {
+/* A node could forget a lock that lives longer than a quarantine, and nobody would notice. */
+static void no_ttl_above_ttl_max(void **state) {
     (void)state;
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
@@ -336,12 +326,12 @@ int main(void) {
         world_test(a_quarantined_node_is_not_healed),
         world_test(a_quarantine_lasts_for_ttl_max_and_ends),
         world_test(strict_new_nodes_are_not_trusted),
-        world_test(strict_at_the_first_boot_they_are),
+        world_test(strict_at_the_first_boot_new_nodes_are_trusted),
         world_test(strict_nodes_that_have_been_up_for_longer_are_trusted),
         cmocka_unit_test_setup_teardown(a_node_that_syncs_always_may_have_lost_its_disk, world_setup,
                                         three_plain_again),
         cmocka_unit_test_setup_teardown(a_quarantined_node_extends_and_releases, world_setup, three_plain_again),
-        world_test(no_ttl_above_the_guards),
+        world_test(no_ttl_above_ttl_max),
         world_test(guards_need_a_ttl_max),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);

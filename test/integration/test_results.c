@@ -1,4 +1,5 @@
-/* What a caller can read: sentences, votes, copies, node information, statistics that add up, logs without secrets. */
+/* What a caller can read: messages, votes, copies, node information, statistics that add up, logs
+ * without secrets. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,8 @@
 
 #include "world.h"
 
-/* A sentence for people: one line, begins with a letter, ends with a full stop, names what it is about. */
+/* A message for people: one line that begins with a letter, ends with a full stop and names its
+ * subject. */
 static void assert_sentence(const struct outcome *outcome, const char *about) {
     const char *text = outcome->message;
     size_t size = strlen(text);
@@ -46,7 +48,7 @@ static void each_result_has_a_sentence(void **state) {
     for (size_t i = 0; i < 3; i++) {
         says(outcome, world_servers.at[i].name);
     }
-    says(outcome, "1000 ms"); /* BRISK_MS: what was waited for */
+    says(outcome, "1000 ms"); /* BRISK_MS: the wait */
     for (size_t i = 0; i < 3; i++) {
         server_resume(&world_servers.at[i]);
     }
@@ -64,7 +66,7 @@ static void each_result_has_a_sentence(void **state) {
     assert_true(outcome_wait(world_loop, outcome));
     assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
     assert_sentence(outcome, "'given-up'");
-    /* As snprintf: the length it would have had. */
+    /* Like snprintf: the length that it would have had. */
     char small[12];
     size_t whole = strlen(outcome->message);
     assert_int_equal(redlock_result_message(outcome->copy, NULL, 0), whole);
@@ -83,7 +85,7 @@ static void a_quorum_is_more_than_half_of_the_nodes(void **state) {
     }
 }
 
-static void connect_tells_which_nodes_are_ready(void **state) {
+static void connect_reports_which_nodes_are_ready(void **state) {
     (void)state;
     const char *uris[5];
     for (size_t i = 0; i < 5; i++) {
@@ -227,7 +229,7 @@ static void statistics_add_up(void **state) {
         assert_true(outcome_wait(world_loop, outcome));
         attempts += outcome->attempts;
     }
-    redlock_lease *lost = world_acquire(manager, "lost", 1500); /* lost by time */
+    redlock_lease *lost = world_acquire(manager, "lost", 1500); /* lost at the deadline */
     attempts++;
     assert_int_equal(drive_acquire(world_loop, manager, "blink", &(redlock_acquire_options){0}, outcome),
                      REDLOCK_ERR_INVALID); /* not accepted: not counted */
@@ -237,7 +239,8 @@ static void statistics_add_up(void **state) {
     drive_for(world_loop, 10);
     assert_int_equal(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
-    uint64_t dropped = world_statistics(manager).releases_dropped; /* a slow node may owe past so short a ttl */
+    uint64_t dropped =
+        world_statistics(manager).releases_dropped; /* a slow node may owe longer than such a short ttl */
     for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
     }
@@ -296,9 +299,12 @@ static void no_token_reaches_a_log_or_a_message(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        world_test(each_result_has_a_sentence),          world_test(a_quorum_is_more_than_half_of_the_nodes),
-        world_test(connect_tells_which_nodes_are_ready), world_test(older_structs_are_filled_as_far_as_they_go),
-        world_test(the_votes_of_a_result_are_the_nodes), world_test(statistics_add_up),
+        world_test(each_result_has_a_sentence),
+        world_test(a_quorum_is_more_than_half_of_the_nodes),
+        world_test(connect_reports_which_nodes_are_ready),
+        world_test(older_structs_are_filled_as_far_as_they_go),
+        world_test(the_votes_of_a_result_are_the_nodes),
+        world_test(statistics_add_up),
         world_test(no_token_reaches_a_log_or_a_message),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);

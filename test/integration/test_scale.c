@@ -1,4 +1,4 @@
-/* Ten thousand locks outstanding at once on one loop. */
+/* Ten thousand locks at once on one loop. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -90,7 +90,7 @@ static void ten_thousand_held_are_released_by_close(void **state) {
     assert_int_equal(servers_key_count(&world_servers), 0);
 }
 
-/* Two of five hang: everything is still taken and released, and the bounds of R17 hold. */
+/* Two of five nodes hang: all locks are still taken and released, and the bounds of R17 hold. */
 static void ten_thousand_with_two_nodes_hung(void **state) {
     (void)state;
     struct crowd *crowd = *state = calloc(1, sizeof *crowd);

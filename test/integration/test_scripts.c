@@ -1,10 +1,11 @@
-/* What the scripts do on a real server, and what the library makes of it: who holds the lock, who raises the counter. */
+/* What the scripts do on a real server and how the library reads that: who has the lock, who raises
+ * the counter. */
 #include "core/fence.h"
 #include "scripts_kit.h"
 
 #define HOUR_US  INT64_C(3600000000)
 #define DAY_MS   INT64_C(86400000)
-#define LONG_US  (HOUR_US + HOUR_US / 6) /* outside of what a node allows, however slow this machine is */
+#define LONG_US  (HOUR_US + HOUR_US / 6) /* outside of what a node accepts, however slow this machine is */
 #define SHORT_US (HOUR_US - HOUR_US / 6)
 
 static void the_sha1s_are_the_servers(void **state) {
@@ -15,7 +16,7 @@ static void the_sha1s_are_the_servers(void **state) {
     }
 }
 
-/* However it is taken, the lock is the same plain string with a ttl. */
+/* Every acquire sets the same plain string with a ttl. */
 static void every_acquire_sets_the_same_key(void **state) {
     (void)state;
     for (size_t i = 0; i < FORMS; i++) {
@@ -46,7 +47,7 @@ static void a_proposal_is_accepted_above_the_counter_only(void **state) {
         struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, UINT64_C(1795167037123456789));
         take_form(&message, i);
         lock_as(THEIRS);
-        assert_denied(&message, "held under another token"); /* and no counter to tell of */
+        assert_denied(&message, "held under another token"); /* and without a counter */
         unlock();
         assert_granted(&message);
         assert_counter(message.fence);
@@ -67,8 +68,8 @@ static void a_proposal_is_accepted_above_the_counter_only(void **state) {
     }
 }
 
-/* Whoever asks for it: a number that no clock has made yet is stored nowhere, or all other nodes
- * would have to go beyond it. */
+/* A node stores no number that a clock has not reached yet, whoever asks. Else all other nodes
+ * would have to go above it. */
 static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
     static const char words[] = "ERR the fencing token is over a day ahead of the clock of the node";
@@ -90,7 +91,7 @@ static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
         message.fence = now + day - LONG_US * 1000;
         assert_granted(&message);
         assert_counter(message.fence);
-        /* Where a counter is far ahead already, it goes on from there. */
+        /* A counter that is already far ahead goes on from there. */
         const uint64_t far = UINT64_C(5680281600123456789);
         set_counter(far);
         unlock();
@@ -130,7 +131,7 @@ static void a_token_is_written_back_where_the_lock_is_ours(void **state) {
         assert_granted(&message);
         assert_counter(100);
         assert_int_equal(server_pttl_ms(server, "door:fence"), -1);
-        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100); /* equal is no proof that it was ours */
+        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100); /* an equal number need not be ours */
         assert_says("not below");
         message.fence = 99;
         assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100);
@@ -154,7 +155,8 @@ static struct redlock_message expiring(enum redlock_operation operation, int64_t
     return message;
 }
 
-/* With an expiry a proposal may not be far ahead of the node's clock, nor far behind where the counter may have expired. */
+/* With an expiry, a proposal may not be far ahead of the node's clock, and not far behind it if the
+ * counter may have expired. */
 static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
     (void)state;
@@ -171,7 +173,8 @@ static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
         start_anew();
         message = expiring(operation, -SHORT_US, i / 2);
         assert_granted(&message);
-        /* Used again, it lives for a day again; and below it, though missing it would have been too low. */
+        /* A used counter lives for another day. A lower proposal is refused, and would also be too
+         * low without the counter. */
         assert_string_equal(server_ask(server, "PEXPIRE", "door:fence", "3600000"), "1");
         unlock();
         message = expiring(operation, 0, i / 2);
@@ -184,7 +187,7 @@ static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
     }
 }
 
-/* As if its counter were an hour behind the node's clock: whatever expired was lower. */
+/* As if the counter were an hour behind the node's clock: any counter that expired was lower. */
 static void a_proposal_too_low_for_a_missing_counter_is_not_accepted(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
     (void)state;
@@ -204,7 +207,7 @@ static void a_proposal_too_low_for_a_missing_counter_is_not_accepted(void **stat
     }
 }
 
-static void an_extension_may_tell_the_time(void **state) {
+static void an_extension_may_return_the_time(void **state) {
     (void)state;
     for (size_t i = 0; i < FORMS; i++) {
         start_anew();
@@ -225,7 +228,7 @@ static void an_extension_may_tell_the_time(void **state) {
             assert_true(answer.clock.server_us >= before_us && answer.clock.server_us <= server_now_us());
         }
         assert_in_range(server_pttl_ms(server, "door"), TTL_MS + 1, 2 * TTL_MS);
-        message.ttl_ms = 1000; /* never shorter */
+        message.ttl_ms = 1000; /* the ttl is never shortened */
         assert_granted(&message);
         assert_in_range(server_pttl_ms(server, "door"), TTL_MS, 2 * TTL_MS);
     }
@@ -241,7 +244,7 @@ static void time_and_healing(void **state) {
     assert_granted(&heal);
     assert_value("door", OURS);
     assert_in_range(server_pttl_ms(server, "door"), 1, TTL_MS);
-    assert_denied(&heal, "another token"); /* of ours, too: it is never counted */
+    assert_denied(&heal, "another token"); /* our key, too: heal never counts */
     lock_as(THEIRS);
     assert_denied(&heal, "another token");
     assert_value("door", THEIRS);
@@ -273,7 +276,7 @@ int main(void) {
         SCRIPT_TEST(a_token_is_written_back_where_the_lock_is_ours),
         SCRIPT_TEST(a_counter_that_expires_keeps_to_the_nodes_clock),
         SCRIPT_TEST(a_proposal_too_low_for_a_missing_counter_is_not_accepted),
-        SCRIPT_TEST(an_extension_may_tell_the_time),
+        SCRIPT_TEST(an_extension_may_return_the_time),
         SCRIPT_TEST(time_and_healing),
         SCRIPT_TEST(a_release_compares),
     };

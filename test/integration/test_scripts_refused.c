@@ -1,7 +1,9 @@
-/* Where a script is refused on a real server, nothing of it was done: no lock is left, and no counter is lost (R4). */
+/* A script that a real server refuses has done nothing: no lock is left, and no counter is lost
+ * (R4). */
 #include "scripts_kit.h"
 
-/* A list is somebody else's lock; in the counter's place it is an error that leaves no lock behind. */
+/* A list in place of the lock is a lock of somebody else. In place of the counter it is an error
+ * that leaves no lock. */
 static void keys_of_another_type(void **state) {
     (void)state;
     for (size_t i = 0; i < FORMS; i++) {
@@ -24,7 +26,7 @@ static void keys_of_another_type(void **state) {
     }
 }
 
-static void what_is_no_counter_is_not_overwritten(void **state) {
+static void a_value_that_is_not_a_counter_is_not_overwritten(void **state) {
     static const char *const strangers[] = {
         "0000000000000000000x",
         "x0000000000000000000",
@@ -58,7 +60,7 @@ static void what_is_no_counter_is_not_overwritten(void **state) {
     }
 }
 
-/* The lock is set before the counter: where the counter cannot be, it is taken back. */
+/* The lock is set before the counter. If the counter cannot be set, the lock is deleted again. */
 static void a_counter_that_cannot_be_set_leaves_no_lock(void **state) {
     const struct redlock_fence_keys absurd = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = INT64_MAX};
     (void)state;
@@ -72,7 +74,7 @@ static void a_counter_that_cannot_be_set_leaves_no_lock(void **state) {
     }
 }
 
-/* R11: a server that knows no script has done nothing, and takes the source. */
+/* R11: a server that does not know the script has done nothing, and accepts the source. */
 static void unknown_scripts(void **state) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND,
                                                         REDLOCK_OP_RELEASE};
@@ -94,7 +96,7 @@ static void unknown_scripts(void **state) {
         if (operations[i] != REDLOCK_OP_ACQUIRE) {
             lock_as(OURS);
         }
-        message.by_source = false; /* EVAL has taught it */
+        message.by_source = false; /* the server learnt it from EVAL */
         assert_granted(&message);
     }
 }
@@ -135,7 +137,8 @@ static void a_replica_sets_nothing(void **state) {
     assert_int_equal(server_key_count(server), 1);
 }
 
-/* An ACL for the lock and not for its counter, or for reading the counter alone: an error, and no lock. */
+/* With an ACL for the lock but not for its counter, or only for reading the counter, there is an
+ * error and no lock. */
 static void an_acl_without_the_counter_leaves_no_lock(void **state) {
     static const char *const counters[] = {"~elsewhere", "%R~door:fence"};
     (void)state;
@@ -144,7 +147,7 @@ static void an_acl_without_the_counter_leaves_no_lock(void **state) {
         const char *made = server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "~door",
                                       counters[i / FORMS]);
         if (i >= FORMS && made[0] == '-') {
-            break; /* before Redis 7 there is no right to read alone */
+            break; /* before Redis 7 there is no right to read only */
         }
         assert_string_equal(made, "OK");
         take_form(&acquire, i % FORMS);
@@ -166,7 +169,7 @@ static void an_acl_without_the_counter_leaves_no_lock(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         SCRIPT_TEST(keys_of_another_type),
-        SCRIPT_TEST(what_is_no_counter_is_not_overwritten),
+        SCRIPT_TEST(a_value_that_is_not_a_counter_is_not_overwritten),
         SCRIPT_TEST(a_counter_that_cannot_be_set_leaves_no_lock),
         SCRIPT_TEST(unknown_scripts),
         SCRIPT_TEST(without_memory_nothing_is_set_and_releases_go_on),

@@ -1,4 +1,5 @@
-/* The helpers themselves: servers start, die, pause and return; the proxy and the hostile node do what they are told. */
+/* The helpers themselves: servers start, die, pause and return; the proxy and the hostile node do
+ * what the test says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,8 +113,7 @@ static void the_proxy_holds_swallows_and_cuts(void **state) {
     proxy_stop(proxy);
 }
 
-/* What a client reads that is given the reply "+PONG" over the proxy, with this mishap at its third
- * byte. */
+/* What a client reads of the reply "+PONG" over the proxy, with this mishap at the third byte. */
 static const char *pong_with(struct proxy *proxy, struct raw *raw, struct mishap mishap) {
     mishap.after = 2;
     raw_close(raw);

@@ -35,7 +35,7 @@ static void a_wait_ends_at_its_deadline(void **state) {
     int64_t before_ms = support_now_ms();
     assert_int_equal(drive_acquire(world_loop, manager, "stuck", &options, outcome), REDLOCK_ERR_CONTENDED);
     int64_t waited_ms = outcome->at_ms - before_ms;
-    /* It may end a last delay early, where no further attempt fits in, but not at once, and not late. */
+    /* The wait may end early if no further attempt fits in, but not at once, and never late. */
     assert_in_range(waited_ms, 700 - 200 - 1, 700 + 2000);
     assert_true(outcome->attempts >= 2);
     assert_int_equal(world_statistics(manager).contended, 1);
@@ -99,7 +99,8 @@ static void waits_for_ever_until_cancelled(void **state) {
     assert_int_equal(waiter->runs, 1);
 }
 
-/* The nodes answer at once, but the program that runs the loop has other work for longer than the node timeout. */
+/* The nodes answer at once, but the program is busy outside of the loop for longer than the node
+ * timeout. */
 static void a_late_loop_does_not_make_answers_late(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(1000);

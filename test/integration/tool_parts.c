@@ -1,4 +1,4 @@
-/* The tool's parts that need no nodes: times, text for terminals, JSON. */
+/* The parts of the tool that need no nodes: durations, text for terminals, JSON. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static void durations_are_written_exactly(void **state) {
     assert_string_equal(tool_duration_exact(172800000, buffer, sizeof buffer), "2d");
 }
 
-/* What a writer wrote; to be freed. */
+/* What a writer wrote; the caller frees it. */
 static char *written(void (*write)(FILE *out, const char *text), const char *text) {
     char *buffer = NULL;
     size_t size = 0;
@@ -115,15 +115,15 @@ static const struct {
     {"\x1b[31m\n\t\x7f", "\\x1b[31m\\x0a\\x09\\x7f", "\"\\u001b[31m\\u000a\\u0009\\u007f\""},
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
     {"\xe2\x82\xac \xf0\x9f\x94\x92", "\xe2\x82\xac \xf0\x9f\x94\x92", "\"\xe2\x82\xac \xf0\x9f\x94\x92\""},
-    {"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""},                                        /* a C1 control */
-    {"a\xe2\x80\xae", "a\\xe2\\x80\\xae", "\"a\\u202e\""},                            /* an override of the direction */
-    {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "\"\\udb40\\udc41\""},               /* a tag */
-    {"\xff", "\\xff", "\"\\ufffd\""},                                                 /* never in UTF-8 */
-    {"\xc3", "\\xc3", "\"\\ufffd\""},                                                 /* cut off */
-    {"\xe2\x82", "\\xe2\\x82", "\"\\ufffd\\ufffd\""},                                 /* cut off */
-    {"\xc0\x80", "\\xc0\\x80", "\"\\ufffd\\ufffd\""},                                 /* overlong */
-    {"\xe0\x80\x80", "\\xe0\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\""},                 /* overlong */
-    {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\ufffd\\ufffd\\ufffd\""},                 /* a surrogate */
+    {"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""},                          /* a C1 control */
+    {"a\xe2\x80\xae", "a\\xe2\\x80\\xae", "\"a\\u202e\""},              /* overrides the direction of the text */
+    {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "\"\\udb40\\udc41\""}, /* a tag */
+    {"\xff", "\\xff", "\"\\ufffd\""},                                   /* never in UTF-8 */
+    {"\xc3", "\\xc3", "\"\\ufffd\""},                                   /* cut off */
+    {"\xe2\x82", "\\xe2\\x82", "\"\\ufffd\\ufffd\""},                   /* cut off */
+    {"\xc0\x80", "\\xc0\\x80", "\"\\ufffd\\ufffd\""},                   /* overlong */
+    {"\xe0\x80\x80", "\\xe0\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\""},   /* overlong */
+    {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\ufffd\\ufffd\\ufffd\""},   /* a surrogate */
     {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* past U+10FFFF */
     {"\xf0\x9f\x94x", "\\xf0\\x9f\\x94x", "\"\\ufffd\\ufffd\\ufffdx\""},
 };
@@ -140,8 +140,8 @@ static void text_is_safe_for_a_terminal(void **state) {
     assert_int_equal(tool_safe_width("\xc2\x9b"), 8);
 }
 
-/* The first and last of each kind that has no shape, and their neighbours that have one. */
-static void what_cannot_be_seen_is_unsafe(void **state) {
+/* The first and last of each kind of invisible character, and their visible neighbours. */
+static void invisible_characters_are_unsafe(void **state) {
     (void)state;
     static const uint32_t unsafe[] = {0x00,   0x1F,   0x7F,   0x80,   0x9F,    0xAD,    0x61C,   0x200B,  0x200C,
                                       0x200D, 0x200E, 0x200F, 0x2028, 0x2029,  0x202A,  0x202E,  0x2060,  0x2066,
@@ -194,7 +194,7 @@ static void json_has_its_commas(void **state) {
     free(got);
 }
 
-/* Standard error becomes a pipe that is full. Returns the end to read from, with the filling in
+/* Makes standard error a full pipe. Returns the end to read from, with the number of bytes in
  * *size. */
 static int block_standard_error(size_t *size) {
     static const char zeros[4096];
@@ -231,7 +231,8 @@ static void *read_to_its_end(void *data) {
     return NULL;
 }
 
-/* The lines are those that were sent, in order; returns how many came or were counted. */
+/* Checks that the lines are those that were sent, in order. Returns how many came or were
+ * counted. */
 static int count_lines(const char *text, bool *reported) {
     static const char note[] =
         "{\"warning\":\"OUTPUT\",\"message\":\"nobody read standard error; lines left out here: ";
@@ -252,7 +253,7 @@ static int count_lines(const char *text, bool *reported) {
     return lines;
 }
 
-/* The log fills its part of the queue while nobody reads; the rest is counted. A report has
+/* The log fills its part of the queue while nobody reads; the rest is counted. A report still has
  * room. */
 static void words_wait_in_a_bounded_queue(void **state) {
     (void)state;
@@ -288,7 +289,7 @@ int main(void) {
         cmocka_unit_test(durations_are_written),
         cmocka_unit_test(durations_are_written_exactly),
         cmocka_unit_test(text_is_safe_for_a_terminal),
-        cmocka_unit_test(what_cannot_be_seen_is_unsafe),
+        cmocka_unit_test(invisible_characters_are_unsafe),
         cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
         cmocka_unit_test(words_wait_in_a_bounded_queue),

@@ -1,4 +1,5 @@
-/* Runs a command on a terminal of its own, waits for words on it and answers with keys; exits as the command does. */
+/* Runs a command on a terminal of its own, waits for words on it and answers with keys. Exits like
+ * the command. */
 #include <errno.h>
 #include <poll.h>
 #include <pty.h>
@@ -32,7 +33,7 @@ _Noreturn static void give_up(struct screen *screen, const char *why) {
     exit(99);
 }
 
-/* Returns 0 when the terminal has no more to say. */
+/* Returns 0 when the terminal has no more output. */
 static int read_more(struct screen *screen) {
     struct pollfd wait = {.fd = screen->fd, .events = POLLIN};
     if (poll(&wait, 1, 100) <= 0) {

@@ -122,13 +122,20 @@ redlock_manager *world_manager_with(redlock_manager_options *options) {
     return manager;
 }
 
-redlock_manager *world_manager(const char *const *uris, size_t count, int64_t node_timeout_ms) {
+redlock_manager_options world_options(void) {
     redlock_manager_options options;
     redlock_manager_options_default(&options);
+    options.nodes = world_servers.uris;
+    options.node_count = world_servers.count;
+    options.node_timeout_ms = options.connect_timeout_ms = PATIENT_MS;
+    return options;
+}
+
+redlock_manager *world_manager(const char *const *uris, size_t count, int64_t node_timeout_ms) {
+    redlock_manager_options options = world_options();
     options.nodes = uris;
     options.node_count = count;
     options.node_timeout_ms = node_timeout_ms;
-    options.connect_timeout_ms = PATIENT_MS;
     return world_manager_with(&options);
 }
 
@@ -171,7 +178,7 @@ const char *world_closed_uri(void) {
     size_t index = next(&closed_count, WORLD_SMALL, "closed ports");
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof address;
-    /* Bound but not listening: connecting is refused, and nobody else gets the port. */
+    /* Bound but not listening: connections are refused, and no other program gets the port. */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
@@ -197,6 +204,12 @@ redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int
         fail_msg("acquiring %s: %s", resource, outcome->message);
     }
     return outcome->lease;
+}
+
+redlock_node_info world_node_info(redlock_manager *manager, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    return info;
 }
 
 redlock_statistics world_statistics(const redlock_manager *manager) {

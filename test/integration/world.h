@@ -1,8 +1,6 @@
 /* The common ground of the integration tests. */
-/*
- * What the integration tests share: a set of servers for the program, and for each test a loop, managers on it, and
- * places for results that outlive a test that fails half-way.
- */
+/* For the program a set of servers; for each test a loop, managers, and room for results that stays
+ * valid if a test fails half-way. */
 #ifndef TEST_INTEGRATION_WORLD_H
 #define TEST_INTEGRATION_WORLD_H
 
@@ -22,58 +20,64 @@
 #define WORLD_MANAGERS 16
 #define WORLD_OUTCOMES 256
 
-/* Where the timeout is not the point: nothing healthy takes so long, however loaded the machine. */
+/* For tests where the timeout does not matter: a healthy node never takes so long, however loaded
+ * the machine. */
 #define PATIENT_MS 5000
-/* Where it is: long enough for a healthy node, short enough to wait for. */
+/* For tests where it does: long enough for a healthy node, short enough to wait for. */
 #define BRISK_MS 1000
 
 extern struct servers world_servers;
 extern struct ev_loop *world_loop;
 extern struct log_lines world_log;
 
-/* Group setups and teardown: three or five servers without anything special. */
+/* Group setups and teardown: three or five plain servers. */
 int world_three(void **state);
 int world_five(void **state);
 int world_none(void **state);
 int world_end(void **state);
 
-/* Of each test. The teardown closes what managers are left, and fails where one does not end. */
+/* Setup and teardown of each test. The teardown closes the managers that are left, and fails if one
+ * does not end. */
 int world_setup(void **state);
 int world_teardown(void **state);
 #define world_test(function) cmocka_unit_test_setup_teardown(function, world_setup, world_teardown)
 
-/* A manager over these nodes, whose first connections have been made or have failed. */
+/* The default options with all of world_servers and patient timeouts. */
+redlock_manager_options world_options(void);
+/* A manager with these nodes, after the first try of each connection. */
 redlock_manager *world_manager(const char *const *uris, size_t count, int64_t node_timeout_ms);
-/* The same with options of one's own (on_log is set to world_log where it is NULL). */
+/* The same with these options. If on_log is NULL, it is set to world_log. */
 redlock_manager *world_manager_with(redlock_manager_options *options);
 /* The same, without waiting for connections. */
 redlock_manager *world_manager_at_once(redlock_manager_options *options);
-/* One over all of world_servers. */
+/* A manager with all of world_servers. */
 redlock_manager *world_manager_all(int64_t node_timeout_ms);
-/* Closes it in a test and waits for it. */
+/* Closes the manager and waits for its end. */
 void world_close(redlock_manager *manager);
-/* The test closes it by itself. */
+/* The test closes this manager itself. */
 void world_disown(redlock_manager *manager);
 
 struct outcome *world_outcome(void);
 struct loss *world_loss(void);
-/* Stopped by the teardown. */
+/* The teardown stops it. */
 struct proxy *world_proxy(int target_port);
 struct fake_server *world_fake(const struct fake_script *script);
-/* redis://127.0.0.1:port where nobody listens and, while the test runs, nobody else can. */
+/* The URI redis://127.0.0.1:port of a port where nobody listens, and nobody can while the test
+ * runs. */
 const char *world_closed_uri(void);
 
 /* The default options with this ttl and, unless 0, this time to wait. */
 redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeout_ms);
-/* Acquires with defaults but the ttl and fails the test where that fails. */
+/* Acquires with defaults except the ttl. Fails the test if that fails. */
 redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms);
 
+redlock_node_info world_node_info(redlock_manager *manager, size_t index);
 redlock_statistics world_statistics(const redlock_manager *manager);
-/* Runs the loop until no server has the key, or with NULL any key. */
+/* Runs the loop until no server has the key; NULL: until no server has any key. */
 bool world_wait_without_key(const char *key, int timeout_ms);
-/* Runs the loop until as many servers have it. */
+/* Runs the loop until this many servers have the key. */
 bool world_wait_with_key(const char *key, size_t count, int timeout_ms);
-/* What INFO commandstats counts of a command at a server ("set", "evalsha"). */
+/* How often a server has run a command ("set", "evalsha"), by INFO commandstats. */
 long long world_calls(struct server *server, const char *command);
 
 #endif

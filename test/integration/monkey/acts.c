@@ -1,4 +1,4 @@
-/* What the monkey asks of the library. */
+/* The calls that the monkey makes. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ static unsigned any_resource(struct monkey *monkey) {
     return sim_random_below(&monkey->acts, MONKEY_RESOURCES);
 }
 
-/* Mostly some hundred ms; now and then too short to be had. */
+/* Mostly some hundred ms; sometimes too short to succeed. */
 static int64_t any_ttl_ms(struct sim_random *random) {
     return sim_random_percent(random, 5)    ? sim_random_between(random, 1, 10)
            : sim_random_percent(random, 50) ? sim_random_between(random, 20, 200)
@@ -35,7 +35,7 @@ static void expect(struct call *call, int code, int expected) {
     }
 }
 
-/* Arguments are looked at first, then whether the manager is open. */
+/* Arguments are checked first, then whether the manager is open. */
 static int expected_code(const struct slot *slot, bool valid) {
     return !valid ? REDLOCK_ERR_INVALID : slot->state == SLOT_OPEN ? REDLOCK_OK : REDLOCK_ERR_CLOSED;
 }
@@ -99,7 +99,7 @@ static void cancel(struct monkey *monkey, struct call *call) {
     monkey->cancels++;
 }
 
-/* One of the last calls; what has completed has no request any more. */
+/* One of the last calls. A completed call has no request any more. */
 static void cancel_any(struct monkey *monkey) {
     const size_t back = 1 + sim_random_below(&monkey->acts, 2 * PENDING_MAX);
     struct call *call = &monkey->calls[(monkey->next_call - back) % MONKEY_CALLS];
@@ -108,10 +108,8 @@ static void cancel_any(struct monkey *monkey) {
     }
 }
 
-/*
- * In an honest run only a token that nobody uses: two handles of one token share one lock, and one
- * of them may release it. A stranger's token finds nothing.
- */
+/* In an honest run only a token that nobody uses, because two handles with one token share a lock
+ * that either may release. An unknown token finds nothing. */
 static void draw_token(struct monkey *monkey, struct forgotten *wanted) {
     const struct holding *twin = any_holding(monkey);
     snprintf(wanted->token, sizeof wanted->token, "stranger-%llx", (unsigned long long)sim_random_next(&monkey->acts));
@@ -159,7 +157,7 @@ static void adopt(struct monkey *monkey) {
     }
 }
 
-/* --- What is done with a lease --- */
+/* --- Calls with a lease --- */
 
 static void extend(struct monkey *monkey, struct holding *holding) {
     const bool blind = sim_random_percent(&monkey->acts, 10);
@@ -189,7 +187,7 @@ static void extend(struct monkey *monkey, struct holding *holding) {
     case REDLOCK_ERR_LOST:
         expect(call, code, validity_ms == 0 || redlock_lease_validity_ms(holding->lease) == 0 ? code : REDLOCK_OK);
         break;
-    default: /* with a lock delay, less than ttl_max is allowed */
+    default: /* with a lock delay, the ttl must be less than ttl_max */
         expect(call, code, !valid || ttl_ms + 200 > slot->ttl_max_ms ? REDLOCK_ERR_INVALID : REDLOCK_OK);
     }
     if (code != REDLOCK_OK) {
@@ -299,10 +297,7 @@ static void drop_result(struct monkey *monkey) {
 
 /* --- Managers --- */
 
-/*
- * By address or by name; and now and then one node is another in disguise, which must not have two
- * votes.
- */
+/* By address or by name. Sometimes two nodes are the same server, which must not have two votes. */
 static void draw_nodes(struct monkey *monkey, const char **nodes) {
     const bool by_name = sim_random_percent(&monkey->options, 20);
     for (unsigned i = 0; i < monkey->node_count; i++) {
@@ -374,7 +369,7 @@ void monkey_close(struct slot *slot, bool blind) {
     monkey_trace(monkey, "close manager %d%s", (int)(slot - monkey->slots), blind ? ", blind" : "");
     for (size_t i = monkey->live_count; i > 0; i--) {
         if (monkey->live[i - 1]->slot == slot) {
-            holding_end(monkey->live[i - 1]); /* the handles end here, without on_lost */
+            holding_end(monkey->live[i - 1]); /* its handles end here, without on_lost */
         }
     }
     redlock_manager *manager = slot->manager;

@@ -20,7 +20,7 @@ static const struct {
 } mishap_of[] = {{FAULT_CUT, MISHAP_CUT},         {FAULT_MUTE, MISHAP_MUTE},       {FAULT_INJECT, MISHAP_INJECT},
                  {FAULT_SWALLOW, MISHAP_SWALLOW}, {FAULT_CORRUPT, MISHAP_CORRUPT}, {FAULT_CLOCK, MISHAP_ALTER}};
 
-/* A mishap is planned first, and counts once it has met a byte. */
+/* A mishap is planned first, and counts when it has hit a byte. */
 uint64_t fault_happened(const struct monkey *monkey, enum fault fault) {
     uint64_t count = monkey->fault_count[fault];
     for (size_t i = 0; i < sizeof mishap_of / sizeof mishap_of[0]; i++) {
@@ -33,7 +33,7 @@ uint64_t fault_happened(const struct monkey *monkey, enum fault fault) {
 
 /* --- Mishaps --- */
 
-/* Replies that a node could give, replies that none does, and bytes that are no reply. */
+/* Replies that a node may send, replies that no node sends, and bytes that are no reply. */
 static size_t draw_bytes(struct sim_random *random, char *bytes) {
     static const char *const lies[] = {"+OK\r\n",
                                        ":1\r\n",
@@ -91,7 +91,7 @@ static void plan_mishap(struct monkey *monkey, struct node *node, enum mishap_ki
 
 /* --- Faults that last --- */
 
-/* Every write is an error; or, where the node is full, what takes memory is. */
+/* Every write is an error; or, if the node is full, every command that needs memory. */
 static void set_errors(struct monkey *monkey, struct server *server, bool on) {
     const bool full = sim_random_percent(&monkey->faults, 50);
     if (!on || full) {
@@ -176,13 +176,13 @@ static void do_at_once(struct monkey *monkey, struct node *node, enum fault faul
     monkey->fault_count[fault] += *answer != '-';
 }
 
-/* A byte is met often; some others happen seldom, for they take long or hurt much. */
+/* Mishaps at a byte are frequent. Some faults are rare, because they take long or do much harm. */
 static enum fault draw_fault(struct monkey *monkey) {
     struct sim_random *random = &monkey->faults;
     enum fault fault;
     if (sim_random_percent(random, 50)) {
         const enum fault mishap = mishap_of[sim_random_below(random, sizeof mishap_of / sizeof mishap_of[0])].fault;
-        /* A connection that is mute costs its node for seconds. */
+        /* A silent connection makes its node useless for seconds. */
         const bool is_meant = mishap == FAULT_MUTE ? sim_random_percent(random, 20) : monkey->hostile;
         return is_meant ? mishap : FAULT_CUT;
     }
@@ -198,7 +198,7 @@ static void begin_fault(struct monkey *monkey, int64_t now_ms) {
     const int64_t lasts_ms =
         sim_random_between(&monkey->faults, 5, sim_random_percent(&monkey->faults, 70) ? 100 : 600);
     if (node->until_ms != 0 && (lasts(fault) || node->fault == FAULT_PAUSE || node->fault == FAULT_RESTART)) {
-        return; /* one at a time lasts; and a node that does not run is not asked */
+        return; /* only one lasting fault at a time; and none at a node that does not run */
     }
     monkey_trace(monkey, "%s at node %d", names[fault], (int)(node - monkey->nodes));
     if (!lasts(fault)) {
@@ -222,7 +222,7 @@ void faults_step(struct monkey *monkey) {
         return;
     }
     begin_fault(monkey, now_ms);
-    /* Now and then nothing happens for a while, so that something comes about. */
+    /* Sometimes there are no faults for a while, so that calls succeed. */
     monkey->next_fault_ms = now_ms + (sim_random_percent(&monkey->faults, 5)
                                           ? sim_random_between(&monkey->faults, 100, 500)
                                           : sim_random_between(&monkey->faults, 1, monkey->fault_gap_ms));

@@ -1,4 +1,4 @@
-/* What the monkey has asked for, and whether what it is told may be. */
+/* What the monkey has asked for, and whether the results may be. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -100,7 +100,7 @@ static bool may_end_with(const struct call *call, int code) {
     }
 }
 
-/* Reads all that a result has: a sanitizer sees what is not there any more. */
+/* Reads all parts of a result, so that a sanitizer finds what was freed. */
 static void read_result(struct monkey *monkey, const struct call *call, const redlock_result *result) {
     char message[512];
     const char *resource = call->kind == CALL_CONNECT ? "" : monkey_resource(call->resource);
@@ -166,10 +166,10 @@ static void take_end(struct call *call, int code) {
     }
 }
 
-/* In a callback: anything may be asked again, of this lease first of all. */
+/* In a callback any call is allowed, most likely with this lease. */
 static void act_inside(struct monkey *monkey, struct holding *concerned) {
     if (monkey->calm) {
-        monkey_let_go(monkey); /* of what was acquired only now */
+        monkey_let_go(monkey); /* of a lease that was acquired just now */
         return;
     }
     for (uint32_t acts = sim_random_below(&monkey->acts, 6); acts > 2 && !monkey->quiet; acts--) {
@@ -181,7 +181,7 @@ void call_done(const redlock_result *result, void *data) {
     struct call *call = data;
     struct monkey *monkey = call->slot->monkey;
     const int code = redlock_result_code(result);
-    monkey_trace(monkey, "%llu %s %s is told %s", (unsigned long long)call->number, call_names[call->kind],
+    monkey_trace(monkey, "%llu %s %s returns %s", (unsigned long long)call->number, call_names[call->kind],
                  monkey_resource(call->resource), redlock_error_name(code));
     if (monkey->inside || call->state == CALL_MAKING) {
         monkey_complain(monkey, "%s %llu completed inside a call", call_names[call->kind],
@@ -226,7 +226,7 @@ void call_done(const redlock_result *result, void *data) {
         redlock_request_cancel(call->request); /* the handle is still valid; it changes nothing */
     }
     act_inside(monkey, call->holding);
-    read_result(monkey, call, result); /* it is valid whatever was asked meanwhile */
+    read_result(monkey, call, result); /* it is valid whatever was called meanwhile */
     monkey->depth--;
 }
 
@@ -279,20 +279,20 @@ int64_t holding_look(struct holding *holding) {
 
 bool holding_will_be_lost(struct holding *holding) {
     const bool ends = holding_look(holding) == 0 || !holding->renews;
-    return ends && holding->was_valid && holding->listens && !holding->told_lost;
+    return ends && holding->was_valid && holding->listens && !holding->saw_lost;
 }
 
 void holding_lost(redlock_lease *lease, const char *reason, void *data) {
     struct holding *holding = data;
     struct monkey *monkey = holding->slot->monkey;
     monkey_trace(monkey, "lost %s by %s: %s", monkey_resource(holding->resource), holding->token, reason);
-    if (monkey->inside || holding->state != HOLDING_LIVE || holding->lease != lease || holding->told_lost ||
+    if (monkey->inside || holding->state != HOLDING_LIVE || holding->lease != lease || holding->saw_lost ||
         *reason == '\0') {
-        monkey_complain(monkey, "on_lost of a handle in state %d, told before: %d, inside a call: %d: %s",
-                        (int)holding->state, holding->told_lost, monkey->inside, reason);
+        monkey_complain(monkey, "on_lost of a handle in state %d, ran before: %d, inside a call: %d: %s",
+                        (int)holding->state, holding->saw_lost, monkey->inside, reason);
         return;
     }
-    holding->lost = holding->told_lost = true;
+    holding->lost = holding->saw_lost = true;
     monkey->losses++;
     monkey->depth++;
     holding_look(holding);

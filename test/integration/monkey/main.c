@@ -10,8 +10,8 @@
 #include "monkey.h"
 #include "support.h"
 
-#define FLOOR_MS    120000 /* how much longer than asked a run may take until it has done enough */
-#define CALM_MS     30000  /* how long all that is under way may take to end at last */
+#define FLOOR_MS    120000 /* how much longer a run may take until it has done enough */
+#define CALM_MS     30000  /* how long requests that are under way may take to end */
 #define FLOOR_CALLS 20     /* of each kind, completed */
 
 struct plan {
@@ -19,7 +19,7 @@ struct plan {
     uint64_t seed;
     bool seed_given, tracing;
     double seconds;
-    uint64_t operations; /* 0: as many as there is time for */
+    uint64_t operations; /* 0: as many as the time allows */
 };
 
 static const char usage[] =
@@ -119,7 +119,7 @@ static struct monkey *make(const struct plan *plan) {
     return monkey;
 }
 
-/* An honest node forgets nothing: not even where it is killed. That takes no fsync. */
+/* An honest node forgets nothing, even if it is killed. That needs no fsync. */
 static void start_servers(struct monkey *monkey) {
     const struct server_options options = {.append_only = !monkey->hostile,
                                            .config = monkey->hostile ? NULL : "appendfsync no\n"};
@@ -140,7 +140,7 @@ static uint64_t completed(const struct monkey *monkey) {
     return count;
 }
 
-/* What a run lacks to mean something; NULL for nothing. */
+/* What a run lacks to prove anything; NULL if it lacks nothing. */
 static const char *lacking(const struct monkey *monkey) {
     static const char *const kinds[CALL_KINDS] = {"acquires", "extends", "releases", "inspects", "connects"};
     for (size_t i = 0; i < CALL_KINDS; i++) {
@@ -190,7 +190,7 @@ static void run(struct monkey *monkey, const struct plan *plan) {
 
 /* --- The end --- */
 
-/* A node that may not be used is not asked, so what it is owed stays. */
+/* An unusable node is not asked, so its owed releases stay. */
 static bool has_unusable(const redlock_manager *manager) {
     for (size_t i = 0; i < redlock_manager_node_count(manager); i++) {
         redlock_node_info info = {.size = sizeof info};
@@ -201,7 +201,7 @@ static bool has_unusable(const redlock_manager *manager) {
     return false;
 }
 
-static bool is_slot_settled(const struct slot *slot) {
+static bool is_slot_done(const struct slot *slot) {
     redlock_statistics now = {.size = sizeof now};
     if (slot->state != SLOT_OPEN) {
         return slot->state != SLOT_CLOSING;
@@ -210,17 +210,17 @@ static bool is_slot_settled(const struct slot *slot) {
            now.leases_held == 0 && (now.releases_owed == 0 || has_unusable(slot->manager));
 }
 
-static bool is_settled(void *data) {
+static bool is_done(void *data) {
     const struct monkey *monkey = data;
     for (size_t i = 0; i < MONKEY_SLOTS; i++) {
-        if (!is_slot_settled(&monkey->slots[i])) {
+        if (!is_slot_done(&monkey->slots[i])) {
             return false;
         }
     }
     return monkey->pending == 0;
 }
 
-/* Losses need no answer of any node (R3). */
+/* A loss needs no answer of a node (R3). */
 static bool has_told_losses(void *data) {
     struct monkey *monkey = data;
     for (size_t i = 0; i < monkey->live_count; i++) {
@@ -231,7 +231,7 @@ static bool has_told_losses(void *data) {
     return true;
 }
 
-static void tell_unsettled(struct monkey *monkey) {
+static void print_unfinished(struct monkey *monkey) {
     for (size_t i = 0; i < MONKEY_SLOTS; i++) {
         const struct slot *slot = &monkey->slots[i];
         redlock_statistics now = {.size = sizeof now};
@@ -279,7 +279,7 @@ static void on_overdue(struct ev_loop *loop, ev_timer *timer, int events) {
     ev_break(loop, EVBREAK_ALL);
 }
 
-/* A loop without managers has nothing to wait for: it ends by itself. */
+/* A loop without managers has nothing to wait for, so it ends. */
 static void run_dry(struct monkey *monkey) {
     bool overdue = false;
     ev_timer guard;
@@ -298,14 +298,14 @@ static void run_dry(struct monkey *monkey) {
 static void calm_down(struct monkey *monkey) {
     monkey->quiet = true;
     if (!drive_until(monkey->loop, has_told_losses, monkey, CALM_MS)) {
-        monkey_complain(monkey, "the loss of a lease is not told");
+        monkey_complain(monkey, "on_lost of a lease has not run");
     }
     monkey->calm = true;
     faults_end(monkey);
     monkey_cancel_all(monkey);
     monkey_let_go(monkey);
-    if (!drive_until(monkey->loop, is_settled, monkey, CALM_MS)) {
-        tell_unsettled(monkey);
+    if (!drive_until(monkey->loop, is_done, monkey, CALM_MS)) {
+        print_unfinished(monkey);
     }
     if (!monkey->hostile && !drive_until(monkey->loop, has_no_lock, monkey, CALM_MS)) {
         monkey_complain(monkey, "a key is left");
@@ -367,7 +367,7 @@ int main(int argc, char **argv) {
     tell(monkey, (double)(support_now_ms() - start_ms) / 1000);
     if (monkey->failed) {
         servers_stop(&monkey->servers);
-        _Exit(EXIT_FAILURE); /* managers stand: no leak is looked for */
+        _Exit(EXIT_FAILURE); /* managers are left: no check for leaks */
     }
     end(monkey);
     /* A lookup that was given up ends by itself. */

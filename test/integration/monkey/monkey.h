@@ -1,8 +1,8 @@
-/* The hostile monkey: asks the asynchronous API for anything at any moment, while nodes
+/* The hostile monkey: makes any call of the asynchronous API at any moment, while nodes
  * misbehave. */
 /*
  * Everything that chance decides follows from a seed; what the nodes make of it, and when, does
- * not. ledger.c knows what was asked and checks what is told, acts.c asks, faults.c breaks things,
+ * not. ledger.c knows what was asked and checks the results, acts.c asks, faults.c breaks things,
  * main.c begins and ends a run.
  *
  * Two moods. An HONEST run cuts, stalls, kills and restarts, but no node lies or forgets: at most
@@ -26,7 +26,7 @@
 
 #define MONKEY_NODES_MAX 5
 #define MONKEY_SLOTS     6     /* managers at once, those that are closing included */
-#define MONKEY_CALLS     65536 /* used again as late as possible: a second completion still finds it */
+#define MONKEY_CALLS     65536 /* used again as late as possible, so that a second completion still finds it */
 #define MONKEY_HOLDINGS  16384
 #define MONKEY_LIVE_MAX  256
 #define MONKEY_RESOURCES 12
@@ -89,16 +89,16 @@ struct holding {
     int64_t ttl_longest_ms; /* of all that was asked for it */
     bool listens;           /* it has an on_lost */
     bool renews;
-    bool was_valid; /* so its loss is told */
-    bool lost;      /* it was said so: its validity is 0 for ever */
-    bool told_lost;
+    bool was_valid; /* so on_lost runs */
+    bool lost;      /* reported: its validity stays 0 */
+    bool saw_lost;
     bool extending;       /* an extend with a callback is pending */
-    bool extending_blind; /* one without was made, and may be */
+    bool extending_blind; /* an extend without a callback was made, and may be pending */
     size_t live_index;
 };
 
 enum fault {
-    FAULT_CUT, /* at some byte to come, FIN or RST */
+    FAULT_CUT, /* at a later byte, FIN or RST */
     FAULT_MUTE,
     FAULT_STALL, /* replies are held */
     FAULT_DAM,   /* requests are held */
@@ -135,8 +135,8 @@ struct forgotten {
 struct monkey {
     uint64_t seed;
     bool hostile, tracing;
-    bool quiet;     /* nothing new is asked */
-    bool calm;      /* and what is held is let go */
+    bool quiet;     /* no new calls */
+    bool calm;      /* and leases are released */
     bool failed;    /* a violation was found */
     bool inside;    /* a function of the library is running */
     unsigned depth; /* callbacks that are running */
@@ -148,9 +148,9 @@ struct monkey {
     unsigned node_count;
     const char *uris[MONKEY_NODES_MAX];
     char names[MONKEY_NODES_MAX][48]; /* the same, by a name that is looked up */
-    struct proxy *twin;               /* a second way to the first node */
+    struct proxy *twin;               /* a second path to the first node */
     int64_t next_fault_ms, fault_gap_ms;
-    int64_t fence_expiry_ms; /* a setting of the whole fleet */
+    int64_t fence_expiry_ms; /* one setting for all clients */
 
     struct slot slots[MONKEY_SLOTS];
     struct call *calls;
@@ -171,28 +171,28 @@ struct monkey {
 };
 
 /* --- ledger.c --- */
-/* A promise was broken: says it with the seed, and ends the run. */
+/* Reports a broken promise with the seed, and ends the run. */
 __attribute__((format(printf, 2, 3))) void monkey_complain(struct monkey *monkey, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void monkey_trace(const struct monkey *monkey, const char *format, ...);
 const char *monkey_resource(unsigned index);
 
-/* A request is about to be made; NULL where too many are pending. */
+/* Before a request is made; NULL if too many are pending. */
 struct call *call_begin(struct slot *slot, enum call_kind kind, unsigned resource);
 /* What the function of the library returned. */
 void call_made(struct call *call, int code);
-/* It has no callback: nobody will be told of it. */
+/* The request has no callback. */
 void call_is_blind(struct call *call);
-/* Where a request's callback goes: data is the call. */
+/* The callback of requests; data is the call. */
 void call_done(const redlock_result *result, void *data);
 
 struct holding *holding_new(struct slot *slot, unsigned resource, int64_t ttl_ms);
 void holding_begin(struct holding *holding, redlock_lease *lease);
 void holding_end(struct holding *holding);
-/* Its validity, and whether that may be. */
+/* Reads its validity, and checks whether that may be. */
 int64_t holding_look(struct holding *holding);
-/* Its loss is still to be told: its validity has ended, or will by itself. */
+/* on_lost has yet to run: its validity has ended, or will end by itself. */
 bool holding_will_be_lost(struct holding *holding);
-/* Where on_lost goes: data is the holding. */
+/* The on_lost callback; data is the holding. */
 void holding_lost(redlock_lease *lease, const char *reason, void *data);
 /* In an honest run: no two valid tokens of one resource. */
 void monkey_check_exclusion(struct monkey *monkey, unsigned resource);
@@ -200,21 +200,18 @@ void monkey_check_statistics(struct slot *slot);
 void monkey_log(redlock_log_level level, const char *line, void *data);
 
 /* --- acts.c --- */
-/* One thing drawn at random; a holding that it may as well be about, or NULL. */
+/* Makes a random call, perhaps with this holding, which may be NULL. */
 void monkey_act(struct monkey *monkey, struct holding *concerned);
 void monkey_open(struct slot *slot);
-/* Releases all that is held; cancels all that waits and can be cancelled. */
+/* Releases all leases, and cancels all requests that can be cancelled. */
 void monkey_let_go(struct monkey *monkey);
 void monkey_cancel_all(struct monkey *monkey);
 void monkey_close(struct slot *slot, bool blind);
 
 /* --- faults.c --- */
-/* Ends what is over and, when it is time, breaks something. */
+/* Ends faults that are over and, when it is time, starts one. */
 void faults_step(struct monkey *monkey);
-/*
- * Ends all of them; the connections that stand are cut, since one that was tampered with is out of
- * step.
- */
+/* Ends all faults. Cuts the open connections, since one with changed bytes is out of step. */
 void faults_end(struct monkey *monkey);
 uint64_t fault_happened(const struct monkey *monkey, enum fault fault);
 const char *fault_name(enum fault fault);
