@@ -35,7 +35,7 @@ static void cancel_another(struct sim_client *client) {
     }
 }
 
-/* At every point: also from inside callbacks. */
+/* A user may act at any point, also inside callbacks. */
 static void react(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_lease *lease = client->slots[slot].lease;
@@ -101,7 +101,7 @@ void sim_on_extended(const redlock_result *result, void *data) {
         lease->held = true;
         sim_grant_extended(call);
         if (!lease->expired) {
-            lease->ends_ns = 0; /* it has a new deadline */
+            lease->ends_ns = 0; /* the lease has a new deadline */
         }
         SIM_TRACE(call->client->world, "client %u HOLDS '%s' (%.8s) for %lld ms", call->client->index,
                   sim_resource_name(call->resource), lease->token,

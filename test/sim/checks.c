@@ -31,7 +31,7 @@ static bool backs(const struct sim_node *node, const char *token, int64_t until_
             return true;
         }
     }
-    /* It lost the key; and for so long guards keep it from voting for anybody else. */
+    /* The node lost the key, but until then guards keep it from voting for anybody else. */
     for (unsigned k = 0; k < node->ghost_count; k++) {
         if (node->ghosts[k].gone_ns >= until_ns && memcmp(node->ghosts[k].token, token, SIM_TOKEN_SIZE) == 0) {
             return true;
@@ -48,7 +48,7 @@ static unsigned backing(const struct sim_world *world, const struct sim_lease *l
     return count;
 }
 
-/* "Valid for v ms more", says the library: then a quorum of nodes must have the key for so long. */
+/* If the library says "valid for v ms more", a quorum of nodes must have the key for so long. */
 static void check_backing(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms) {
     const struct sim_client *client = &world->clients[lease->client];
     int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
@@ -63,8 +63,8 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
 
 static void check_on_lost(struct sim_world *world, struct sim_lease *lease) {
     const struct sim_client *client = &world->clients[lease->client];
-    /* Validity is rounded down: 0 may mean that less than 1 ms is left, and an extend may still come in time; and that
-     * one, too, may leave less than 1 ms. */
+    /* Validity is rounded down. 0 may mean that less than 1 ms is left, so that an extend may still
+     * come in time, and may also leave less than 1 ms. */
     int64_t local_ns = sim_client_now(client);
     if (lease->ends_ns == 0 || lease->ends_ns > local_ns + 2 * SIM_MS) {
         lease->ends_ns = local_ns + 2 * SIM_MS;
@@ -146,7 +146,8 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
     if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum) {
         sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
     }
-    /* R15: too few votes to know; a release is LOST where so many denied that no quorum can have been ours. */
+    /* R15: too few votes to know. A release is LOST if so many nodes denied that we cannot have had
+     * a quorum. */
     bool known = call->kind == SIM_CALL_RELEASE ? answered - granted > world->profile.nodes - quorum
                                                 : call->kind == SIM_CALL_INSPECT && answered >= quorum;
     if (code == REDLOCK_ERR_NO_QUORUM && known) {
@@ -177,7 +178,7 @@ static bool expected(const struct sim_call *call, int code) {
     }
 }
 
-/* It fits, is terminated, and says how long it would be. */
+/* The message fits, is terminated, and its length is returned. */
 static void check_message(struct sim_world *world, const redlock_result *result) {
     char message[1024];
     size_t size = 1 + sim_random_below(&world->random, sizeof message);
@@ -216,7 +217,8 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     check_message(world, result);
     int64_t took =
         client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);
-    /* One node that hangs changes neither the result nor the latency that the others can decide (R7). */
+    /* One node that hangs changes neither the result nor the latency, if the others can decide
+     * (R7). */
     redlock_vote first = {.size = sizeof first};
     redlock_result_vote(result, 0, &first);
     bool needed = world->profile.one_hung && first.kind == REDLOCK_VOTE_GRANTED;
@@ -232,7 +234,7 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     }
 }
 
-/* Where nothing fails, a lease that renews itself is not lost. */
+/* If nothing fails, a lease that renews itself is not lost. */
 void sim_check_lost(const struct sim_lease *lease) {
     struct sim_world *world = lease->owner->world;
     bool patient = lease->ttl_ms * SIM_MS > 40 * world->profile.delay_max_ns + 40 * SIM_MS;
@@ -242,7 +244,7 @@ void sim_check_lost(const struct sim_lease *lease) {
     }
 }
 
-/* Nobody asks for anything, nobody holds anything, every release is paid: the gauges must say so. */
+/* No request is pending, no lease is held, every release is paid: the gauges must say so. */
 void sim_check_idle(struct sim_client *client) {
     struct sim_world *world = client->world;
     redlock_statistics now = {.size = sizeof now};
@@ -257,7 +259,7 @@ void sim_check_idle(struct sim_client *client) {
     }
 }
 
-/* close() waits a bounded time for its releases; and every request has been answered by then. */
+/* close() waits for its releases for a bounded time, and by then every request has completed. */
 void sim_check_closed(const struct sim_client *client) {
     struct sim_world *world = client->world;
     for (unsigned i = 0; i < world->call_count; i++) {

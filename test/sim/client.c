@@ -1,4 +1,5 @@
-/* The env of one simulated client: its clock, its tokens, its timer, its sends, and the steps it runs in. */
+/* The env of one simulated client: its clock, its tokens, its timer, its sends, and the steps it
+ * runs in. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "wire/wire.h"
 #include "world.h"
 
-/* The process is descheduled for a moment, wherever it is: its clock runs on, its program does not. */
+/* The process is descheduled for a moment, anywhere: its clock goes on, its program does not. */
 static void maybe_leap(struct sim_client *client, const char *where) {
     struct sim_world *world = client->world;
     if (!client->stepping || client->probing || world->phase != SIM_ACTIVE || world->now_ns == 0 ||
@@ -35,7 +36,8 @@ static int64_t env_wall_us(void *ctx) {
     return (SIM_WALL_NS + at + client->wall_off_ns) / 1000;
 }
 
-/* A token begins with c and the client's number, then counts: unique, and easy to follow in a trace. */
+/* A token begins with c and the client's number, then counts: unique, and easy to follow in a
+ * trace. */
 static int env_random(void *ctx, void *buffer, size_t size) {
     struct sim_client *client = ctx;
     unsigned char *bytes = buffer;
@@ -104,7 +106,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
     redlock_nodes taken = 0;
-    /* An env may write at once or at the end of the turn: start has to be read before either. */
+    /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0 ||
@@ -210,7 +212,7 @@ void sim_api_leave(struct sim_client *client) {
     client->in_api = false;
 }
 
-/* Some clients meet all nodes when much has happened already: their guards know nothing of it. */
+/* Some clients meet all nodes when much has already happened. Their guards know nothing of it. */
 static int64_t draw_first_meeting_ns(struct sim_world *world, unsigned client) {
     const struct sim_profile *profile = &world->profile;
     bool cold = profile->trust == SIM_GUARDED && !profile->early && !profile->calm && client > 0 &&

@@ -1,11 +1,12 @@
-/* The clocks of clients and nodes: each runs at its own constant rate beside true time. A clock never stops; a paused
- * process does. A node's is a wall clock, which may be set. */
+/* The clocks of clients and nodes: each runs at its own constant rate relative to true time. A
+ * clock never stops, though a process may pause. A node's clock is a wall clock, which may be
+ * set. */
 #ifndef SIM_CLOCK_H
 #define SIM_CLOCK_H
 
 #include <stdint.h>
 
-#define SIM_WALL_NS INT64_C(1800000000000000000) /* the wall clock of the simulated world begins at this: in 2027 */
+#define SIM_WALL_NS INT64_C(1800000000000000000) /* the time of the wall clocks at the start of the world: in 2027 */
 
 struct sim_clock {
     int64_t offset_ns;

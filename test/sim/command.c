@@ -1,4 +1,4 @@
-/* Taking a request apart. */
+/* Parses a request. */
 #include "command.h"
 
 #include <string.h>

@@ -11,7 +11,8 @@ struct sim_argument {
     size_t size;
 };
 
-/* Takes one command apart; returns the number of arguments, 0 if the bytes are not exactly one well-formed command. */
+/* Parses one command. Returns the number of arguments; 0 if the bytes are not exactly one
+ * well-formed command. */
 size_t sim_command_parse(const char *bytes, size_t size, struct sim_argument arguments[SIM_ARGUMENTS_MAX]);
 
 #endif

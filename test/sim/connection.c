@@ -80,7 +80,7 @@ static void reconnect_later(struct sim_world *world, unsigned client, unsigned n
     }
 }
 
-/* What was not written is FAILED, what was is UNKNOWN (R4). */
+/* Requests that were not written are FAILED, the others UNKNOWN (R4). */
 static void end_entries(struct sim_client *client, unsigned node) {
     struct sim_link *link = &client->links[node];
     uint32_t head = link->head, tail = link->tail;
@@ -99,8 +99,8 @@ static void end_entries(struct sim_client *client, unsigned node) {
 
 static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node) {
     struct sim_link *link = &client->links[node];
-    /* Where the old connection cannot be killed, its bytes may be held up anywhere on their way (TCP does not
-     * forbid it), and overtaken by those of the next connection. */
+    /* If the old connection cannot be killed, its bytes may be delayed anywhere (TCP allows that),
+     * and come after those of the next connection. */
     if (!world->profile.may_kill && sim_random_percent(&world->random, 50)) {
         int64_t *late_ns = &world->nodes[node].late_ns[client->index];
         int64_t until =
@@ -175,7 +175,8 @@ void sim_link_handshake(struct sim_world *world, const struct sim_event *event) 
         }
         return;
     }
-    /* The old connection is killed first: what is still on its way on it is never read (R9). */
+    /* The old connection is killed first, so bytes that are still on their way on it are never read
+     * (R9). */
     if (world->profile.may_kill && node->killed_gen[event->client] < event->gen) {
         node->killed_gen[event->client] = event->gen;
     }

@@ -1,5 +1,5 @@
-/* A node without a server: the few commands that the library sends, on their real bytes, with expiry by the node's own
- * clock. test_conformance holds it against a real redis-server. */
+/* A node without a server: the few commands that the library sends, with their real bytes, and
+ * expiry by the node's own clock. test_conformance compares it with a real redis-server. */
 #ifndef SIM_FAKE_NODE_H
 #define SIM_FAKE_NODE_H
 
@@ -38,7 +38,8 @@ struct fake_node {
     struct fake_key keys[FAKE_KEYS_MAX];
 };
 
-/* What an array consists of. All but the last may be followed by the seconds and microseconds of TIME. */
+/* The elements of an array. The seconds and microseconds of TIME may follow all but the last
+ * kind. */
 enum fake_shape {
     FAKE_VALUE_AND_NUMBER, /* INSPECT: STRING or NIL (in bytes), integer */
     FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
@@ -52,7 +53,7 @@ struct fake_reply {
     const char *bytes; /* STATUS, ERROR, STRING; a literal or text */
     size_t size;
     enum fake_shape shape;       /* of an ARRAY */
-    char seconds[16], micros[8]; /* "": not told */
+    char seconds[16], micros[8]; /* "": without a time */
     char text[FAKE_TEXT_MAX];
 };
 
@@ -65,7 +66,7 @@ void fake_node_load_scripts(struct fake_node *node);
 /* The key if it is there and not expired. */
 struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size);
 
-/* The reply as the library's reader would hand it over; it points into `reply`. */
+/* The reply as the library's reader returns it; it points into `reply`. */
 void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *flat);
 
 #endif

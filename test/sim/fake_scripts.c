@@ -1,4 +1,4 @@
-/* What the library's Lua scripts do, on the fake node. */
+/* What the Lua scripts of the library do, on the fake node. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void run_compared(struct fake_node *node, bool extend, bool may_shorten, 
     } else if (extend && !fake_integer(&a[2], &ttl_ms)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
     } else if (extend && !may_shorten && fake_ttl(node, key) >= ttl_ms) {
-        fake_reply_integer(reply, 1); /* it lives so long: nothing is written, and nothing refused */
+        fake_reply_integer(reply, 1); /* it already lives so long: nothing is written, and nothing is refused */
     } else if (!fake_refused(node, false, reply)) {
         if (extend) {
             fake_expire(node, key, ttl_ms);
@@ -57,7 +57,8 @@ static void run_compared(struct fake_node *node, bool extend, bool may_shorten, 
     }
 }
 
-/* The counter as the scripts compare it: 20 digits, "" for none. False, with the reply, where it is of no use. */
+/* The counter as the scripts compare it: 20 digits, "" for none. Returns false, with the reply, if
+ * it is not a counter. */
 static bool read_counter(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply,
                          char counter[REDLOCK_FENCE_DIGITS + 1]) {
     const struct fake_key *key = fake_find(node, name);
@@ -90,8 +91,8 @@ static void add_seconds(int64_t seconds, int64_t by_s, const char *rest, char la
     later[REDLOCK_FENCE_DIGITS] = '\0';
 }
 
-/* Not too far ahead of the clock, unless the counter is; and one that may expire and is missing is
- * taken for an hour behind it. */
+/* Not too far ahead of the clock, unless the counter is. A missing counter that may have expired
+ * counts as an hour behind the clock. */
 static bool check_clock(const struct fake_node *node, const struct sim_argument *number,
                         const struct sim_argument *expiry, struct fake_reply *reply,
                         char counter[REDLOCK_FENCE_DIGITS + 1]) {
@@ -209,7 +210,7 @@ static void run_planted_release(struct fake_node *node, const struct sim_argumen
     }
 }
 
-/* FENCE_INCR: this node's own count, whatever was proposed. */
+/* FENCE_INCR: this node's own count, for any proposal. */
 static void run_planted_incr(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     const struct sim_argument *v = a + 2;
     char digits[REDLOCK_FENCE_DIGITS + 1];
@@ -236,7 +237,7 @@ static void run_planted_incr(struct fake_node *node, const struct sim_argument *
     }
 }
 
-/* FENCE_ACKS_ANY: neither whether the lock is ours nor whether the number is new. */
+/* FENCE_ACKS_ANY: checks neither that the lock is ours nor that the number is new. */
 static void run_planted_fence(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     char counter[REDLOCK_FENCE_DIGITS + 1];
     if (!read_counter(node, &a[1], reply, counter)) {
@@ -250,7 +251,7 @@ static void run_planted_fence(struct fake_node *node, const struct sim_argument 
     }
 }
 
-/* HEAL_COUNTS: what is missing is set, and counts. */
+/* HEAL_COUNTS: a missing key is set, and counts. */
 static void run_planted_heal(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     int64_t ttl_ms = 0;
     if (fake_find(node, &a[0]) != NULL) {

@@ -16,11 +16,12 @@ void fake_reply_value(struct fake_reply *reply, const struct fake_key *key);
 void fake_reply_wrong_type(struct fake_reply *reply);
 void fake_reply_time(struct fake_reply *reply, const struct fake_node *node);
 
-/* Whether the node's mode forbids to write; `grows`: what needs memory. Then that is the reply. */
+/* Whether the mode of the node forbids this write, with the reply if it does; `grows`: the write
+ * needs memory. */
 bool fake_refused(const struct fake_node *node, bool grows, struct fake_reply *reply);
 
 struct fake_key *fake_find(struct fake_node *node, const struct sim_argument *name);
-/* Sets it, without a ttl. NULL without room. */
+/* Sets the key, without a ttl. Returns NULL if there is no room. */
 struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value);
 void fake_delete(struct fake_node *node, struct fake_key *key);
 void fake_expire(struct fake_node *node, struct fake_key *key, int64_t ttl_ms);

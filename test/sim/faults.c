@@ -1,4 +1,5 @@
-/* Faults: when one is due, what breaks and for how long; and how everything is mended at the end. */
+/* Faults: when one is due, what breaks and for how long; and how everything is repaired at the
+ * end. */
 #include "faults.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "fake_store.h"
 #include "world.h"
 
-/* On the scale of whatever is going on: a node timeout, or a ttl. */
+/* On the scale of a node timeout or of a ttl. */
 static int64_t draw_duration(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     int64_t scale_ms = sim_random_percent(&world->random, 60)   ? 3 * profile->node_timeout_ms
@@ -53,8 +54,9 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     if (forget && world->control == SIM_CONTROL_MEMORYLESS) {
         until = world->now_ns + SIM_MS;
     }
-    /* R18 and docs/safety.md: a node that forgot may come back when all it had granted would have ended. Until then
-     * what it had counts as there, for nobody else can be granted it. */
+    /* R18 and docs/safety.md: a node that forgot may come back when all that it had granted would
+     * have ended. Until then its keys count as present, because it can grant the lock to nobody
+     * else. */
     for (unsigned i = 0; i < node->fake.key_count && forget; i++) {
         struct fake_key *key = &node->fake.keys[i];
         if (key->used && at_once) {
@@ -121,14 +123,14 @@ static void slow(struct sim_world *world, unsigned client, unsigned node) {
     SIM_TRACE(world, "client %u: bytes to node %u are held up for %.3f ms", client, node, (double)by_ns / 1e6);
 }
 
-/* Not for long: each answer of this kind costs a connection. */
+/* Not for long, because each such answer costs a connection. */
 static void strange(struct sim_world *world, unsigned node) {
     int64_t for_ns = sim_random_between(&world->random, 1, 10 * world->profile.node_timeout_ms * SIM_MS);
     world->nodes[node].strange_until_ns = world->now_ns + for_ns;
     SIM_TRACE(world, "node %u answers out of protocol for %.3f ms", node, (double)for_ns / 1e6);
 }
 
-/* A pause is the more interesting the closer it ends to a deadline. */
+/* Pauses that end close to a deadline are the most interesting. */
 static void pause_client(struct sim_world *world, unsigned index) {
     struct sim_client *client = &world->clients[index];
     int64_t for_ns = draw_duration(world);
@@ -168,11 +170,9 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     }
 }
 
-/*
- * Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
- * any of the nodes, in whatever order they are met. No comparison is needed to see the steps of a
- * clock that was read before.
- */
+/* Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
+ * any of the nodes, met in any order. A step of a clock that was read before shows without a
+ * comparison. */
 static unsigned wrong_clocks_max(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     bool needs_median = !profile->early || profile->forgets_at_once;
@@ -182,7 +182,7 @@ static unsigned wrong_clocks_max(const struct sim_world *world) {
     return profile->nodes == 1 && profile->early ? 1 : profile->nodes / 2;
 }
 
-/* What a guard compares was read within three seconds. */
+/* A guard compares only clocks that were read within three seconds. */
 #define AT_ONE_TIME_NS (3200 * SIM_MS)
 
 static unsigned wrong_clocks(const struct sim_world *world) {
@@ -223,7 +223,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
-/* Each client has read the clock as it is, or would find it right at its first reading. */
+/* Each client has read the present clock, or will find it right at its first reading. */
 static bool all_have_read(const struct sim_world *world, unsigned node) {
     for (unsigned i = 0; i < world->profile.clients; i++) {
         const struct sim_link *link = &world->clients[i].links[node];
@@ -255,7 +255,8 @@ static void step(struct sim_world *world, unsigned index) {
         by_ns = -node->stepped.off_ns; /* it is set right */
     }
     if (profile->trust == SIM_GUARDED) {
-        /* What guards cannot see: two steps that cancel out between two readings, or put a clock right before the first. */
+        /* Guards cannot see two steps that cancel out between two readings, or that set a clock
+         * right before the first reading. */
         int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
         bool unseen = by_ns < 0 ? world->now_ns <= over_ns : !all_have_read(world, index);
         if (unseen) {
@@ -265,11 +266,9 @@ static void step(struct sim_world *world, unsigned index) {
     step_clock(world, index, by_ns);
 }
 
-/*
- * Client 0 has its locks on the fewest nodes that will do, for it cannot reach the others. Then it
- * is cut off, and sees nothing of clocks that step; and at once a client meets the nodes that has
- * nothing to compare a clock with but the other nodes'.
- */
+/* Client 0 has its locks on the smallest quorum, because it cannot reach the other nodes. Then it
+ * is cut off and does not see clocks step. At the same moment a client meets the nodes that can
+ * only compare their clocks with each other. */
 void sim_ambush(struct sim_world *world, int64_t at_ns) {
     for (unsigned i = 0; i < (world->profile.nodes - 1) / 2; i++) {
         cut(world, 0, i, 3, at_ns);
@@ -293,7 +292,7 @@ static void set_wall(struct sim_world *world, unsigned client) {
     SIM_TRACE(world, "client %u: its wall clock steps by %.3f ms", client, (double)by_ns / 1e6);
 }
 
-/* Every lock. */
+/* Drops every lock. */
 static void drop_locks(struct sim_world *world) {
     SIM_TRACE(world, "all nodes drop their locks");
     for (unsigned i = 0; i < world->profile.nodes; i++) {
@@ -304,7 +303,7 @@ static void drop_locks(struct sim_world *world) {
     }
 }
 
-/* Counters, where they may be lost; locks only where nothing rests on them. */
+/* Counters, if they may be lost; locks only if no lease depends on them. */
 static void evict(struct sim_world *world, unsigned index) {
     struct fake_node *node = &world->nodes[index].fake;
     if (world->profile.storm && sim_random_percent(&world->random, 70)) {
@@ -323,8 +322,8 @@ static void evict(struct sim_world *world, unsigned index) {
     }
 }
 
-/* It stays after all has healed: a node that lies costs a vote, no more. Counters do not fall,
- * whoever wrote them. */
+/* The lie stays after all faults have healed. It costs only the vote of that node, and counters
+ * never fall. */
 static void lie(struct sim_world *world) {
     const unsigned liar = world->profile.nodes - 1;
     const uint64_t now = (uint64_t)(SIM_WALL_NS + world->now_ns), minute = UINT64_C(60000000000);

@@ -1,10 +1,11 @@
-/* The quiet end of each schedule: faults heal, users finish, no key may be left, each resource can be taken again. */
+/* The quiet end of each schedule: faults heal, users finish, no key may be left, each resource can
+ * be taken again. */
 #include <string.h>
 
 #include "world.h"
 
-/* The longest that a healthy client takes to pay what it owes: a stalled or lost connection, its backoff of 2 s, a
- * release that was just put off by 2 s. */
+/* The longest time that a healthy client needs for its owed releases: a stalled or lost connection,
+ * its backoff of 2 s, and a release that was just delayed by 2 s. */
 #define SETTLE_NS (8000 * SIM_MS)
 
 /* Returns when the next client runs that does not run now. */
@@ -26,7 +27,7 @@ static int64_t finish_users(struct sim_world *world) {
     return next_ns;
 }
 
-/* Users finish while much is still broken; what they could not finish must come right by itself. */
+/* Users finish while much is still broken. What they could not finish must end by itself. */
 void sim_heal_event(struct sim_world *world) {
     if (world->phase == SIM_ACTIVE) {
         world->phase = SIM_SETTLING;
@@ -38,7 +39,7 @@ void sim_heal_event(struct sim_world *world) {
         return;
     }
     SIM_TRACE(world, "all faults are healed");
-    /* Where nothing ever failed, nothing needs a second try. */
+    /* If nothing has failed, nothing needs a second try. */
     int64_t settle = world->profile.calm && !world->profile.one_hung
                          ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
                          : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
@@ -65,7 +66,7 @@ static bool may_stay(const struct sim_world *world, const struct fake_key *key) 
 }
 
 void sim_leftover_event(struct sim_world *world) {
-    /* Without CLIENT KILL a SET may land after its release: docs/protocols.md, "Late SETs". */
+    /* Without CLIENT KILL a SET may run after its release: docs/protocols.md, "Late SETs". */
     bool checked = world->profile.may_kill || world->profile.calm;
     int64_t free_ns = world->now_ns;
     for (unsigned i = 0; i < world->profile.nodes; i++) {

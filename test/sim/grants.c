@@ -1,4 +1,5 @@
-/* What a lease means for those that come after it: fencing tokens rise, no older lease is extended, a lock delay is kept. */
+/* What a lease means for those that come after it: fencing tokens rise, no older lease is extended,
+ * a lock delay is kept. */
 #include <string.h>
 
 #include "world.h"
@@ -12,7 +13,8 @@ struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* Tokens are never equal, and larger than each token that was returned before the request for it. */
+/* Tokens are never equal, and larger than each token that was returned before the request for
+ * it. */
 static void check_fences(struct sim_world *world, const struct sim_grant *a, const struct sim_grant *b) {
     if (!a->fenced || !b->fenced || a->resource != b->resource) {
         return;
@@ -70,8 +72,8 @@ static struct sim_sets *sets_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* A node granted it to the other, lost that key, and set this one anew: by a SET that came late, or
- * to heal. */
+/* A node granted the lock to the other lease, lost that key, and set this key again, by a late SET
+ * or a heal. */
 static bool was_set_after(struct sim_world *world, const struct sim_grant *grant, const struct sim_grant *other) {
     const struct sim_sets *ours = sets_of(world, grant->token), *theirs = sets_of(world, other->token);
     bool after = ours == NULL || theirs == NULL; /* the table is full */
@@ -86,7 +88,7 @@ void sim_grant_extended(const struct sim_call *call) {
     const struct sim_grant *grant = sim_grant_of(world, call->lease->token);
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
-        /* A node of both quorums had the other key first, then this one. Extensions set none. */
+        /* A node in both quorums had the other key first, then this key. Extensions set no key. */
         if (other != grant && other->resource == grant->resource && other->asked_ns > grant->answered_ns &&
             other->answered_ns < call->asked_ns && !was_set_after(world, grant, other)) {
             sim_violation(
@@ -102,7 +104,8 @@ void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, i
     if (grant == NULL) {
         return;
     }
-    /* The keys live for ttl + delay on clocks of nodes; what the drift of the ttl does not cover of that is at most 1 %. */
+    /* The keys live for ttl + delay on the clocks of nodes. The drift of the ttl covers all of that
+     * but at most 1 %. */
     int64_t delay_ns = lease->lock_delay_ms * (SIM_MS - SIM_MS / 100) - 2 * SIM_MS;
     int64_t until_ns = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS + delay_ns);
     if (until_ns > grant->promised_ns) {

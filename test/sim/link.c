@@ -108,7 +108,7 @@ static void note_expiry(struct sim_node *node) {
     }
 }
 
-/* Bytes of a connection that its client has given up arrive or not: all up to some point. */
+/* Of the bytes of a connection that its client has given up, all up to some point arrive. */
 static bool lost_on_the_way(struct sim_world *world, const struct sim_event *event) {
     struct sim_node *node = &world->nodes[event->node];
     uint32_t *killed = &node->killed_gen[event->client];
@@ -149,7 +149,7 @@ static const char *describe(const struct fake_reply *reply) {
     }
 }
 
-/* The words of a request that a person wants to see. */
+/* The parts of a request that a person wants to see. */
 static void trace_request(struct sim_world *world, const struct sim_event *event, const struct sim_bytes *bytes,
                           const struct fake_reply *reply, bool dying) {
     char words[200];
@@ -212,7 +212,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
                                 .data = reply});
 }
 
-/* What the library is about to learn of a node's clock, and of its vote. */
+/* Notes what the library is about to learn of a node's clock and vote. */
 static void note_backing(struct sim_client *client, unsigned node, const struct sim_entry *entry,
                          const struct sim_stepped *stepped, const struct redlock_answer *answer) {
     uint8_t operation = entry->bytes->operation;
@@ -319,7 +319,8 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
     entry->answered = true;
     void *owner = entry->owner;
     uint32_t round = entry->round;
-    /* What was not written is withdrawn; half of it may be, and the rest follows later. */
+    /* A request that was not written is withdrawn. Half of it may be written; then the rest follows
+     * later. */
     bool withdrawn = !entry->written && (link->state == SIM_LINK_FRESH || sim_random_percent(&world->random, 70));
     bool stalls = false;
     if (withdrawn) {

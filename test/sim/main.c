@@ -1,4 +1,5 @@
-/* The simulator's program: so many schedules from a seed on, in several processes; or one of them with its trace. */
+/* The program of the simulator: runs a number of schedules from a seed onwards, in several
+ * processes; or one schedule with its trace. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,7 +113,7 @@ static bool read_number(const char *text, uint64_t *value) {
     return errno == 0 && end != text && *end == '\0';
 }
 
-/* An option with a value; returns false if it is none or its value is wrong. */
+/* Reads an option with a value. Returns false if it is not one or its value is wrong. */
 static bool read_valued(struct options *options, const char *name, const char *value) {
     uint64_t number = 0;
     if (strcmp(name, "--bug") == 0) {
@@ -251,7 +252,7 @@ static int replay(const struct options *options, uint64_t seed, bool printing) {
     return good ? 0 : 1;
 }
 
-/* What the traces of these schedules would be, in one number each. */
+/* One number for the trace of each of these schedules. */
 static int print_hashes(const struct options *options) {
     struct sim_world *world = new_world(options);
     bool good = true;

@@ -7,7 +7,8 @@ static unsigned draw_nodes(struct sim_random *random) {
     return sizes[sim_random_below(random, sizeof sizes)];
 }
 
-/* Short ttls end while things happen; long ones show whether keys are released rather than expired. */
+/* Short ttls end during the schedule; long ones show whether keys are released rather than
+ * expired. */
 static void draw_ttl(struct sim_profile *profile, struct sim_random *random) {
     static const int64_t ranges[][2] = {{1, 40}, {20, 150}, {100, 600}, {300, 3000}, {20000, 60000}, {50, 30000}};
     unsigned range = sim_random_below(random, sizeof ranges / sizeof *ranges);
@@ -19,7 +20,7 @@ static void draw_speed(struct sim_profile *profile, struct sim_random *random) {
     static const int64_t delay_us[] = {100, 300, 1000, 4000};
     profile->delay_max_ns = delay_us[sim_random_below(random, 4)] * 1000;
     profile->delay_min_ns = profile->delay_max_ns / (1 + sim_random_below(random, 20));
-    /* Two ways, and something to spare. */
+    /* Two directions, and some reserve. */
     int64_t least_ms = profile->delay_max_ns * 3 / SIM_MS + 2;
     profile->node_timeout_ms = sim_random_between(random, least_ms, sim_random_percent(random, 80) ? 50 : 400);
 }
@@ -61,7 +62,8 @@ static void draw_fencing(struct sim_world *world) {
         sim_random_percent(random, 20) ? sim_random_between(random, 1, 2 * profile->ttl_max_ms) : 0;
 }
 
-/* Which guards, and what a client may know of a node before it has seen it restart or its clock step. */
+/* Which guards are on, and what a client may know of a node before it has seen a restart or a step
+ * of the clock. */
 static void draw_guards(struct sim_profile *profile, struct sim_random *random) {
     static const struct {
         redlock_restart_guard restart;
@@ -91,9 +93,11 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random) 
     }
 }
 
-/* Above what two readings of a clock can differ by, with the slowest round trip and the longest time between them (docs/safety.md). */
+/* Above what two readings of a clock can differ by, with the slowest round trip and the longest
+ * time between them (docs/safety.md). */
 static void set_steps(struct sim_profile *profile) {
-    /* The longest that a client is paused, or a node away; each clock is read once a second, where the node is there. */
+    /* The longest time that a client is paused or a node is down. Each clock is read once a second
+     * while the node is up. */
     int64_t pause_ms = 30 * profile->node_timeout_ms;
     if (pause_ms < profile->ttl_max_ms * 11 / 10) {
         pause_ms = profile->ttl_max_ms * 11 / 10;
@@ -181,7 +185,7 @@ void sim_profile_draw(struct sim_world *world) {
     draw_speed(profile, random);
     draw_trust(world);
     draw_fencing(world);
-    /* Things happen on the scale of the ttl or of the node timeout. */
+    /* Events come on the scale of the ttl or of the node timeout. */
     int64_t scale_ms =
         sim_random_percent(random, 50) ? (profile->ttl_min_ms + profile->ttl_max_ms) / 2 : profile->node_timeout_ms * 2;
     if (scale_ms < 2) {
@@ -193,7 +197,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
     if (profile->trust == SIM_GUARDED) {
         draw_guards(profile, random);
-        /* Quarantines end while things happen. */
+        /* Quarantines end during the schedule. */
         profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);
         profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 2, 40);

@@ -1,4 +1,5 @@
-/* The seeded generator of a schedule: splitmix64. Everything that chance decides in the simulation comes from here. */
+/* The seeded generator of a schedule: splitmix64. All random decisions of the simulation come from
+ * here. */
 #ifndef SIM_RANDOM_H
 #define SIM_RANDOM_H
 

@@ -1,4 +1,5 @@
-/* The fake node against a real redis-server: one stream of commands to both, and the same answers. */
+/* The fake node compared with a real redis-server: the same stream of commands must get the same
+ * answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 #define SEED       UINT64_C(20260)
 #define WAIT_MS    20000
 #define ANSWER_MAX 512
-/* Both get a command at the same time but for how long this machine lets one of them wait. */
+/* Both get a command at the same time, except for delays of this machine. */
 #define TTL_LEEWAY_MS 30000
 #define TTL_LEAST_MS  200000
 
@@ -88,7 +89,8 @@ static void ask_fake(const char *bytes, size_t size, char *answer) {
     write_answer(&reply, answer);
 }
 
-/* Numbers that depend on when they were asked for: ttls, seconds since 1970, counters of an hour ago; with some leeway. */
+/* Numbers that depend on the time of the request may differ a little: ttls, seconds since 1970,
+ * counters of an hour ago. */
 static bool close_numbers(const char *a, const char *b) {
     static const int64_t units[] = {1, 1000, UINT64_C(1000000000)}; /* a millisecond, a second, a counter's second */
     static const int64_t least[] = {TTL_LEAST_MS / 2, 1000000000, INT64_C(1000000000000000000)};
@@ -115,7 +117,7 @@ static bool is_seconds(const char *line) {
     return strcspn(line, "\n") == 10 && strspn(line, "0123456789") == 10;
 }
 
-/* Errors are compared by their first word, which is all that a client may rely on. */
+/* Errors are compared by their first word, because clients may rely only on that. */
 static bool same(const char *real, const char *ours) {
     if (real[0] == '-' && ours[0] == '-') {
         return (strcspn(real, " ") == strcspn(ours, " ") && strncmp(real, ours, strcspn(real, " ")) == 0) ||
@@ -231,7 +233,7 @@ static void ask_operation(void) {
     ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &kind));
 }
 
-/* Both forget the key by its ttl; each in its time. */
+/* Both expire the key by its ttl, each by its own clock. */
 static void let_expire(const char *key) {
     char bytes[256], ours[ANSWER_MAX];
     ask_both("PEXPIRE", key, "1");
@@ -246,7 +248,7 @@ static void let_expire(const char *key) {
     assert_true(real_gone && fake_gone);
 }
 
-/* Where a counter should be there is nothing, or something else for a while. */
+/* In place of a counter there is nothing, or something else for a while. */
 static void ask_counter(const char *counter) {
     char far[REDLOCK_FENCE_DIGITS + 1] = "";
     redlock_fence_format((uint64_t)(clock_us() / 10000000 + 40 * 360) * UINT64_C(10000000000), far);
@@ -268,7 +270,7 @@ static void ask_counter(const char *counter) {
     ask_both("DEL", counter);
 }
 
-/* What it does not send, but what the nodes may be told by others; and what is wrong. */
+/* Commands that the library does not send but others may, and invalid commands. */
 static void ask_other(void) {
     const char *key = pick(keys, 4);
     const struct redlock_script *script =
@@ -371,7 +373,7 @@ static void test_out_of_memory(void **state) {
 static void test_replica(void **state) {
     (void)state;
     ask_stream(50);
-    /* Of a primary that is not there: it keeps and serves what it has. */
+    /* A replica of a primary that is down keeps and serves its keys. */
     expect(server_ask(&servers.at[0], "REPLICAOF", "127.0.0.1", "1"), "OK");
     fake.mode = FAKE_READONLY;
     ask_stream(500);

@@ -32,8 +32,8 @@ uint64_t redlock_lease_fence(const redlock_lease *lease) {
     return 0;
 }
 
-/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2: asked for at 10 ms, answered
- * at 20 ms. */
+/* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2: asked for at 10 ms,
+ * answered at 20 ms. */
 static int begin(void **state) {
     (void)state;
     world = calloc(1, sizeof *world);

@@ -5,7 +5,7 @@ static unsigned pick_resource(struct sim_world *world) {
     return sim_random_below(&world->random, world->profile.resources);
 }
 
-/* A lease of anybody, to be adopted. */
+/* A lease of any client, to adopt. */
 static struct sim_lease *pick_lease(struct sim_world *world) {
     struct sim_client *client = &world->clients[sim_random_below(&world->random, world->profile.clients)];
     struct sim_lease *lease = client->slots[sim_random_below(&world->random, world->profile.slots)].lease;
@@ -67,7 +67,7 @@ void sim_user_act(struct sim_client *client, unsigned slot) {
     }
 }
 
-/* The process ends without a word; its keys stay until their ttl. */
+/* The process ends without any release; its keys stay until their ttl. */
 static void crash(struct sim_client *client) {
     struct sim_world *world = client->world;
     SIM_TRACE(world, "client %u crashes", client->index);

@@ -1,4 +1,5 @@
-/* What users do: one slot is one thread of a program, which acquires, works, extends, releases, or changes its mind. */
+/* What users do: one slot is one thread of a program, which acquires, works, extends, releases, or
+ * changes its mind. */
 #include <string.h>
 
 #include "world.h"
@@ -87,8 +88,8 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
     call->capped = options->auto_extend_max_ms > 0;
-    /* A fencing token may have to be written back; each script may be sent once more by source; and guards wait for the first
-     * connections, before which they know nothing. */
+    /* A fencing token may have to be written back; each script may be sent again by source; and
+     * guards wait for the first connections. */
     int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard) + sim_is_guarded(world);
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
@@ -172,7 +173,7 @@ void sim_user_release(struct sim_lease *lease) {
     struct sim_client *client = lease->owner;
     struct sim_world *world = client->world;
     bool probe = world->phase == SIM_PROBING;
-    /* Some do not care what comes of it. */
+    /* Some users do not want the result. */
     struct sim_call *call = NULL;
     if (probe || sim_random_percent(&world->random, 85)) {
         call = sim_call_new(client, SIM_CALL_RELEASE);
@@ -192,7 +193,8 @@ void sim_user_release(struct sim_lease *lease) {
     sim_api_enter(client);
     int code = redlock_release(handle, call != NULL ? sim_on_released : NULL, call);
     sim_api_leave(client);
-    /* The lock delay of a lease that is over is kept, whatever becomes of the handle; and a call may come late. */
+    /* The lock delay of an ended lease is kept, whatever happens to the handle; and a call may come
+     * late. */
     if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
         sim_forget_token(world, lease->token);
     }
@@ -213,7 +215,8 @@ void sim_user_forget(struct sim_lease *lease) {
     sim_api_leave(client);
 }
 
-/* Another client makes a handle for the same token: beside its first owner, or, if that one forgets it now, instead. */
+/* Another client makes a handle for the same token, beside its first owner, or in its place if the
+ * owner forgets it now. */
 void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_client *first = lease->owner;

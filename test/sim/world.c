@@ -97,7 +97,7 @@ static struct sim_event pop(struct sim_world *world) {
     return first;
 }
 
-/* Whether the event has to wait for a process that does not run now; then it is put off. */
+/* Whether the event must wait for a process that does not run now. If so, delays it. */
 static bool waits(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     switch ((enum sim_event_kind)event->kind) {
@@ -112,7 +112,8 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
         if (client->busy_until_ns <= world->now_ns) {
             return false;
         }
-        /* Replies keep their order; whether a timer or a socket is served first after a pause is chance. */
+        /* Replies keep their order. After a pause, chance decides whether a timer or a socket comes
+         * first. */
         sim_put_off(world, *event,
                     client->busy_until_ns + (event->kind == SIM_REPLY ? 0 : sim_random_below(&world->random, 2)));
         return true;
@@ -127,7 +128,8 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
         if (until <= world->now_ns) {
             return false;
         }
-        /* RST at our end: what the network did not carry yet it never will (R9), where all goes well. */
+        /* RST at our end: if all goes well, the network never delivers what it has not delivered
+         * yet (R9). */
         if (link->up_cut_ns > world->now_ns && event->gen != link->gen && world->profile.may_kill) {
             if (node->killed_gen[event->client] <= event->gen) {
                 node->killed_gen[event->client] = event->gen + 1;
@@ -216,9 +218,9 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->trace_hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* Half of the clocks run at the very edge of what the drift allowance covers between a client and a node: 1 %. */
+/* Half of the clocks run at the limit of the drift allowance between a client and a node: 1 %. */
 static void set_clock(struct sim_world *world, struct sim_clock *clock) {
-    /* 1 % of the time that the client measured is what a guard allows for: 1.005 over 0.995 is more. */
+    /* A guard allows for 1 % of the time that the client measured; 1.005 over 0.995 is more. */
     int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : world->profile.clock_guard ? 4900 : 5000;
     clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
     clock->ppm = sim_random_between(&world->random, -edge, edge);
@@ -238,10 +240,9 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     node->started_us = (sim_clock_local(&node->clock, 0) - profile->uptime_ns) / 1000;
 }
 
-/*
- * With no counter lost, any wall clock will do. Else a token must be above all that were told before its lease was asked for by the
- * clock alone: two clients' may then differ by less than the shortest round trip.
- */
+/* If no counter is lost, any wall clock will do. Else the clock alone must put a token above all
+ * tokens returned before its request, so the clocks of two clients may differ by less than the
+ * shortest round trip. */
 static int64_t draw_wall_off_ns(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     bool right = profile->counters_die && world->control != SIM_CONTROL_WRONG_AND_LOST;

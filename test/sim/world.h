@@ -1,5 +1,5 @@
-/* The simulated world: true time, an event queue, nodes, clients and the links between them. One world is reused for
- * all schedules of a process. */
+/* The simulated world: true time, an event queue, nodes, clients and the links between them. A
+ * process uses one world for all its schedules. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -50,7 +50,7 @@ enum sim_event_kind {
 
 struct sim_event {
     int64_t at;
-    uint64_t order; /* ties, and the order of what was put off together */
+    uint64_t order; /* for ties, and the order of events that were delayed together */
     const void *data;
     uint32_t gen, entry;
     uint8_t kind, client, node;
@@ -84,7 +84,7 @@ struct sim_entry {
     bool answered, written;
 };
 
-/* A node's clock as it was at some moment: what steps had made of it, and how many of them went forward. */
+/* A node's clock at some moment: the sum of its steps, and how many of them went forward. */
 struct sim_stepped {
     int64_t off_ns;
     uint32_t steps;
@@ -175,11 +175,11 @@ struct sim_call {
     bool auto_extend, has_on_lost, capped, fencing;
     int64_t ttl_ms, lock_delay_ms;
     int64_t since_ns, since_paused_ns; /* true time */
-    int64_t asked_ns;                  /* likewise, whatever came after */
+    int64_t asked_ns;                  /* likewise, whatever came later */
     int64_t within_ns;                 /* it must complete so soon, pauses aside; SIM_NEVER until it is cancelled */
 };
 
-/* A lease that was granted, as others may have to mind it. */
+/* A lease that was granted, with what other leases must respect. */
 struct sim_grant {
     char token[SIM_TOKEN_SIZE];
     uint8_t client, resource;
@@ -196,8 +196,8 @@ struct sim_sets {
     int64_t first_ns[SIM_NODES_MAX], last_ns[SIM_NODES_MAX];
 };
 
-/* The nodes that back a client's token, and the votes that are void: granted before the last step of
- * the node's clock that the client has seen. */
+/* The nodes that back a client's token, and the votes that are void: granted before the last step
+ * of the node's clock that the client has seen. */
 struct sim_backing {
     char token[SIM_TOKEN_SIZE];
     uint8_t client;
@@ -205,7 +205,7 @@ struct sim_backing {
     uint32_t steps[SIM_NODES_MAX];
 };
 
-/* What one thread of a user's program is at. */
+/* The state of one thread of a user's program. */
 struct sim_slot {
     struct sim_call *acquiring;
     struct sim_lease *lease;
@@ -256,7 +256,7 @@ struct sim_profile {
     bool storm;   /* locks are dropped all the time, and most proposals are too low */
     bool fencing; /* users ask for fencing tokens */
     bool same_digits; /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
-    bool heal;        /* as they should */
+    bool heal;        /* as they should be */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;
     bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
@@ -276,11 +276,11 @@ struct sim_profile {
     int64_t ttl_min_ms, ttl_max_ms;
 };
 
-/* Runs that break what is assumed, or leave out what protects. */
+/* Runs that break an assumption, or run without a protection. */
 enum sim_control {
     SIM_CONTROL_NONE,
     SIM_CONTROL_SKEW,             /* clocks run at rates beyond the drift */
-    SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nobody minds */
+    SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nothing protects against it */
     SIM_CONTROL_GUARDED,          /* nothing is broken: all schedules are GUARDED, as in the next two */
     SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
     SIM_CONTROL_NO_CLOCK_GUARD,
@@ -337,10 +337,11 @@ struct sim_world {
 /* --- world.c: the queue and the loop --- */
 struct sim_world *sim_world_new(void);
 void sim_world_delete(struct sim_world *world);
-/* Runs one schedule; returns true if no checker complained (else: world->checker, world->violation). */
+/* Runs one schedule; returns true if no checker complained (else: world->checker,
+ * world->violation). */
 bool sim_world_run(struct sim_world *world, uint64_t seed);
 void sim_push(struct sim_world *world, int64_t at, struct sim_event event);
-/* The same event later, still before whatever was pushed after it. */
+/* The same event later, but still before events that were pushed after it. */
 void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at);
 void *sim_arena(struct sim_world *world, size_t size);
 /* The key of this token may stay until its ttl. */
@@ -378,14 +379,14 @@ bool sim_is_guarded(const struct sim_world *world);
 
 /* --- client.c: the env of one group --- */
 bool sim_client_open(struct sim_world *world, unsigned index);
-/* Adds up what the group counted: before it goes. */
+/* Adds up what the group counted, before its end. */
 void sim_client_count(struct sim_client *client);
-void sim_client_close(struct sim_client *client); /* frees what is left, without a word to anybody */
+void sim_client_close(struct sim_client *client); /* frees what is left, without callbacks */
 /* A step: everything that the library and its user do in one turn of the loop. */
 void sim_client_enter(struct sim_client *client);
 void sim_client_leave(struct sim_client *client);
 void sim_client_pause(struct sim_client *client, int64_t for_ns);
-/* For how long it had not run until then; `at` is now. */
+/* For how long the client has not run until now, which is `at`. */
 int64_t sim_client_paused(const struct sim_client *client, int64_t at);
 void sim_client_wake(struct sim_world *world, const struct sim_event *event);
 int64_t sim_client_now(const struct sim_client *client); /* its own clock, without a leap */
@@ -423,13 +424,13 @@ void sim_on_inspected(const redlock_result *result, void *data);
 void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
 
 /* --- faults.c --- */
-/* For a client that meets the nodes at at_ns: what its clock guard must not be fooled by. */
+/* Prepares what must not fool the clock guard of a client that meets the nodes at at_ns. */
 void sim_ambush(struct sim_world *world, int64_t at_ns);
 void sim_ambush_event(struct sim_world *world);
 void sim_fault_event(struct sim_world *world);
 void sim_restart_event(struct sim_world *world, const struct sim_event *event);
 void sim_mode_event(struct sim_world *world, const struct sim_event *event);
-/* Everything works again from now on. Returns when that is. */
+/* Heals all faults. Returns when everything works again. */
 int64_t sim_faults_heal(struct sim_world *world);
 
 /* A key that the node loses now, though its ttl is not over. */
@@ -443,7 +444,7 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease);
 void sim_grant_extended(const struct sim_call *call);
 /* Valid for so long on its client's clock, and the lock delay beyond that. */
 void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
-/* Whoever has the token has released it. */
+/* A client with this token has released it. */
 void sim_grant_ended(struct sim_world *world, const char *token);
 /* The node set the key under this token now. */
 void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
@@ -452,7 +453,7 @@ void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
 /* The client has read the node's clock. */
 void sim_backing_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
 void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
-/* Enough votes for this lease that are not void, as far as its client can know. */
+/* Whether enough votes for this lease are not void, as far as its client can know. */
 bool sim_backing_is_enough(const struct sim_world *world, const struct sim_lease *lease);
 
 /* --- finish.c: the quiet end of each schedule --- */
