@@ -1,4 +1,5 @@
-/* An attempt to acquire: asked, won or lost, and given its fencing token (the states up to HELD of core/lease_state.h). */
+/* An attempt to acquire: asks the nodes, wins or loses, gets a fencing token. These are the states
+ * before HELD in core/lease_state.h. */
 #include "core/attempt.h"
 
 #include <assert.h>
@@ -37,7 +38,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     if (lease->plan.fencing) {
         const bool is_there = redlock_fence_propose(&lease->fence, event->wall_us);
-        assert(is_there); /* no counter is followed that a clock did not explain */
+        assert(is_there); /* we follow only counters that a clock explains */
     }
     lease->attempts++;
     lease->fence_written = false;
@@ -54,7 +55,8 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     lease->heal_ns = redlock_extension_heal_ns(lease);
 }
 
-/* R13: the reason would still depend on nodes that are silent. Each answers or times out, so the wait is short. */
+/* R13: the reason still depends on silent nodes. Each of them answers or times out soon, so
+ * wait. */
 static bool is_reason_open(const struct redlock_round *votes) {
     return redlock_round_answered(votes) && !redlock_round_answered_by_now(votes);
 }
@@ -69,24 +71,24 @@ static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock
     actions->acquired_code = REDLOCK_OK;
 }
 
-/* Nodes that have raised their counter, or would raise it to a number that is high enough, as far
- * as is known. */
+/* Nodes that have raised their counter, and nodes that may still raise it to a higher number. */
 static redlock_nodes may_accept(const struct redlock_lease_core *lease) {
-    const redlock_nodes beaten = lease->operation == REDLOCK_OP_FENCE ? lease->fence.told : 0;
+    const redlock_nodes beaten = lease->operation == REDLOCK_OP_FENCE ? lease->fence.not_below : 0;
     return lease->votes.granted | redlock_round_pending(&lease->votes) | beaten;
 }
 
-/* The counters of a quorum are at the end of all numbers; or a few are, and too few other nodes are
- * left. */
+/* Why no number is left: the counters of a quorum are used up (LIMIT), or those of fewer nodes are,
+ * and the other nodes are no quorum (NO_QUORUM). */
 static int reason_without_number(const struct redlock_lease_core *lease) {
     const bool ended = redlock_nodes_count(lease->fence.far) >= lease->votes.quorum;
     return ended ? REDLOCK_ERR_LIMIT : REDLOCK_ERR_NO_QUORUM;
 }
 
 /*
- * The slow path of docs/protocols.md, "Fencing tokens": write a number above all that was seen back
- * where the lock may be ours. It is the fencing token once a quorum has raised its counters to it.
- * Ignore a counter that may be a lie, as long as the other nodes make a quorum.
+ * The slow path of docs/protocols.md, "Fencing tokens": writes a number above every counter that
+ * was seen to the nodes where the lock may be ours. The number is the fencing token once a quorum
+ * has raised its counters to it. Ignores a counter that may be a lie, as long as the other nodes
+ * make a quorum.
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
@@ -102,7 +104,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.touched & ~not_ours, event->now_ns, actions);
 }
 
-/* Whether the token stands in the broken variants of docs/protocols.md, "Fencing tokens". */
+/* Whether the token counts in the broken variants of docs/protocols.md, "Fencing tokens". */
 static bool is_fenced_as_planted(struct redlock_lease_core *lease, int64_t wall_us) {
     if (REDLOCK_PLANTED(FENCE_INCR)) {
         lease->fence.token = lease->fence.seen;
@@ -117,7 +119,6 @@ static bool is_fenced(struct redlock_lease_core *lease, int64_t wall_us) {
            is_fenced_as_planted(lease, wall_us);
 }
 
-/* A quorum granted the lock, or confirmed the fencing token. */
 static void on_won(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
     if (event->now_ns >= lease->deadline_ns) {
@@ -134,10 +135,9 @@ static void on_won(struct redlock_lease_core *lease, const struct redlock_event 
     }
 }
 
-/* Nodes have counters that are not below the number, and with a higher one there would be a
- * quorum. */
+/* Some counters are not below the number. With a higher number, a quorum could still accept. */
 static bool is_beaten(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_FENCE && lease->fence.told != 0 &&
+    return lease->operation == REDLOCK_OP_FENCE && lease->fence.not_below != 0 &&
            redlock_nodes_count(may_accept(lease)) >= lease->votes.quorum;
 }
 
@@ -153,13 +153,14 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
     } else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes)) {
         lose(lease, reason_by_now(votes), event->now_ns, actions);
     } else if (wait_over && lease->last_code != REDLOCK_OK) {
-        lose(lease, lease->last_code, event->now_ns, actions); /* cut short: the attempt before tells more */
+        /* No time was left for this attempt, so report the one before. */
+        lose(lease, lease->last_code, event->now_ns, actions);
     } else if (wait_over || !in_time) {
         lose(lease, reason_by_now(votes), event->now_ns, actions);
     }
 }
 
-/* A key from before a jump of the node's clock may be gone: docs/protocols.md, "Clock guard". */
+/* A node whose clock jumped may have lost the key (docs/protocols.md, "Clock guard"). */
 void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     if (lease->operation == REDLOCK_OP_ACQUIRE) {

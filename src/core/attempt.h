@@ -1,4 +1,4 @@
-/* An attempt to acquire: the states up to HELD. */
+/* An attempt to acquire: the states before HELD. */
 #ifndef REDLOCK_CORE_ATTEMPT_H
 #define REDLOCK_CORE_ATTEMPT_H
 

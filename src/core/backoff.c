@@ -1,11 +1,10 @@
-/* Random delays: between bounds for locks, doubling for connections and owed releases (R16). */
 #include "core/backoff.h"
 
 #include <assert.h>
 
 #include "core/validity.h"
 
-/* A Weyl sequence through the 32-bit finaliser of MurmurHash3: each seed has the full period, 0 too. */
+/* A Weyl sequence, mixed by the 32-bit finaliser of MurmurHash3. Any seed has the full period. */
 uint32_t redlock_jitter_next(uint32_t *state) {
     uint32_t x = *state += UINT32_C(0x9E3779B9);
     x = (x ^ x >> 16) * UINT32_C(0x85EBCA6B);

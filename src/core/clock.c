@@ -1,10 +1,10 @@
-/* What is known of a node's wall clock, as an interval that each reading narrows and time widens. */
+/* What we know of a node's wall clock: an interval that each reading narrows and time widens. */
 #include "core/clock.h"
 
 #include <assert.h>
 
 #define NS_PER_US     1000
-#define SERVER_US_MAX INT64_C(9000000000000000) /* × 1000 fits; the year 2255 */
+#define SERVER_US_MAX INT64_C(9000000000000000) /* the year 2255; in nanoseconds it still fits */
 #define ERROR_NS_MAX  INT64_C(100000000000000000)
 
 static int64_t min_ns(int64_t a, int64_t b) {
@@ -15,8 +15,8 @@ static int64_t max_ns(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* A reading is the node's clock at some moment of its round trip, cut to a microsecond, at a rate that is off by
- * REDLOCK_CLOCK_RATE_PERCENT at most. */
+/* The node read its clock at some moment of the round trip. TIME cuts it to a microsecond. The
+ * rates of the two clocks differ by REDLOCK_CLOCK_RATE_PERCENT at most. */
 static struct redlock_clock read_clock(const struct redlock_clock_sample *sample) {
     assert(sample->sent_ns >= 0 && sample->read_ns >= sample->sent_ns);
     const int64_t trip_ns = sample->read_ns - sample->sent_ns;
@@ -29,15 +29,17 @@ static struct redlock_clock read_clock(const struct redlock_clock_sample *sample
                                   .known = true};
 }
 
-/* How far off the clock may be from what we know of it, at a later time. */
+/* How far the clock may be from our estimate at a later time. */
 static int64_t error_at(const struct redlock_clock *clock, int64_t at_ns) {
     const int64_t since_ns = at_ns - clock->at_ns;
     return clock->error_ns + (since_ns / 100 + (since_ns % 100 != 0)) * REDLOCK_CLOCK_RATE_PERCENT;
 }
 
 /*
- * Both hold: the clock is where the two intervals meet. Where they do not, but nearly, it is the near end of ours: the clock
- * may not creep away by many moves, each below a step. move_ns is from the one's middle to the other's.
+ * Narrows the estimate to where the two intervals overlap. If they just miss each other, the
+ * estimate becomes the end of ours that is nearer to the reading. So a clock cannot creep away by
+ * many moves that are each smaller than a step. move_ns is from the middle of ours to the middle of
+ * the reading.
  */
 static void narrow(struct redlock_clock *clock, int64_t error_ns, int64_t move_ns, int64_t move_error_ns,
                    int64_t at_ns) {
@@ -56,7 +58,7 @@ int64_t redlock_clock_difference_ns(int64_t a, int64_t b) {
     return a < -INT64_MAX + b ? -INT64_MAX : a - b;
 }
 
-bool redlock_clock_is_told(const struct redlock_clock_sample *sample) {
+bool redlock_clock_has_time(const struct redlock_clock_sample *sample) {
     return sample->server_us > 0 && sample->server_us <= SERVER_US_MAX;
 }
 
@@ -65,7 +67,7 @@ enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, cons
     int64_t unused_ns;
     int64_t *moved_ns = step_ns ? step_ns : &unused_ns;
     *moved_ns = 0;
-    if (!redlock_clock_is_told(sample)) {
+    if (!redlock_clock_has_time(sample)) {
         return REDLOCK_CLOCK_STEADY;
     }
     const struct redlock_clock reading = read_clock(sample);

@@ -1,17 +1,21 @@
-/* Whether a node's wall clock has kept pace with ours since it was last read. */
+/* Whether a node's wall clock has kept pace with ours since we last read it. */
 #ifndef REDLOCK_CORE_CLOCK_H
 #define REDLOCK_CORE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One reading of a node's wall clock: it was read at some moment between sent and read (CLOCK_BOOTTIME, never negative). */
+/* One reading of a node's wall clock. The node read it between sent_ns and read_ns, which are
+ * CLOCK_BOOTTIME and never negative. */
 struct redlock_clock_sample {
     int64_t sent_ns, read_ns;
-    int64_t server_us; /* as TIME says; 0: not told. Nor is what is negative or beyond 9e15, the year 2255 */
+    /* The answer to TIME. 0, a negative value and one beyond 9e15 (the year 2255) mean that there
+     * is none. */
+    int64_t server_us;
 };
 
-/* What all readings since the last step say: at at_ns, the offset was offset_ns ± error_ns. All zero: none. */
+/* The estimate from all readings since the last step: at at_ns, the offset was offset_ns ±
+ * error_ns. */
 struct redlock_clock {
     int64_t offset_ns; /* the node's wall clock − CLOCK_BOOTTIME */
     int64_t error_ns;
@@ -22,24 +26,29 @@ struct redlock_clock {
 enum redlock_clock_verdict { REDLOCK_CLOCK_STEADY, REDLOCK_CLOCK_FORWARD, REDLOCK_CLOCK_BACKWARD };
 
 /*
- * The offset may have moved by REDLOCK_CLOCK_RATE_PERCENT of the time between two readings, and half of each round trip is
- * error. A clock that is off by more than that and REDLOCK_CLOCK_STEP_MIN_NS has stepped: *step_ns (step_ns may be NULL) is
- * set to how far, negative for BACKWARD, 0 for STEADY, and the new reading is all that is known. Without a step, it is
- * known to be where all readings agree, or at the end of that which is next to a reading beside it.
+ * Compares a reading with the estimate, and updates the estimate.
  *
- * To compare with the last reading only would not do: a clock that runs 10 % fast moves by less than the errors from one
- * reading to the next, where they are many. As it is, what goes unnoticed over the time of a lease is no more than what its
- * drift allows for, 1 % + 2 ms (once the smallest step back, and once forward), and the errors of two readings.
+ * Between two readings, the offset may move by REDLOCK_CLOCK_RATE_PERCENT of the time. The error of
+ * a reading is half of its round trip. A clock that is off by more than that and
+ * REDLOCK_CLOCK_STEP_MIN_NS has stepped. Then *step_ns says how far (negative for BACKWARD), and
+ * the new reading alone is the estimate. Else *step_ns is 0, and the estimate is where all readings
+ * agree, or the end that is nearer to a reading that just misses it. step_ns may be NULL.
+ *
+ * To compare only with the last reading is not enough: with frequent readings, a clock that is 10 %
+ * too fast moves by less than the errors. With this estimate, a clock may move unnoticed during a
+ * lease by the drift of the lease, 1 % + 2 ms (one smallest step back and one forward), and by the
+ * errors of two readings.
  */
-#define REDLOCK_CLOCK_RATE_PERCENT 1                /* as the drift of a lease */
-#define REDLOCK_CLOCK_STEP_MIN_NS  INT64_C(1000000) /* a daemon that slews a clock into place is not a step */
+#define REDLOCK_CLOCK_RATE_PERCENT 1 /* the same as the drift of a lease */
+/* a daemon that slews the clock makes no step */
+#define REDLOCK_CLOCK_STEP_MIN_NS INT64_C(1000000)
 enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, const struct redlock_clock_sample *sample,
                                                int64_t *step_ns);
 
-/* Whether the sample tells a time. */
-bool redlock_clock_is_told(const struct redlock_clock_sample *sample);
+/* Whether the sample has a time. */
+bool redlock_clock_has_time(const struct redlock_clock_sample *sample);
 
-/* a − b; INT64_MAX or its negative where that does not fit. */
+/* a − b, or INT64_MAX or −INT64_MAX if that does not fit. */
 int64_t redlock_clock_difference_ns(int64_t a, int64_t b);
 
 #endif

@@ -1,5 +1,4 @@
-/* Releases that nodes still owe us: asked again with a backoff until confirmed, or until the key's ttl has passed where that
- * ends it. */
+/* The table of states is in docs/architecture.md, "Owed releases". */
 #include "core/debt.h"
 
 #include "core/backoff.h"
@@ -9,7 +8,7 @@
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000
 
-/* Once for all nodes that fail at about the same time; a retry that is still to come serves them too. */
+/* One retry serves all nodes that fail at about the same time. */
 static void retry_later(struct redlock_debt *debt, int64_t now_ns) {
     if (debt->retry_ns > now_ns) {
         return;
@@ -21,12 +20,11 @@ static void retry_later(struct redlock_debt *debt, int64_t now_ns) {
     debt->retry_ns = redlock_after_ns(now_ns, redlock_backoff_ns(&jitter, debt->failures, RETRY_MIN_MS, RETRY_MAX_MS));
 }
 
-/* The nodes whose debt the clock does not end. */
+/* Nodes whose debt does not end with the ttl. */
 static redlock_nodes lasting(const struct redlock_debt *debt) {
     return REDLOCK_PLANTED(DEBT_ENDS_BY_CLOCK) ? 0 : debt->uncertain;
 }
 
-/* The nodes whose debt is not over. */
 static redlock_nodes open_debts(const struct redlock_debt *debt, int64_t now_ns) {
     return now_ns < debt->expires_ns ? debt->owing : debt->owing & lasting(debt);
 }

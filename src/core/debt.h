@@ -1,4 +1,5 @@
-/* Which nodes still owe us a release, when to ask again, and what ends the debt: an answer, or the key's ttl (R8, R9). */
+/* Which nodes still owe us a release, when to ask them again, and when the debt ends: with an
+ * answer, or with the key's ttl (R8, R9). */
 #ifndef REDLOCK_CORE_DEBT_H
 #define REDLOCK_CORE_DEBT_H
 
@@ -8,39 +9,43 @@
 #include "core/quorum.h"
 
 /*
- * A node that answered the request which set the key has started the key's ttl by then, and the clock ends its debt. A node
- * that did not is uncertain: the request may wait in its buffers or in the network for longer than any ttl, and set the key
- * when it lands. Only an answer ends that debt: a release is answered behind the request on the same connection, or on a new
- * one, before which CLIENT KILL has ended the old one.
+ * A node that answered the request which set the key has started the key's ttl. Its debt ends with
+ * that ttl. A node that did not answer is uncertain: the request may wait in the node's buffers or
+ * in the network for longer than any ttl, and set the key when it arrives. Its debt ends only with
+ * an answer. The release is answered after the request on the same connection, or on a new
+ * connection, before which CLIENT KILL has ended the old one.
  */
 struct redlock_debt {
-    redlock_nodes owing;     /* nodes that have not confirmed that the key is not ours any more */
-    redlock_nodes asked;     /* of these, the ones with a request under way */
-    redlock_nodes uncertain; /* of these, the ones whose debt the clock does not end */
-    int64_t expires_ns;      /* by then the ttl has removed the key from all others */
-    int64_t retry_ns;        /* ask the idle ones again */
+    redlock_nodes owing;     /* nodes that have not confirmed that our key is gone */
+    redlock_nodes asked;     /* of these, the nodes with a request under way */
+    redlock_nodes uncertain; /* of these, the nodes whose debt does not end with the ttl */
+    int64_t expires_ns;      /* then the ttl has removed the key from all other nodes */
+    int64_t retry_ns;        /* when to ask the idle nodes again */
     uint8_t failures;
 };
 
 void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain, int64_t expires_ns);
 
 /*
- * The nodes to ask now: those of `ready` that owe and are not being asked; they count as asked from here on, until their
- * vote (FAILED for one that refused). Does not look at retry_ns: a node that became ready is asked at once. Past the
- * expiry only the uncertain are asked.
+ * Returns the nodes to ask now: nodes of `ready` that owe and are not being asked. They count as
+ * asked until their vote; for a node that refused the request, the vote is FAILED. Ignores
+ * retry_ns: a node that became ready is asked at once. After the expiry, only uncertain nodes are
+ * asked.
  */
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns);
 
-/* A node answered a release. GRANTED and DENIED both say that our key is gone; anything else leaves the debt. */
+/* A node answered a release. GRANTED and DENIED both say that our key is gone. Any other vote
+ * leaves the debt. */
 void redlock_debt_vote(struct redlock_debt *debt, unsigned node, redlock_vote_kind vote, int64_t now_ns);
 
-/* Paid, or past its expiry and nobody uncertain (with the rest still in `owing`); never while a request is under way. */
+/* All nodes have paid, or the expiry has passed and no uncertain node owes. Then `owing` has the
+ * nodes that did not pay. Never true while a request is under way. */
 bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns);
 
 /*
- * When to look again; REDLOCK_NEVER_NS while every owing node is being asked, or only their votes are missing. Nodes that are
- * not ready are not asked by the clock: thousands of debts of a hung node would else wake us for nothing. They are asked when
- * they become ready.
+ * When to look again. REDLOCK_NEVER_NS while we only wait for answers. The clock does not ask nodes
+ * that are not ready, else thousands of debts of a hung node would wake us for nothing. Those nodes
+ * are asked when they become ready.
  */
 int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns);
 

@@ -1,11 +1,12 @@
-/* A lease that is held: extended, healed, and lost (the states from HELD on of core/lease.h). */
+/* A lease that is held: extends, heals and loses it. These are the states from HELD on in
+ * core/lease_state.h. */
 #include "core/extension.h"
 
 #include "core/backoff.h"
 #include "core/planted.h"
 #include "core/validity.h"
 
-/* A failed renewal is tried again after a quarter of what is left, but not sooner than this. */
+/* A failed renewal is tried again after a quarter of the time left, but never sooner than this. */
 #define RENEWAL_RETRY_MIN_MS 10
 
 void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
@@ -27,13 +28,14 @@ static void schedule_renewal(struct redlock_lease_core *lease, int64_t when_ns) 
     lease->next_try_ns = allowed ? when_ns : REDLOCK_NEVER_NS;
 }
 
-/* A third of the ttl, or up to a tenth of that sooner: leases that were taken together are not renewed together. */
+/* A third of the ttl, or up to a tenth of that sooner: leases that were acquired together should
+ * not renew together. */
 static int64_t renewal_delay_ns(struct redlock_lease_core *lease) {
     const int64_t third_ns = lease->round_ttl_ms * REDLOCK_NS_PER_MS / 3;
     return redlock_between_ns(&lease->jitter, third_ns - third_ns / 10, third_ns);
 }
 
-/* The start of what the deadline is counted from: a fencing token that took a round of its own came later. */
+/* The time that the deadline is counted from. A FENCE round starts later than that. */
 static int64_t term_start_ns(const struct redlock_lease_core *lease) {
     return lease->operation == REDLOCK_OP_FENCE ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms)
                                                 : lease->start_ns;
@@ -45,8 +47,8 @@ int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
 
 /*
  * Heals only after a won round and before the old deadline (docs/protocols.md, "Healing"). A tenth
- * of the ttl is left for late votes, and spares the nodes the healing of locks that are held for
- * moments.
+ * of the ttl is left for late votes. Locks that are held for less time are not healed, which saves
+ * requests.
  */
 static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
     const int64_t tenth_ns = redlock_extension_heal_ns(lease), half_ns = now_ns + (before_ns - now_ns) / 2;
@@ -58,16 +60,14 @@ static int64_t round_deadline_ns(const struct redlock_lease_core *lease) {
     return redlock_deadline_ns(term_start_ns(lease), lease->round_ttl_ms);
 }
 
-/*
- * R12: no extension shortens a key, so the later deadline stands, whichever request made it; but not on keys that this round found
- * missing. Those of other nodes that matched may live no longer than what was asked now.
- */
+/* Keep the later deadline (R12), unless this round shows that a quorum no longer has keys that live
+ * so long. */
 static bool does_deadline_stand(const struct redlock_lease_core *lease) {
     return lease->was_held && round_deadline_ns(lease) <= lease->deadline_ns &&
            redlock_nodes_count(lease->keys.backing & ~lease->votes.denied) >= lease->votes.quorum;
 }
 
-/* The lease stands on the current round alone, and on the nodes that grant it late. */
+/* The lease now depends on the current round alone, and on the nodes that still grant it. */
 static void stand_on_round(struct redlock_lease_core *lease) {
     lease->deadline_ns = round_deadline_ns(lease);
     lease->backing_grows = lease->operation != REDLOCK_OP_FENCE;
@@ -93,7 +93,8 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
         lease->next_try_ns = REDLOCK_NEVER_NS;
     }
     if (adopted) {
-        lease->heal_ns = REDLOCK_NEVER_NS; /* whether it was held without a gap until now, nobody here knows */
+        /* Nobody here knows whether it was held without a gap until now. */
+        lease->heal_ns = REDLOCK_NEVER_NS;
     } else {
         schedule_heal(lease, now_ns, old_deadline_ns);
     }
@@ -127,8 +128,8 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
         lease->deadline_ns = candidate_ns;
     }
     if (lease->is_adopted) {
-        lease->keys.keepers =
-            redlock_nodes_all(lease->node_count); /* who adopts it is not the only one who sets its keys */
+        /* Another client may have set keys, too. */
+        lease->keys.keepers = redlock_nodes_all(lease->node_count);
     }
 }
 
@@ -142,10 +143,9 @@ static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, str
     schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
 }
 
-/* No quorum of nodes can have the key any more. */
 static bool is_gone(const struct redlock_lease_core *lease) {
-    return redlock_nodes_count(redlock_keys_keepers(&lease->keys, lease->operation, &lease->votes, lease->fence.told)) <
-           lease->votes.quorum;
+    return redlock_nodes_count(redlock_keys_keepers(&lease->keys, lease->operation, &lease->votes,
+                                                    lease->fence.not_below)) < lease->votes.quorum;
 }
 
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns,
@@ -158,7 +158,8 @@ void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t n
     }
 }
 
-/* What the lease's deadline does not stop is in time: it is the later of the old one and, once won, the round's own. */
+/* A vote before the lease's deadline is in time. The deadline is the later of the old one and, once
+ * the round is won, the round's own. */
 void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     if (now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END)) {
         redlock_extension_pass_deadline(lease, now_ns, actions);
@@ -171,7 +172,8 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
     switch (redlock_round_outcome(&lease->votes)) {
     case REDLOCK_ROUND_WON:
         if (!does_deadline_stand(lease) && now_ns >= round_deadline_ns(lease)) {
-            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions); /* too late for itself: it shows nothing */
+            /* Won too late for its own deadline: it proves nothing. */
+            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
             break;
         }
         redlock_extension_answer(lease, REDLOCK_OK, actions);
@@ -234,7 +236,6 @@ void redlock_extension_ask(struct redlock_lease_core *lease, const struct redloc
     actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
 }
 
-/* A heal is never counted as a vote: docs/protocols.md, "Healing". */
 static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     lease->heal_ns = REDLOCK_NEVER_NS;
     if (now_ns >= lease->heal_before_ns) {
@@ -257,10 +258,8 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
     }
 }
 
-/*
- * A step forward voids the votes that the node gave before it (docs/protocols.md, "Clock guard").
- * Votes of the round under way are void, too: the node may have given them before the step.
- */
+/* A step forward voids the votes that the node gave before it (docs/protocols.md, "Clock guard").
+ * The votes of the current round are void too: the node may have given them before the step. */
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions) {
     if (REDLOCK_PLANTED(JUMP_IGNORED)) {

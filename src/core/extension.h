@@ -4,20 +4,22 @@
 
 #include "core/lease_state.h"
 
-/* A tenth of the ttl after the start: time to heal. An attempt's timer is for this already, so that to win it moves no timer. */
+/* When to heal: a tenth of the ttl after the start. The timer of an attempt is set to this time
+ * already, so winning the attempt moves no timer. */
 int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease);
-/* The current round is WON, in time. */
+/* The current round is WON in time. */
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns);
-/* HELD at some time: renewals, healing. */
+/* The clock was read while HELD: renews or heals what is due. */
 void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_ask(struct redlock_lease_core *lease, const struct redlock_event *event,
                            struct redlock_actions *actions);
 void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
-/* A vote of the last round came after it was decided. */
+/* A vote came after its round was decided. */
 void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions);
-/* The deadline has come, of the lease or, where it was never held, of the round. */
+/* The deadline of the lease has passed; of a lease that was never held, the deadline of the
+ * round. */
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions);
 
@@ -25,10 +27,10 @@ enum redlock_lease_loss { REDLOCK_LOST_AT_DEADLINE, REDLOCK_LOST_BY_VOTES, REDLO
 void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
                             struct redlock_actions *actions);
 
-/* Whether an EXTEND event may be fed now: REDLOCK_OK, or with what to refuse it, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
+/* Whether an EXTEND event is allowed now: REDLOCK_OK, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
 
-/* The nodes that back a lease that is held; asked about by tests and the journal. */
+/* The nodes that back a held lease; for tests and the log. */
 redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease);
 
 #endif

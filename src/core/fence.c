@@ -1,4 +1,5 @@
-/* Fencing tokens: numbers that rise, made of the wall clock, of what was seen and of the client's own digits. */
+/* Fencing tokens: rising numbers, made of the wall clock, the counters that were seen, and the
+ * client's low digits. */
 #include "core/fence.h"
 
 #include <assert.h>
@@ -7,12 +8,12 @@
 #include "core/planted.h"
 
 /*
- * 2200-01-01. A clock beyond it, or before 1970, tells nothing: it counts as 0, and the number follows what the nodes tell.
- * Were it taken for the time, it would use the numbers up: a counter never falls.
+ * 2200-01-01. A clock after this, or before 1970, is wrong and counts as 0: the number then follows
+ * the counters of the nodes. A wrong clock would use the numbers up, because counters never fall.
  */
 #define WALL_MAX_US INT64_C(7258118400000000)
 
-/* The planted bugs' proposals: all of 100 ms are one number. */
+/* For planted bugs: all proposals of the same 100 ms are one number. */
 #define IS_COARSE (REDLOCK_PLANTED(FENCE_COLLIDES) || REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL))
 #define COARSE_US 100000
 
@@ -21,12 +22,12 @@ static uint64_t low_digits(const struct redlock_fence *fence) {
     return IS_COARSE ? 0 : fence->client;
 }
 
-static uint64_t told_us(int64_t wall_us) {
+static uint64_t plausible_us(int64_t wall_us) {
     return wall_us > 0 && wall_us <= WALL_MAX_US ? (uint64_t)wall_us : 0;
 }
 
 static uint64_t of_the_clock(const struct redlock_fence *fence, int64_t wall_us) {
-    const uint64_t us = told_us(wall_us);
+    const uint64_t us = plausible_us(wall_us);
     return (IS_COARSE ? us - us % COARSE_US : us) * REDLOCK_FENCE_CLIENTS + low_digits(fence);
 }
 
@@ -34,7 +35,7 @@ static uint64_t highest(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* The next number with the client's low digits. */
+/* The next number above `floor` with the client's low digits. */
 static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
     const uint64_t number = floor - floor % REDLOCK_FENCE_CLIENTS + low_digits(fence);
     return number > floor ? number : number + REDLOCK_FENCE_CLIENTS;
@@ -49,16 +50,16 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
         return false;
     }
     fence->token = token;
-    fence->accepted = fence->told = fence->far = 0;
+    fence->accepted = fence->not_below = fence->far = 0;
     return true;
 }
 
 bool redlock_fence_is_far(uint64_t counter, int64_t wall_us) {
-    return counter / REDLOCK_FENCE_CLIENTS > told_us(wall_us) + REDLOCK_FENCE_BELIEVED_US;
+    return counter / REDLOCK_FENCE_CLIENTS > plausible_us(wall_us) + REDLOCK_FENCE_BELIEVED_US;
 }
 
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
-    /* A token that followed a lie is accepted by the node that lied. */
+    /* A node that lied accepts a token that followed its lie. */
     const bool counts = fence->accepted != 0 && !redlock_fence_is_far(fence->token, wall_us);
     return set_token(fence, counts ? highest(fence->token, fence->seen) : fence->seen, wall_us);
 }
@@ -73,8 +74,8 @@ int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_
     if (wall_us < 0 || counter_us <= (uint64_t)wall_us || counter_us - (uint64_t)wall_us > REDLOCK_FENCE_AHEAD_MAX_US) {
         return ahead_us;
     }
-    const int64_t told_us = (int64_t)(counter_us - (uint64_t)wall_us);
-    return told_us > ahead_us ? told_us : ahead_us;
+    const int64_t by_us = (int64_t)(counter_us - (uint64_t)wall_us);
+    return by_us > ahead_us ? by_us : ahead_us;
 }
 
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter, int64_t wall_us) {
@@ -84,7 +85,7 @@ void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepte
         return;
     }
     if (counter >= fence->token) {
-        fence->told |= REDLOCK_NODE(node);
+        fence->not_below |= REDLOCK_NODE(node);
     }
     if (!redlock_fence_is_far(counter, wall_us)) {
         fence->seen = highest(fence->seen, counter);

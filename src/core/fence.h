@@ -1,4 +1,5 @@
-/* Fencing tokens: the number that an attempt proposes, whether a quorum took it, and the number to write back if not. */
+/* Fencing tokens: the number that an attempt proposes, whether a quorum accepted it, and the number
+ * to write back if not. */
 #ifndef REDLOCK_CORE_FENCE_H
 #define REDLOCK_CORE_FENCE_H
 
@@ -9,71 +10,77 @@
 #include "core/quorum.h"
 
 /*
- * Each node keeps a counter per resource, which never falls. A lease's token is a number to which a quorum of nodes raised
- * their counters, each in one atomic step and from below. Two quorums share a node, so two tokens differ, and a lease that
- * began after another had its token gets a larger one. Clocks and ttls do not appear in the argument.
+ * Each node keeps a counter for each resource. A counter never falls. The token of a lease is a
+ * number to which a quorum of nodes raised their counters, each from below and in one atomic step.
+ * Two quorums share a node, so two tokens differ, and a lease that began after another one had its
+ * token gets a larger token. This argument uses no clock and no ttl.
  *
- * A number is microseconds of the wall clock × 1000 + the client's low digits: near to what others propose, yet unique.
+ * A number is microseconds of the wall clock × 1000 + the client's low digits: close to what others
+ * propose, but unique.
  */
 #define REDLOCK_FENCE_CLIENTS 1000 /* low digits: 0 to 999 */
-#define REDLOCK_FENCE_DIGITS  20   /* on the wire: of fixed width, so that nodes compare them as strings */
+#define REDLOCK_FENCE_DIGITS  20   /* fixed width, so that nodes can compare them as strings */
 #define REDLOCK_FENCE_MAX     ((uint64_t)INT64_MAX)
 
 /*
- * A lease is safe with any number that a quorum took, so a client need believe no counter. It
- * follows one that its own clock explains. Any other may be a lie, and is followed only where no
- * quorum is left without it, the lowest first. Nodes store no number more than an hour (with an
- * expiry) or a day ahead of their own clock. So a counter that a client believes is one that nodes
- * store, if their clocks differ from its own by less than half an hour.
+ * A lease is safe with any number that a quorum accepted, so a client need not believe any counter.
+ * It follows a counter that its own clock explains. Any other counter may be a lie: the client
+ * follows it only if the other nodes are fewer than a quorum, and then the lowest first. A node
+ * stores no number that is more than an hour (with an expiry) or a day ahead of its own clock. So
+ * nodes store every counter that a client believes, if their clocks and its own differ by less than
+ * half an hour.
  */
 #define REDLOCK_FENCE_BELIEVED_US (INT64_C(30) * 60 * 1000000)
 
 struct redlock_fence {
-    uint64_t token; /* proposed, or being written back; the lease's once a quorum raised its counters to it */
-    /* The highest counter of this resource that a node told of and the clock explains, in any
-     * attempt of this request. */
+    /* The proposal, or the number being written back; the lease's token once a quorum accepted
+     * it. */
+    uint64_t token;
+    /* The highest counter of this resource that a node sent and the clock explains, in any attempt
+     * of this request. */
     uint64_t seen;
-    uint64_t far_least;     /* the lowest counter of `far` */
-    redlock_nodes accepted; /* nodes that raised their counter to `token` */
-    redlock_nodes told;     /* nodes that did not, for theirs was not below it */
-    redlock_nodes far;      /* of these, the ones whose counter the clock does not explain */
-    uint16_t client;        /* low digits */
+    uint64_t far_least;      /* the lowest counter of `far` */
+    redlock_nodes accepted;  /* nodes that raised their counter to `token` */
+    redlock_nodes not_below; /* nodes that did not: their counter was not below it */
+    redlock_nodes far;       /* of these, the nodes whose counter the clock does not explain */
+    uint16_t client;         /* low digits */
 };
 
 /*
- * For an attempt: the wall clock's number, or the next above what was seen (and above the last
- * token, where a node accepted that and the clock explains it) if that is larger. Never 0. A wall
- * clock before 1970 or after 2200 counts as 0. False, and nothing is changed, when there is no such
- * number (REDLOCK_FENCE_MAX).
+ * Sets the token of an attempt: the number of the wall clock, or the next number above `seen` if
+ * that is larger. If a node accepted the last token and the clock explains that token, the new one
+ * is above it, too. Never 0. A wall clock before 1970 or after 2200 counts as 0. Returns false and
+ * changes nothing if there is no such number (REDLOCK_FENCE_MAX).
  */
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 
-/* For the slow path: likewise, and above the token that was proposed; and where told to follow,
- * above the lowest counter of `far`. Both forget who accepted, and who told what of its counter. */
+/* Sets the token of the slow path. It is also above the last token and, with `follow`, above the
+ * lowest counter of `far`. Both functions clear `accepted`, `not_below` and `far`. */
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool follow);
 
-/* Whether the clock does not explain this counter: it is ahead by more than
- * REDLOCK_FENCE_BELIEVED_US. */
+/* Whether the counter is ahead of the clock by more than REDLOCK_FENCE_BELIEVED_US. */
 bool redlock_fence_is_far(uint64_t counter, int64_t wall_us);
 
 /*
- * Clients' clocks differ a little, and a counter that is a little ahead of ours was made by one that is: ours follows it, or whoever has the lock
- * after that client has to write a number back. Returns by how much: never less than before, and no more than others' clocks are ahead, for
- * the number was proposed before it was read. So clients do not drive each other on. A counter that is further ahead is no sign of a clock.
+ * Clients' clocks differ a little. A counter that is slightly ahead of our clock comes from a
+ * client whose clock is ahead. We add the difference to our clock, else whoever gets the lock after
+ * that client must write a number back. Returns the new difference, which never falls. Clients do
+ * not drive each other on: a number was proposed before it was read, so the difference is no more
+ * than what others' clocks are ahead. A counter that is further ahead says nothing about a clock.
  */
 #define REDLOCK_FENCE_AHEAD_MAX_US 10000
 int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_us);
 
-/* A node's vote of the current round: it raised its counter to the token (then `counter` is not looked at), or told its counter
- * (0: it did not). */
+/* A node answered in the current round. It raised its counter to the token (then `counter` is
+ * ignored), or sent its counter (0: it did not). */
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter, int64_t wall_us);
 
-/* Whether these nodes, of those that granted, make a quorum that accepted. */
+/* Whether a quorum of the nodes that granted also accepted the token. */
 bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum);
 
-/* Exactly REDLOCK_FENCE_DIGITS digits, not terminated. */
+/* Writes REDLOCK_FENCE_DIGITS digits, without a terminator. */
 void redlock_fence_format(uint64_t number, char digits[REDLOCK_FENCE_DIGITS]);
-/* Nothing but that many digits, and not above REDLOCK_FENCE_MAX. */
+/* Reads exactly that many digits, and no number above REDLOCK_FENCE_MAX. */
 bool redlock_fence_parse(const char *digits, size_t size, uint64_t *number);
 
 #endif

@@ -1,4 +1,4 @@
-/* Quarantines: the table of core/guard.h. */
+/* Quarantines, as in the table of core/guard.h. */
 #include "core/guard.h"
 
 #include <assert.h>
@@ -8,9 +8,10 @@
 #include "core/validity.h"
 
 #define NS_PER_S       INT64_C(1000000000)
-#define CLOCK_APART_NS NS_PER_S           /* clocks that agree are no further apart */
-#define CLOCK_FRESH_NS (3 * NS_PER_S)     /* older readings are not compared */
-#define UPTIME_S_MAX   INT64_C(100000000) /* more than three years are as good as three, and fit */
+#define CLOCK_APART_NS NS_PER_S       /* two clocks agree if they are this close */
+#define CLOCK_FRESH_NS (3 * NS_PER_S) /* older readings are not compared */
+/* three years; more makes no difference and might not fit */
+#define UPTIME_S_MAX INT64_C(100000000)
 
 static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t now_ns) {
     const int64_t ttl_max_ms = guard->plan.ttl_max_ms;
@@ -18,8 +19,8 @@ static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t n
                                                                       : ttl_max_ms + redlock_drift_ms(ttl_max_ms));
 }
 
-static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlock_guard_reason reason, int64_t step_ns,
-                          int64_t now_ns) {
+static void quarantine_for_clock(struct redlock_guard *guard, unsigned node, enum redlock_guard_reason reason,
+                                 int64_t step_ns, int64_t now_ns) {
     struct redlock_guard_node *known = &guard->nodes[node];
     known->clock_until_ns = end_of_quarantine_ns(guard, now_ns);
     known->clock_reason = reason;
@@ -27,13 +28,13 @@ static void bar_for_clock(struct redlock_guard *guard, unsigned node, enum redlo
     guard->suspects |= REDLOCK_NODE(node);
 }
 
-/* Fewer than a quorum of clocks are wrong at one time: what is compared must have been read at
- * about one time. */
+/* Fewer than a quorum of clocks are wrong at any one time. So compare only readings of about the
+ * same time. */
 static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
-/* Into so many numbers that are in order, with room for one more. */
+/* Inserts into `count` sorted numbers. The array must have room for one more. */
 static void insert(int64_t *numbers, unsigned count, int64_t number) {
     unsigned place = count;
     for (; place > 0 && numbers[place - 1] > number; place--) {
@@ -42,10 +43,8 @@ static void insert(int64_t *numbers, unsigned count, int64_t number) {
     numbers[place] = number;
 }
 
-/*
- * By how much the node's clock may be ahead of a quorum of nodes, itself among them: of all
- * differences, the quorum-th smallest. False where fewer clocks were read of late.
- */
+/* How far the node's clock may be ahead of a quorum of nodes, itself included: the quorum-th
+ * smallest of all differences. False if fewer clocks were read recently. */
 static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
     const struct redlock_clock *clock = &guard->nodes[node].clock;
     const unsigned quorum = guard->plan.quorum;
@@ -73,10 +72,8 @@ static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_
     return redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, clock->error_ns);
 }
 
-/*
- * The lower median of the offsets, of a quorum of nodes at least. One clock is no majority, even where one node is a quorum:
- * it would vouch for itself.
- */
+/* The lower median of the offsets of at least a quorum of nodes. One clock is never enough, even if
+ * one node is a quorum: it would confirm itself. */
 static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, int64_t *median_ns) {
     int64_t offsets_ns[REDLOCK_NODES_MAX];
     unsigned count = 0;
@@ -93,7 +90,8 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, 
     return true;
 }
 
-/* Of two clocks that disagree, either may be the wrong one, and one of them is the median: a quorum must be near it. */
+/* If two clocks disagree, either may be wrong, and one of them is the median. So a quorum of clocks
+ * must be near the median. */
 static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_ns, int64_t median_ns) {
     unsigned near = 0;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
@@ -103,7 +101,8 @@ static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_n
     return near >= guard->plan.quorum;
 }
 
-/* How long the node's present run has surely lasted, by what it said of it (with its clock) and by a clock that others confirm. */
+/* How long the node's current run has lasted at least. Uses the uptime from its greeting, if other
+ * clocks confirm its clock. */
 static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
     if (known->uptime_s < 1 || known->uptime_stepped || !is_fresh(&known->clock, now_ns)) {
         return 0;
@@ -114,15 +113,15 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
     }
     const int64_t whole_s = (known->uptime_s < UPTIME_S_MAX ? known->uptime_s : UPTIME_S_MAX) - 1;
     if (whole_s * NS_PER_S <= off_ns) {
-        return 0; /* and no sum with a negative number: redlock_after_ns() is for times */
+        return 0; /* and redlock_after_ns() takes no negative number */
     }
     const int64_t up_ns = redlock_after_ns(whole_s * NS_PER_S - off_ns, now_ns - known->greeted_ns);
     const int64_t at_most_ns = now_ns - known->run_after_ns;
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
 }
 
-/* "It has surely been up for longer than ttl_max and its drift", for each node, now that more
- * clocks are known. */
+/* Ends the quarantine of each node that has surely been up for longer than ttl_max and its drift.
+ * Call it when more clocks are known. */
 static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     int64_t median_ns;
     if (!median_of_clocks(guard, now_ns, &median_ns) || !is_median_confirmed(guard, now_ns, median_ns)) {
@@ -136,13 +135,12 @@ static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
     }
 }
 
-/* Compares a clock that is not judged with the others. Returns whether it is now found to be ahead,
- * and was not before. */
+/* Compares an unconfirmed clock with the others. Returns true if it is newly found to be ahead. */
 static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t ahead_ns;
     if (now_ns >= known->clock_until_ns) {
-        guard->unjudged &= ~REDLOCK_NODE(node); /* what it lost before it was first read is over */
+        guard->unjudged &= ~REDLOCK_NODE(node); /* any loss from before its first reading is over */
         return false;
     }
     if (!is_fresh(&known->clock, now_ns) || !ahead_of_quorum_ns(guard, node, now_ns, &ahead_ns)) {
@@ -159,8 +157,8 @@ static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t no
     return is_news;
 }
 
-/* Every node again, now that more is known. Returns those whose clock is now found to be ahead of
- * the others'. */
+/* Reviews every node when more is known. Returns the nodes whose clock is newly found to be
+ * ahead. */
 static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     redlock_nodes ahead = 0;
     review_uptimes(guard, now_ns);
@@ -172,16 +170,17 @@ static redlock_nodes review(struct redlock_guard *guard, int64_t now_ns) {
     return ahead;
 }
 
-/* Nobody knows whether a clock that is new to us has jumped: its node waits until the clock is
- * confirmed. */
-static void bar_unconfirmed(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+/* Nobody knows whether a clock that is new to us has jumped. So its node is in quarantine until the
+ * clock is confirmed. */
+static void quarantine_unconfirmed(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
     if (guard->plan.clock) {
-        bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_UNCONFIRMED, 0, now_ns);
+        quarantine_for_clock(guard, node, REDLOCK_GUARD_CLOCK_UNCONFIRMED, 0, now_ns);
         guard->unjudged |= REDLOCK_NODE(node);
     }
 }
 
-/* A clock that stepped: whatever it says from now on, it is not the clock that was first read. */
+/* After a step, no comparison confirms the clock any more: it is not the clock that we first
+ * read. */
 static enum redlock_clock_verdict read_clock(struct redlock_guard *guard, unsigned node,
                                              const struct redlock_clock_sample *sample, int64_t *step_ns) {
     struct redlock_guard_node *known = &guard->nodes[node];
@@ -192,18 +191,18 @@ static enum redlock_clock_verdict read_clock(struct redlock_guard *guard, unsign
     return verdict;
 }
 
-/* Nothing told is never the same. */
+/* An empty run_id is never the same run. */
 static bool is_same_run(const struct redlock_guard_node *known, const char *run_id) {
     return run_id[0] != '\0' && strcmp(known->run_id, run_id) == 0;
 }
 
-/* "No node has a history" is true of the fleet's first ttl_max; a node that is met later may have
- * one. */
+/* first_boot says that no node has a history. That is true only for the first ttl_max. A node that
+ * we meet later may have one. */
 static bool is_first_boot(const struct redlock_guard *guard, int64_t now_ns) {
     return guard->plan.first_boot && now_ns < redlock_after_ms(guard->plan.start_ns, guard->plan.ttl_max_ms);
 }
 
-/* Whether another run may have forgotten votes that count. */
+/* Whether an earlier run of the node may have given votes that this run has forgotten. */
 static bool may_have_forgotten(const struct redlock_guard *guard, const struct redlock_guard_node *known,
                                int64_t now_ns) {
     switch (guard->plan.restart) {
@@ -217,7 +216,7 @@ static bool may_have_forgotten(const struct redlock_guard *guard, const struct r
     return false;
 }
 
-static void bar_for_run(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+static void quarantine_for_run(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
     struct redlock_guard_node *known = &guard->nodes[node];
     known->run_until_ns = end_of_quarantine_ns(guard, now_ns);
     known->run_reason = known->greeted ? REDLOCK_GUARD_RESTARTED : REDLOCK_GUARD_UNKNOWN;
@@ -227,8 +226,8 @@ static void bar_for_run(struct redlock_guard *guard, unsigned node, int64_t now_
 static void trust_uptime(const struct redlock_guard *guard, struct redlock_guard_node *known, int64_t uptime_s,
                          int64_t now_ns) {
     if (REDLOCK_PLANTED(QUARANTINE_BY_UPTIME) && known->run_until_ns != 0) {
-        const int64_t told_s = uptime_s < 0 ? 0 : uptime_s < UPTIME_S_MAX ? uptime_s : UPTIME_S_MAX;
-        const int64_t left_ms = guard->plan.ttl_max_ms - told_s * 1000;
+        const int64_t capped_s = uptime_s < 0 ? 0 : uptime_s < UPTIME_S_MAX ? uptime_s : UPTIME_S_MAX;
+        const int64_t left_ms = guard->plan.ttl_max_ms - capped_s * 1000;
         known->run_until_ns = left_ms > 0 ? redlock_after_ms(now_ns, left_ms) : 0;
     }
 }
@@ -242,11 +241,11 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
         if (size < sizeof known->run_id) {
             memcpy(known->run_id, greeting->run_id, size + 1);
         } else {
-            known->run_id[0] = '\0'; /* no server gives itself such an id */
+            known->run_id[0] = '\0'; /* no server has such a long run_id */
         }
     }
     known->greeted = true;
-    known->uptime_s = redlock_clock_is_told(&greeting->clock) ? greeting->uptime_s : -1;
+    known->uptime_s = redlock_clock_has_time(&greeting->clock) ? greeting->uptime_s : -1;
     known->greeted_ns = known->seen_ns = now_ns;
 }
 
@@ -260,17 +259,17 @@ redlock_nodes redlock_guard_greet(struct redlock_guard *guard, unsigned node, co
     assert(node < guard->plan.node_count);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t step_ns;
-    if (!known->greeted || (!known->clock.known && redlock_clock_is_told(&greeting->clock))) {
-        bar_unconfirmed(guard, node, now_ns);
+    if (!known->greeted || (!known->clock.known && redlock_clock_has_time(&greeting->clock))) {
+        quarantine_unconfirmed(guard, node, now_ns);
     }
     const enum redlock_clock_verdict verdict = read_clock(guard, node, &greeting->clock, &step_ns);
     *jumped = guard->plan.clock && verdict == REDLOCK_CLOCK_FORWARD;
     if (*jumped) {
-        bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, step_ns, now_ns);
+        quarantine_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, step_ns, now_ns);
     }
     const bool another = !is_same_run(known, greeting->run_id) && may_have_forgotten(guard, known, now_ns);
     if (another) {
-        bar_for_run(guard, node, now_ns);
+        quarantine_for_run(guard, node, now_ns);
     }
     remember(known, greeting, now_ns);
     known->uptime_stepped = known->uptime_stepped || verdict == REDLOCK_CLOCK_FORWARD;
@@ -287,18 +286,18 @@ enum redlock_clock_verdict redlock_guard_sample(struct redlock_guard *guard, uns
     int64_t moved_ns = 0;
     enum redlock_clock_verdict verdict = REDLOCK_CLOCK_STEADY;
     guard->ahead = 0;
-    if (guard->plan.clock && redlock_clock_is_told(sample)) {
+    if (guard->plan.clock && redlock_clock_has_time(sample)) {
         if (!known->clock.known) {
-            bar_unconfirmed(guard, node, now_ns);
+            quarantine_unconfirmed(guard, node, now_ns);
         }
         verdict = read_clock(guard, node, sample, &moved_ns);
         known->seen_ns = now_ns;
         if (verdict == REDLOCK_CLOCK_FORWARD) {
             known->uptime_stepped = true;
-            bar_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, moved_ns, now_ns);
+            quarantine_for_clock(guard, node, REDLOCK_GUARD_CLOCK_STEP, moved_ns, now_ns);
         }
         if (verdict != REDLOCK_CLOCK_STEADY) {
-            known->uptime_s = -1; /* it was told by the clock as it was */
+            known->uptime_s = -1; /* the uptime was computed with the clock before the step */
         }
         if (guard->unjudged != 0) {
             guard->ahead = review(guard, now_ns);

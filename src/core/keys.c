@@ -1,4 +1,4 @@
-/* Which nodes may have the current token's key, and where a request may still set it late. */
+/* Which nodes may have the current token's key, and where a request may still set it. */
 #include "core/keys.h"
 
 void redlock_keys_begin(struct redlock_keys *keys, redlock_nodes asked) {
@@ -6,8 +6,8 @@ void redlock_keys_begin(struct redlock_keys *keys, redlock_nodes asked) {
 }
 
 void redlock_keys_next_round(struct redlock_keys *keys, enum redlock_operation operation,
-                             const struct redlock_round *votes, redlock_nodes told) {
-    keys->keepers = redlock_keys_keepers(keys, operation, votes, told);
+                             const struct redlock_round *votes, redlock_nodes not_below) {
+    keys->keepers = redlock_keys_keepers(keys, operation, votes, not_below);
     keys->healed = 0;
     keys->late = redlock_keys_late(keys, votes);
     keys->healing = 0;
@@ -46,14 +46,14 @@ void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redloc
 }
 
 redlock_nodes redlock_keys_keepers(const struct redlock_keys *keys, enum redlock_operation operation,
-                                   const struct redlock_round *votes, redlock_nodes told) {
+                                   const struct redlock_round *votes, redlock_nodes not_below) {
     switch (operation) {
     case REDLOCK_OP_ACQUIRE:
         return (keys->keepers & ~(votes->denied | votes->failed)) | keys->healed;
     case REDLOCK_OP_EXTEND:
         return (keys->keepers & ~votes->denied) | votes->granted | keys->healed;
-    case REDLOCK_OP_FENCE: /* a node that told a higher counter has the key, too */
-        return (keys->keepers & ~(votes->denied & ~told)) | votes->granted | keys->healed;
+    case REDLOCK_OP_FENCE: /* a node with a higher counter has the key, too */
+        return (keys->keepers & ~(votes->denied & ~not_below)) | votes->granted | keys->healed;
     default:
         return keys->keepers | keys->healed;
     }

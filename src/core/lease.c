@@ -1,4 +1,4 @@
-/* The lease's state machine: the table above enum redlock_lease_state, as code. */
+/* The state machine of a lease, as in the table of core/lease_state.h. */
 #include "core/lease.h"
 
 #include <assert.h>
@@ -12,13 +12,14 @@ static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* R15: LOST is said only where it is known; where silent nodes leave it open, every vote is waited for. */
+/* R15: report LOST only if it is certain. While silent nodes leave it open, wait for every vote. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
     if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
         actions->released_code = REDLOCK_OK;
     } else if (redlock_nodes_count(votes->asked & ~votes->denied) < votes->quorum) {
-        actions->released_code = REDLOCK_ERR_LOST; /* those that were not asked never had the key */
+        /* The nodes that were not asked never had the key. */
+        actions->released_code = REDLOCK_ERR_LOST;
     } else if (redlock_round_pending(votes) == 0) {
         actions->released_code = REDLOCK_ERR_NO_QUORUM;
     } else {
@@ -89,7 +90,7 @@ static void on_begin(struct redlock_lease_core *lease, const struct redlock_even
         return;
     }
     lease->next_try_ns = REDLOCK_NEVER_NS;
-    /* With no time to wait, the one attempt is bounded by its votes and its deadline. */
+    /* Without a wait, votes and the deadline end the one attempt. */
     if (lease->plan.wait_timeout_ms > 0) {
         lease->wait_until_ns = redlock_after_ms(event->now_ns, lease->plan.wait_timeout_ms);
     }
@@ -97,7 +98,7 @@ static void on_begin(struct redlock_lease_core *lease, const struct redlock_even
     redlock_attempt_begin(lease, event, actions);
 }
 
-/* When the clock alone ends a lease that is held or being extended (R3). */
+/* When the clock ends a lease that is held or being extended (R3). */
 static int64_t loss_ns(const struct redlock_lease_core *lease) {
     bool put_off = REDLOCK_PLANTED(LOSS_ON_REPLY_ONLY) ||
                    (REDLOCK_PLANTED(EXTEND_AFTER_END) && lease->state == REDLOCK_LEASE_EXTENDING);
@@ -143,7 +144,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     }
 }
 
-/* Votes of the current round have come in. */
+/* The votes of the current round have changed. */
 static void decide(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
     switch (lease->state) {

@@ -1,5 +1,5 @@
-/* The life of one lock, from the first attempt to the last release: a state machine fed with events that
- * carry the time. The table of its states is in core/lease_state.h. */
+/* The life of one lock, from the first attempt to the release: a state machine whose events carry
+ * the time. The table of its states is in core/lease_state.h. */
 #ifndef REDLOCK_CORE_LEASE_H
 #define REDLOCK_CORE_LEASE_H
 
@@ -14,8 +14,9 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
                         struct redlock_actions *actions);
 
 /*
- * Counts a vote on the current round that cannot decide anything, and returns true; any other is left to a VOTE event. Most
- * are of this kind: GRANTED, of a round that is not lost, and not the one that makes the quorum.
+ * Counts a vote of the current round if it cannot decide anything, and returns true. The caller
+ * makes a VOTE event of any other vote. Most votes only need counting: GRANTED, in a round that is
+ * not lost, and not the vote that makes the quorum.
  */
 static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
     struct redlock_round *votes = &lease->votes;
@@ -28,39 +29,39 @@ static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, un
     return true;
 }
 
-/* Whether the votes of the current round are still waited for. */
+/* Whether the current round still needs votes. */
 static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
     return lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING ||
            lease->state == REDLOCK_LEASE_EXTENDING || lease->state == REDLOCK_LEASE_RELEASING;
 }
 
-/* When a TIMER event is due next; REDLOCK_NEVER_NS for never. */
+/* When the next TIMER event is due; REDLOCK_NEVER_NS for never. */
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 
-/* Of a lease that is or was held: no automatic renewal comes any more, because of auto_extend_max_ms. */
+/* Whether auto_extend_max_ms has ended the renewals of a lease that is or was held. */
 bool redlock_lease_is_capped(const struct redlock_lease_core *lease);
 
-/* The nodes that have not confirmed the release that this lease asked for. */
+/* The nodes that have not confirmed the release of this lease. */
 static inline redlock_nodes redlock_lease_owing(const struct redlock_lease_core *lease) {
     const struct redlock_round *votes = &lease->votes;
     return lease->operation == REDLOCK_OP_RELEASE ? votes->asked & ~(votes->granted | votes->denied) : 0;
 }
 
 /*
- * Whether the GRANTED of this node counts in the current round, where guards keep these nodes from voting, and some of them
- * because of their clock. A node that was asked for the lock and has come under a guard since does not count: what it set is
- * to be released. Nor does it count for an extension where a key that was set after a jump of its clock may stand in the
- * place of one that ended too early.
+ * Whether a GRANTED of this node counts in the current round, if guards keep these nodes from
+ * voting. In an acquire, a node does not count once it is in quarantine, even if we asked it
+ * before: its key must be released. In an extension, a node does not count if its clock jumped and
+ * it does not back the lease: its key may replace one that ended too early.
  */
 bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, unsigned node,
                                        redlock_nodes may_not_vote, redlock_nodes may_not_vote_by_clock);
 
-/* How long a key lives that the current round sets: the lock delay longer than the lease. */
+/* The ttl of the keys that the current round sets: longer than the lease by the lock delay. */
 static inline int64_t redlock_lease_key_ttl_ms(const struct redlock_lease_core *lease) {
     return (int64_t)lease->round_ttl_ms + lease->plan.lock_delay_ms;
 }
 
-/* The deadline as the owner may rely on it; 0 where nothing is held. */
+/* The deadline that the owner may rely on; 0 if the lease is not held. */
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease);
 
 #endif

@@ -1,9 +1,9 @@
-/* What attempts and extensions do alike: begin a round, clean up. */
+/* What attempts and extensions share: to start a round, and to clean up. */
 #include "core/lease_state.h"
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
-    redlock_keys_next_round(&lease->keys, lease->operation, &lease->votes, lease->fence.told);
+    redlock_keys_next_round(&lease->keys, lease->operation, &lease->votes, lease->fence.not_below);
     redlock_round_start(&lease->votes, lease->votes.quorum, nodes);
     lease->operation = operation;
     lease->round++;

@@ -1,4 +1,4 @@
-/* What nodes can be asked. */
+/* The operations that we ask of nodes. */
 #ifndef REDLOCK_CORE_OPERATION_H
 #define REDLOCK_CORE_OPERATION_H
 

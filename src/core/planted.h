@@ -1,5 +1,4 @@
-/* The bugs that the simulator plants to prove that it would find them. Nothing of this exists outside its test build.
- */
+/* The simulator plants these bugs to prove that it finds them. Only its test build has them. */
 #ifndef REDLOCK_CORE_PLANTED_H
 #define REDLOCK_CORE_PLANTED_H
 
@@ -17,18 +16,18 @@ enum redlock_planted_bug {
     REDLOCK_BUG_EXTEND_AFTER_END,     /* extend after the deadline */
     REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* loss noticed only when a reply arrives */
     REDLOCK_BUG_EXTEND_SHORTENS,      /* an extension that comes late may shorten the key's life */
-    REDLOCK_BUG_FENCE_INCR,           /* every node counts by itself, and the token is the largest count */
+    REDLOCK_BUG_FENCE_INCR,           /* each node counts alone; the token is the largest count */
     REDLOCK_BUG_FENCE_NO_WRITE_BACK,  /* slow path: the largest counter + 1, not written back */
-    REDLOCK_BUG_FENCE_ACCEPTS_EQUAL,  /* a node accepts a proposal that equals its counter; proposals may collide */
-    REDLOCK_BUG_FENCE_ACKS_ANY,       /* a write-back is confirmed when equal, and where the lock is not ours */
-    REDLOCK_BUG_FENCE_COLLIDES,       /* proposals are coarse and not unique: harmless until a node loses its counter */
+    REDLOCK_BUG_FENCE_ACCEPTS_EQUAL,  /* a node accepts a proposal equal to its counter */
+    REDLOCK_BUG_FENCE_ACKS_ANY,       /* confirms an equal write-back, also where we have no lock */
+    REDLOCK_BUG_FENCE_COLLIDES,       /* coarse proposals: harmless while nodes keep counters */
     REDLOCK_BUG_HEAL_COUNTS,          /* an extension sets missing keys again and counts them */
     REDLOCK_BUG_QUARANTINE_BY_UPTIME, /* quarantine ends when the server's uptime says so */
     REDLOCK_BUG_QUARANTINE_SHORT,     /* quarantine of a quarter of ttl_max */
     REDLOCK_BUG_JUMP_IGNORED,         /* a jump of a clock voids no vote of a lease that is held */
-    REDLOCK_BUG_CLOCK_MEDIAN,         /* a clock is held against the median of those known, right or wrong */
-    REDLOCK_BUG_DEBT_ENDS_BY_CLOCK,   /* no owed release outlives the ttl, whatever may still land */
-    REDLOCK_BUG_PLAIN_CLOSE,          /* a connection is given up by close(), and not killed at the server */
+    REDLOCK_BUG_CLOCK_MEDIAN,         /* a clock is compared with the median, right or wrong */
+    REDLOCK_BUG_DEBT_ENDS_BY_CLOCK,   /* every owed release ends with the ttl */
+    REDLOCK_BUG_PLAIN_CLOSE,          /* close() of a connection, without CLIENT KILL */
     REDLOCK_BUG_COUNT
 };
 

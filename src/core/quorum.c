@@ -1,4 +1,4 @@
-/* Votes of a round: counting them, and deciding the round as early as it can be (R4, R5). */
+/* Counts the votes of a round, and decides the round as early as possible (R4, R5). */
 #include "core/quorum.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* Whether the votes of a round make a quorum, cannot make one any more, or leave it open (R4, R5). */
+/* The votes of a round: whether they make a quorum, can make one no more, or leave it open (R4,
+ * R5). */
 #ifndef REDLOCK_CORE_QUORUM_H
 #define REDLOCK_CORE_QUORUM_H
 
@@ -15,7 +16,7 @@ typedef uint32_t redlock_nodes;
 /* The first n nodes; n is 1 to REDLOCK_NODES_MAX. */
 redlock_nodes redlock_nodes_all(unsigned n);
 
-/* In pairs of bits, in fours, in bytes, then the sum of the bytes: without a branch, for it runs at every vote. */
+/* Sums pairs of bits, then fours, then bytes. Without a branch, because it runs at every vote. */
 static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
     nodes -= nodes >> 1 & 0x55555555U;
     nodes = (nodes & 0x33333333U) + (nodes >> 2 & 0x33333333U);
@@ -24,8 +25,8 @@ static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
 
 enum redlock_outcome { REDLOCK_ROUND_PENDING, REDLOCK_ROUND_WON, REDLOCK_ROUND_LOST };
 
-/* One request to some nodes, and their votes: disjoint sets of nodes that were asked. A node that was asked and is in none
- * of them is pending. */
+/* One request to some nodes, and their votes. The votes are disjoint sets. A node that was asked
+ * and is in none of them is pending. */
 struct redlock_round {
     redlock_nodes asked;
     redlock_nodes granted, denied, failed, unknown;
@@ -35,16 +36,16 @@ struct redlock_round {
 /* n/2 + 1 of the configured nodes, reachable or not. */
 unsigned redlock_quorum(unsigned n);
 
-/* A new round, of which these nodes are asked first. */
+/* Starts a new round that asks these nodes first. */
 void redlock_round_start(struct redlock_round *round, unsigned quorum, redlock_nodes asked);
 
-/* Asks more nodes. One that was asked already keeps its vote. */
+/* Asks more nodes. A node that was asked before keeps its vote. */
 static inline void redlock_round_ask(struct redlock_round *round, redlock_nodes nodes) {
     round->asked |= nodes;
 }
 
-/* The same vote of some nodes. A node's first vote counts. A second one changes nothing, nor does that of a node that was
- * not asked; PENDING and ABSTAINED are no votes. Returns the nodes whose vote counted. */
+/* Counts the same vote of some nodes. Only the first vote of a node counts, and only if it was
+ * asked. PENDING and ABSTAINED are no votes. Returns the nodes whose vote counted. */
 redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote);
 
 static inline redlock_nodes redlock_round_pending(const struct redlock_round *round) {
@@ -58,11 +59,11 @@ static inline bool redlock_round_lacks_one(const struct redlock_round *round) {
     return redlock_nodes_count(round->granted) + 1 == round->quorum;
 }
 
-/* Of a LOST round: could the nodes that answered, or still may, have made a quorum (R13)? Then others hold it:
- * CONTENDED, not NO_QUORUM. */
+/* For a LOST round: could the nodes that answered, or may still answer, have made a quorum (R13)?
+ * Then others hold the lock: CONTENDED, not NO_QUORUM. */
 bool redlock_round_answered(const struct redlock_round *round);
 
-/* Of a LOST round that ended before its votes were in: the pending ones count as not answered. */
+/* The same for a round that ended before its last votes: pending nodes count as not answered. */
 bool redlock_round_answered_by_now(const struct redlock_round *round);
 
 #endif

@@ -1,4 +1,3 @@
-/* Integer time arithmetic of a lease (R1). */
 #include "core/validity.h"
 
 #include "core/planted.h"

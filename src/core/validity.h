@@ -13,10 +13,10 @@ int64_t redlock_drift_ms(int64_t ttl_ms);
 /* start + ttl − drift; may lie before start for a very short ttl. */
 int64_t redlock_deadline_ns(int64_t start_ns, int64_t ttl_ms);
 
-/* What is left, rounded down, never negative. */
+/* The time left, rounded down, never negative. */
 int64_t redlock_validity_ms(int64_t deadline_ns, int64_t now_ns);
 
-/* now + delay, REDLOCK_NEVER_NS when that does not fit. Neither is negative. */
+/* now + delay, or REDLOCK_NEVER_NS if that does not fit. Neither is negative. */
 int64_t redlock_after_ns(int64_t now_ns, int64_t delay_ns);
 int64_t redlock_after_ms(int64_t now_ns, int64_t delay_ms);
 

@@ -95,13 +95,13 @@ static void a_reading_without_a_time_says_nothing(void **state) {
     for (size_t i = 0; i < sizeof wrong_us / sizeof wrong_us[0]; i++) {
         const struct redlock_clock_sample sample = {.sent_ns = S, .read_ns = S, .server_us = wrong_us[i]};
         int64_t step_ns = 7;
-        assert_false(redlock_clock_is_told(&sample));
+        assert_false(redlock_clock_has_time(&sample));
         assert_int_equal(redlock_clock_judge(&clock, &sample, &step_ns), REDLOCK_CLOCK_STEADY);
         assert_int_equal(step_ns, 0);
         assert_false(clock.known);
     }
     const struct redlock_clock_sample last = {.server_us = INT64_C(9000000000000000)};
-    assert_true(redlock_clock_is_told(&last));
+    assert_true(redlock_clock_has_time(&last));
     judge(&clock, 10 * S, 0, NULL);
     const struct redlock_clock before = clock;
     for (size_t i = 0; i < sizeof wrong_us / sizeof wrong_us[0]; i++) {

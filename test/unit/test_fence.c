@@ -126,12 +126,12 @@ static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
     redlock_fence_note(&fence, 3, false, proposal + 50, WALL_US);
     redlock_fence_note(&fence, 4, false, 12, WALL_US); /* it could have accepted, by its own counter */
     assert_int_equal(fence.far, 7);
-    assert_int_equal(fence.told, 15);
+    assert_int_equal(fence.not_below, 15);
     assert_int_equal(fence.seen, proposal + 50);
     struct redlock_fence followed = fence;
     assert_true(redlock_fence_raise(&fence, WALL_US, false));
     assert_int_equal(fence.token, proposal + 1000);
-    assert_int_equal(fence.far | fence.told, 0);
+    assert_int_equal(fence.far | fence.not_below, 0);
     assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* the lowest of them */
     assert_int_equal(followed.token, made_at(2 * WALL_US) + 1000);
     assert_true(redlock_fence_raise(&followed, WALL_US, true)); /* from another round */
@@ -150,7 +150,7 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_true(redlock_fence_propose(&fence, 1));
     assert_false(redlock_fence_is_won(&fence, 31, 1));
     redlock_fence_note(&fence, 0, true, REDLOCK_FENCE_MAX, WALL_US);
-    assert_int_equal(fence.seen | fence.far | fence.told, 0); /* nobody is ahead of it */
+    assert_int_equal(fence.seen | fence.far | fence.not_below, 0); /* nobody is ahead of it */
     redlock_fence_note(&fence, 30, true, 0, WALL_US);
     redlock_fence_note(&fence, 4, false, 0, WALL_US);
     redlock_fence_note(&fence, 3, false, 5000, WALL_US);
