@@ -23,7 +23,7 @@ struct pool {
 
 struct redlock_random {
     struct pool *pool;
-    /* the creator's, where the kernel does not wipe on fork (before Linux 4.14); else 0 */
+    /* The creator's, where the kernel does not wipe on fork (before Linux 4.14); else 0. */
     pid_t pid;
 };
 

@@ -1,5 +1,5 @@
-/* Error texts that several votes share, each with its cause. References are counted, without locks: one
- * thread only. */
+/* Error texts that several votes share, each with its cause. References are counted, without locks:
+ * one thread only. */
 #ifndef REDLOCK_BASE_TEXT_H
 #define REDLOCK_BASE_TEXT_H
 
@@ -14,7 +14,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_CONNECTION, /* not connected yet, cannot connect, or the connection ended */
     REDLOCK_CAUSE_TIMEOUT,    /* no answer, or nothing could be sent, within the node timeout */
     REDLOCK_CAUSE_STALLED,
-    REDLOCK_CAUSE_NOT_A_NODE, /* a Sentinel, or out of protocol: perhaps no Redis server */
+    REDLOCK_CAUSE_NOT_A_NODE, /* a Sentinel, or not the Redis protocol */
     REDLOCK_CAUSE_REPLICA,
     REDLOCK_CAUSE_SAME_SERVER,
     REDLOCK_CAUSE_QUARANTINE, /* a guard keeps the node from voting */
@@ -25,7 +25,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_OOM,
     REDLOCK_CAUSE_MISCONF, /* the server stops writes by its own settings */
     REDLOCK_CAUSE_LOADING,
-    REDLOCK_CAUSE_BUSY, /* passes by itself */
+    REDLOCK_CAUSE_BUSY, /* ends without help */
     REDLOCK_CAUSE_CLUSTER,
     REDLOCK_CAUSE_SERVER /* none of these */
 };
@@ -33,11 +33,11 @@ enum redlock_cause {
 /* NULL means that there is no text, or that there was no memory for it. */
 struct redlock_text {
     const char *string;
-    uint32_t references; /* 0: a constant, which is never counted or freed */
+    uint32_t references; /* 0: a constant, not counted and never freed */
     enum redlock_cause cause;
 };
 
-/* Hands out a constant text, for the answers that come by the thousand:
+/* For frequent answers: makes a text of
  * `static const struct redlock_text missing = {.string = "…"};`. */
 struct redlock_text *redlock_text_constant(const struct redlock_text *text);
 

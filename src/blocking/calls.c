@@ -25,8 +25,6 @@ static int perform(redlock_client *client, struct redlock_call *call, redlock_re
     return code;
 }
 
-/* --- Acquire --- */
-
 struct acquire_call {
     struct redlock_call call;
     const char *resource;
@@ -106,8 +104,6 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
     }
     return code;
 }
-
-/* --- Extend, release, forget --- */
 
 struct lease_call {
     struct redlock_call call;
@@ -205,8 +201,6 @@ int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
     struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
     return leave_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
 }
-
-/* --- Adopt, inspect, statistics --- */
 
 struct adopt_call {
     struct redlock_call call;

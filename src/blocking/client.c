@@ -31,7 +31,7 @@ struct redlock_client {
     struct start *start;      /* until the client is open */
     bool closing;
     struct redlock_call *close_call;
-    /* their callers are woken before the loop polls */
+    /* Their callers are woken before the loop polls. */
     struct redlock_letter *completed, **completed_end;
 };
 
@@ -49,8 +49,6 @@ static void wait_for(sem_t *done) {
         assert(errno == EINTR);
     }
 }
-
-/* --- The loop thread --- */
 
 static void complete(redlock_client *client, struct redlock_call *call) {
     call->letter.next = NULL;
@@ -121,9 +119,8 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
     perform(client, redlock_mailbox_take(&client->mailbox));
 }
 
-/*
- * Runs last before the poll: wakes the callers of calls that on_prepare() and the flush completed.
- */
+/* Runs last before the poll: wakes the callers of calls that on_prepare() and the flush
+ * completed. */
 static void before_poll(struct ev_loop *loop) {
     redlock_client *client = ev_userdata(loop);
     (void)wake_callers(client);
@@ -197,8 +194,6 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* --- Calls --- */
-
 int redlock_client_enter(redlock_client *client, int *cancel_state) {
     if (!client) {
         return REDLOCK_ERR_INVALID;
@@ -249,8 +244,6 @@ struct redlock_reentrant *redlock_client_reentrant(redlock_client *client) {
 int64_t redlock_client_node_timeout_ms(const redlock_client *client) {
     return client->node_timeout_ms;
 }
-
-/* --- Open and close --- */
 
 static void describe(char *error, size_t error_size, const char *what, int number) {
     if (error) {

@@ -12,7 +12,7 @@
 /* One blocking call. The caller owns it until it puts it into the mailbox. Then the loop thread
  * owns it until it finishes `sleeper`. */
 struct redlock_call {
-    /* first member; in the mailbox, then in the list of completed calls */
+    /* First member; in the mailbox, then in the list of completed calls. */
     struct redlock_letter letter;
     /* Runs on the loop thread. True if a request will call redlock_call_answer(); false if `code`
      * is set. */

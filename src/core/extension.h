@@ -1,4 +1,4 @@
-/* A lease that is held: extended, renewed, healed, lost. */
+/* A lease that is held: extends, renews, heals and loses it. */
 #ifndef REDLOCK_CORE_EXTENSION_H
 #define REDLOCK_CORE_EXTENSION_H
 

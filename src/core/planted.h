@@ -14,10 +14,11 @@ enum redlock_planted_bug {
     REDLOCK_BUG_UNKNOWN_GRANTS,       /* UNKNOWN counted as GRANTED */
     REDLOCK_BUG_NO_RELEASE_TIMED_OUT, /* no release to nodes that timed out */
     REDLOCK_BUG_EXTEND_AFTER_END,     /* extend after the deadline */
-    REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* loss noticed only when a reply arrives */
+    REDLOCK_BUG_LOSS_ON_REPLY_ONLY,   /* a loss is noticed only when a reply arrives */
     REDLOCK_BUG_EXTEND_SHORTENS,      /* an extension that comes late may shorten the key's life */
     REDLOCK_BUG_FENCE_INCR,           /* each node counts alone; the token is the largest count */
-    REDLOCK_BUG_FENCE_NO_WRITE_BACK,  /* slow path: the largest counter + 1, not written back */
+    /* slow path: the largest counter + 1, which is not written back */
+    REDLOCK_BUG_FENCE_NO_WRITE_BACK,
     REDLOCK_BUG_FENCE_ACCEPTS_EQUAL,  /* a node accepts a proposal equal to its counter */
     REDLOCK_BUG_FENCE_ACKS_ANY,       /* confirms an equal write-back, also where we have no lock */
     REDLOCK_BUG_FENCE_COLLIDES,       /* coarse proposals: harmless while nodes keep counters */

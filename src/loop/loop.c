@@ -36,8 +36,8 @@ struct redlock_loop {
     ev_io timer;        /* a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2) */
     ev_timer soon;      /* for times that have passed already; costs no system call */
     int64_t wake_ns;
-    /* when the timerfd fires. Never later than any time asked for; often earlier, to save system
-     * calls */
+    /* When the timerfd fires. Never later than any time asked for; often earlier, to save system
+     * calls. */
     int64_t armed_ns;
     bool *deleted; /* set while the wake hook runs: the hook may delete the loop */
 };
@@ -308,7 +308,7 @@ struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_l
     ev_io_init(&loop->timer, on_timer, fd, EV_READ);
     ev_timer_init(&loop->soon, on_soon, 0., 0.);
     ev_prepare_init(&loop->prepare, on_prepare);
-    /* after the program's own watchers, which may queue requests */
+    /* After the program's own watchers, which may queue requests. */
     ev_set_priority(&loop->prepare, EV_MINPRI);
     loop->timer.data = loop->soon.data = loop->prepare.data = loop;
     ev_io_start(ev, &loop->timer);

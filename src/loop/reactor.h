@@ -29,7 +29,7 @@ struct redlock_reactor {
     int (*random)(void *ctx, void *buffer, size_t size);
     int (*attach)(void *ctx, struct redlock_watch *watch); /* 0 or REDLOCK_ERR_NO_MEMORY */
     void (*detach)(void *ctx, struct redlock_watch *watch);
-    /* fd -1 watches nothing. Each call replaces the descriptor and the events of the last one. */
+    /* fd -1 watches nothing. Each call replaces the descriptor and events of the last one. */
     void (*watch)(void *ctx, struct redlock_watch *watch, int fd, unsigned events);
     /* REDLOCK_NEVER_NS stops the timer. on_timer() may run early. */
     void (*timer_at)(void *ctx, struct redlock_watch *watch, int64_t when_ns);
