@@ -1,10 +1,10 @@
-/* What the owner of a lease is told: results of its requests, and its loss. */
+/* Calls the callbacks of a lease: the results of its requests, and its loss. */
 #include "group/callbacks.h"
 
 #include "group/lease.h"
 #include "result/result.h"
 
-#define LOSS_SIZE 1024 /* 31 nodes may have something to say; what does not fit is cut */
+#define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
 
 static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
                          void *data) {
@@ -22,7 +22,8 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     if (of == REDLOCK_RESULT_EXTEND) {
         result.ttl_ms = lease->extend_ttl_ms;
     }
-    /* What cb asks of this lease may begin a round that drops the texts which cb still reads. */
+    /* `cb` may start a new round of this lease, which drops the texts. Keep them until `cb` has
+     * returned. */
     struct redlock_text *texts[REDLOCK_NODES_MAX];
     unsigned kept = 0;
     for (const struct redlock_detail *at = lease->details, *end = at + result.count; at < end; at++) {
@@ -57,7 +58,7 @@ static void count_acquired(struct redlock_group *group, int code) {
     }
 }
 
-static void tell_acquired(struct redlock_lease *lease) {
+static void call_acquired(struct redlock_lease *lease) {
     const redlock_callback cb = lease->cb;
     count_acquired(lease->group, lease->acquired_code);
     lease->cb = NULL;
@@ -67,7 +68,7 @@ static void tell_acquired(struct redlock_lease *lease) {
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
 }
 
-static void tell_extended(struct redlock_lease *lease) {
+static void call_extended(struct redlock_lease *lease) {
     const redlock_callback cb = lease->extend_cb;
     lease->extend_pending = false;
     lease->extend_cb = NULL;
@@ -77,7 +78,7 @@ static void tell_extended(struct redlock_lease *lease) {
     }
 }
 
-static void tell_lost(struct redlock_lease *lease) {
+static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
     if (lease->lost_cb && !lease->handle_ended) {
         redlock_lease_loss_text(lease, reason, sizeof reason);
@@ -85,7 +86,7 @@ static void tell_lost(struct redlock_lease *lease) {
     }
 }
 
-static void tell_released(struct redlock_lease *lease) {
+static void call_released(struct redlock_lease *lease) {
     const redlock_callback cb = lease->cb;
     lease->cb = NULL;
     if (lease->release_pending) {
@@ -98,21 +99,22 @@ static void tell_released(struct redlock_lease *lease) {
 }
 
 void redlock_lease_run_callbacks(struct redlock_lease *lease) {
-    /* What a callback adds is queued again, for the next turn: a caller that asks anew and fails at once must not loop here. */
-    const unsigned tell = lease->callbacks;
+    /* Callbacks that are added now run in the next turn. Else a caller that tries again and fails
+     * at once would loop here. */
+    const unsigned callbacks = lease->callbacks;
     lease->callbacks = 0;
     lease->in_callback = true;
-    if (tell & REDLOCK_CALLBACK_ACQUIRED) {
-        tell_acquired(lease);
+    if (callbacks & REDLOCK_CALLBACK_ACQUIRED) {
+        call_acquired(lease);
     }
-    if (tell & REDLOCK_CALLBACK_EXTENDED) {
-        tell_extended(lease);
+    if (callbacks & REDLOCK_CALLBACK_EXTENDED) {
+        call_extended(lease);
     }
-    if (tell & REDLOCK_CALLBACK_LOST) {
-        tell_lost(lease);
+    if (callbacks & REDLOCK_CALLBACK_LOST) {
+        call_lost(lease);
     }
-    if (tell & REDLOCK_CALLBACK_RELEASED) {
-        tell_released(lease);
+    if (callbacks & REDLOCK_CALLBACK_RELEASED) {
+        call_released(lease);
     }
     lease->in_callback = false;
     redlock_lease_free_if_over(lease);

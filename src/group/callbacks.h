@@ -1,10 +1,10 @@
-/* What the owner of a lease is told: results of its requests, and its loss. */
+/* Calls the callbacks of a lease: the results of its requests, and its loss. */
 #ifndef REDLOCK_GROUP_CALLBACKS_H
 #define REDLOCK_GROUP_CALLBACKS_H
 
 #include "group/lease_memory.h"
 
-/* Runs what waits to be told of one lease, and frees it if that was the last. */
+/* Runs the waiting callbacks of one lease. Then frees the lease if it is over. */
 void redlock_lease_run_callbacks(struct redlock_lease *lease);
 
 #endif

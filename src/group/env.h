@@ -1,4 +1,4 @@
-/* The world of a group: its nodes, the clock, random bytes. The simulator's is virtual. */
+/* The env: the nodes, the clock and the random bytes of a group. The simulator has its own. */
 #ifndef REDLOCK_GROUP_ENV_H
 #define REDLOCK_GROUP_ENV_H
 
@@ -9,19 +9,22 @@ struct redlock_env {
     void *ctx;
     /* CLOCK_BOOTTIME (R2). */
     int64_t (*now_ns)(void *ctx);
-    /* CLOCK_REALTIME, for fencing tokens alone: nothing is decided by it (R2). */
+    /* CLOCK_REALTIME, only for fencing tokens. Nothing else may depend on it (R2). */
     int64_t (*wall_us)(void *ctx);
-    /* From the kernel (R10). Returns 0, REDLOCK_ERR_RANDOM, or REDLOCK_ERR_FORKED in a child process of the creator. */
+    /* Random bytes from the kernel (R10). Returns 0, REDLOCK_ERR_RANDOM, or REDLOCK_ERR_FORKED in a
+     * child process of the creator. */
     int (*random)(void *ctx, void *buffer, size_t size);
-    /* Calls redlock_group_wake() at or soon after when_ns, never inside this call; replaces the time asked before. */
+    /* Asks for a call of redlock_group_wake() at when_ns or soon after, but never inside this call.
+     * Replaces the time of the last call. */
     void (*wake_at)(void *ctx, int64_t when_ns);
     /*
-     * Queues the message to each of the nodes, to be written in this turn of the loop, in one write a node with all
-     * else (R6). Returns the nodes that took it: each of these gets one answer, never inside this call. The others got
-     * nothing: FAILED.
+     * Queues the message for each of the nodes. It is written in this turn of the loop, in one
+     * write for each node (R6). Returns the nodes that took it. Each of these gets exactly one
+     * answer, never inside this call. Nothing is sent to the others: FAILED.
      */
     redlock_nodes (*send)(void *ctx, redlock_nodes nodes, const struct redlock_message *message);
-    /* Why a node refuses now; borrowed until the next call of anything here. NULL where there is nothing to say. */
+    /* Why the node refuses now. Borrowed until the next call of any function here. NULL for no
+     * reason. */
     struct redlock_text *(*refusal)(void *ctx, unsigned node);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };

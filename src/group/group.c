@@ -1,4 +1,4 @@
-/* One group: what it owns, what comes in from its env, what is due, and its end. */
+/* A group of nodes and the leases on it: creation, events from the env, timers, close. */
 #include "group/group.h"
 
 #include <assert.h>
@@ -16,10 +16,11 @@
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* Low digits that tell our fencing tokens from other clients'. */
+/* Low digits that make our fencing tokens differ from those of other clients. */
 static uint16_t draw_fence_client(const struct redlock_env *env) {
     uint16_t drawn = 0;
-    (void)env->random(env->ctx, &drawn, sizeof drawn); /* without random bytes nothing can be acquired anyway */
+    /* Without random bytes, no acquire works anyway. */
+    (void)env->random(env->ctx, &drawn, sizeof drawn);
     return drawn % REDLOCK_FENCE_CLIENTS;
 }
 
@@ -85,10 +86,11 @@ void redlock_group_delete(struct redlock_group *group) {
 static void run_callbacks(struct redlock_group *group) {
     if (group->in_callbacks || !redlock_group_has_callbacks(group)) {
         redlock_group_rearm(group);
-        return; /* inside a callback: what runs it goes on after it */
+        return; /* inside a callback; our caller runs the rest after it */
     }
     group->in_callbacks = true;
-    /* Only what waits now: a callback that asks again and fails at once must not keep the loop here for ever. */
+    /* Run only the callbacks that wait now: one that tries again and fails at once must not keep us
+     * here. */
     const struct redlock_lease *last = group->callbacks_last;
     while (group->callbacks_first) {
         struct redlock_lease *lease = group->callbacks_first;
@@ -119,10 +121,10 @@ static void take_other_answer(struct redlock_group *group, struct redlock_owner 
         redlock_query_answer(group, (struct redlock_query *)owner, round, node, answer);
         break;
     case REDLOCK_OWNER_GUARDS:
-        break; /* a reading of the clock, which is taken */
+        break; /* a reading of the clock, which the caller has taken */
     case REDLOCK_OWNER_LEASE:
     case REDLOCK_OWNER_CONNECT:
-        assert(false && "a lease's is taken elsewhere, connect sends nothing");
+        assert(false && "a lease's answer is taken elsewhere, and connect sends nothing");
         break;
     }
 }
@@ -137,7 +139,8 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         redlock_guards_seen(group, node, answer);
     }
     if (answer->clock.server_us != 0) {
-        redlock_guards_read_clock(group, node, &answer->clock); /* which may end the round of this answer */
+        /* This may end the round of this answer. */
+        redlock_guards_read_clock(group, node, &answer->clock);
     }
     if (owner->kind == REDLOCK_OWNER_LEASE) {
         redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);
@@ -165,7 +168,8 @@ static void due(struct redlock_group *group, struct redlock_owner *owner, int64_
     }
 }
 
-/* The time that a close waits for answers is over, or there is nothing to wait for. R14: nobody goes untold. */
+/* A close has waited long enough, or nothing is left to wait for. Every callback still runs
+ * (R14). */
 static void end(struct redlock_group *group) {
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
@@ -173,14 +177,16 @@ static void end(struct redlock_group *group) {
         redlock_lease_abort((struct redlock_lease *)owner);
     }
     while (redlock_group_has_callbacks(group)) {
-        run_callbacks(group); /* ends: requests are refused by now, and every handle has ended */
+        /* This ends: the group refuses requests now, and every handle has ended. */
+        run_callbacks(group);
     }
-    done(group->drained_ctx); /* the group is gone after this */
+    done(group->drained_ctx); /* this deletes the group */
 }
 
 void redlock_group_wake(struct redlock_group *group) {
     group->armed_ns = REDLOCK_NEVER_NS;
-    /* As many as there are now: what becomes due again at once waits for the next turn. */
+    /* At most as many as there are now: an item that is due again at once waits for the next
+     * turn. */
     for (uint32_t left = group->schedule.count; left > 0; left--) {
         const int64_t now_ns = redlock_group_now_ns(group);
         struct redlock_due *item = redlock_schedule_pop(&group->schedule, now_ns);
@@ -216,7 +222,8 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     redlock_guards_close(group);
     group->drained = done;
     group->drained_ctx = ctx;
-    /* One node timeout for the releases that this sends, one for those that NOSCRIPT makes us send again. */
+    /* One node timeout for the releases that this sends, and one to send them again after
+     * NOSCRIPT. */
     group->close_deadline_ns = redlock_group_now_ns(group) + 2 * group->node_timeout_ns + REDLOCK_NS_PER_MS;
     for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
         next = owner->next;

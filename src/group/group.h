@@ -1,4 +1,4 @@
-/* The group as its env drives it: answers, wake-ups and node changes come in here. */
+/* The group as the env sees it: answers, wake-ups and changes of nodes come in here. */
 #ifndef REDLOCK_GROUP_GROUP_H
 #define REDLOCK_GROUP_GROUP_H
 
@@ -12,9 +12,9 @@
 struct redlock_group_config {
     unsigned node_count;
     const char *key_prefix;        /* copied; NULL for none */
-    const char *const *node_names; /* for results; outlive the group */
-    int64_t node_timeout_ms;       /* how long close() waits for releases */
-    redlock_log_level log_level;   /* spares formatting what nobody reads */
+    const char *const *node_names; /* for results; must outlive the group */
+    int64_t node_timeout_ms;       /* a close waits two of these for its releases */
+    redlock_log_level log_level;   /* messages above this level are not formatted */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;
     int64_t ttl_max_ms;       /* with a guard */
@@ -22,34 +22,36 @@ struct redlock_group_config {
     int64_t fence_expiry_ms;
 };
 
-/* The env is copied; its ctx outlives the group. NULL without memory. */
+/* Copies the env. Its ctx must outlive the group. NULL if there is no memory. */
 struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config);
 
-/* Frees everything without a callback and without a message. No answer may come after this. */
+/* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);
 
-/* The answer of one node; `owner` and `round` are the message's. */
+/* Takes the answer of one node. `owner` and `round` are those of the message. */
 void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 
-/* The time asked with wake_at() has come, or may have. */
+/* Call it at the time of wake_at(). A call that is too early does no harm. */
 void redlock_group_wake(struct redlock_group *group);
 
-/* A new connection is ready: what the node said of itself. With a guard, before redlock_group_ready_changed() tells of it; needless
- * without. */
+/* What a node said on a new connection. With a guard, call it before redlock_group_ready_changed();
+ * without a guard it is not needed. */
 void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting);
 
-/* Whether a guard keeps the node from voting: for how long, and the sentence why ("" where it may), borrowed until the next call of anything here. */
+/* For how long a guard keeps the node from voting (0: it may vote), and why ("" if it may vote).
+ * `why` is borrowed until the next call of any function here. */
 int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsigned node, const char **why);
 
-/* A node became ready (again): its debts are paid now. Or it is not any more, or has failed its first try: not ready. */
+/* A node became ready (again), or is not ready any more, or its first try has failed. A node that
+ * becomes ready is asked at once for the releases that it owes. */
 void redlock_group_ready_changed(struct redlock_group *group, unsigned node, bool ready);
 
-/* Called once when a close is done, instead of the user's callback; the receiver tears down the env, deletes the
- * group, then calls the user's. */
+/* Closes the group and calls `drained` once when that is done. `drained` tears down the env,
+ * deletes the group, and then calls the user's callback. */
 void redlock_group_drain(struct redlock_group *group, redlock_group_drained drained, void *ctx);
 
-/* As redlock_manager_statistics(). */
+/* See redlock_manager_statistics(). */
 int redlock_group_statistics(const struct redlock_group *group, redlock_statistics *statistics);
 
 #endif

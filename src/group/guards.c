@@ -1,4 +1,5 @@
-/* The guards at work: what nodes say of themselves comes in, nodes are kept from voting, votes are voided, clocks are read. */
+/* Applies the guards: takes what nodes say, voids votes, reads the clocks, begins parked
+ * acquires. */
 #include "group/guards.h"
 
 #include "core/validity.h"
@@ -28,7 +29,7 @@ static void note_begun(struct redlock_group *group, redlock_nodes begun) {
         if (begun & REDLOCK_NODE(i)) {
             redlock_quarantine_log(group, i);
             if (guard->ahead & REDLOCK_NODE(i)) {
-                void_votes(group, i); /* of an acquire under way: it was asked before its clock could be compared */
+                void_votes(group, i); /* it was asked before its clock could be compared */
             }
         }
     }

@@ -1,4 +1,4 @@
-/* The guards at work. All of it may be called without guards, and then does nothing. */
+/* Applies the guards. Without guards, these functions do nothing. */
 #ifndef REDLOCK_GROUP_GUARDS_H
 #define REDLOCK_GROUP_GUARDS_H
 
@@ -6,10 +6,11 @@
 #include "group/owner.h"
 
 void redlock_guards_read_clock(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample);
-/* With guards only: the node's answer is a sign of life of its run. */
+/* Only with guards: an answer shows that this run of the node is still there. */
 void redlock_guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer);
 void redlock_guards_due(struct redlock_group *group, int64_t now_ns);
-/* A node is ready, or its first try is over: acquires that came too early for a guard begin once all have. */
+/* A node is ready, or its first try is over. When this is true of all nodes, parked acquires
+ * begin. */
 void redlock_guards_ready_changed(struct redlock_group *group);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the log says of a lease: losses and failures always, attempts and votes at the level of debugging. */
+/* The log messages about a lease. Losses are errors; attempts, votes and results are at debug
+ * level. */
 #include "group/journal.h"
 
 #include "core/validity.h"
@@ -47,7 +48,7 @@ void redlock_journal_vote(const struct redlock_lease *lease, unsigned node) {
         text[0] ? ": " : "", text);
 }
 
-static void tell_attempt(const struct redlock_lease *lease, const char *name, int64_t now_ns) {
+static void log_attempt(const struct redlock_lease *lease, const char *name, int64_t now_ns) {
     const struct redlock_round *votes = &lease->core.votes;
     LOG(lease, DEBUG, "acquire '%s': attempt %u is lost: %u granted, %u denied, %u failed, %u unknown; next in %ld ms",
         name, lease->core.attempts, redlock_nodes_count(votes->granted), redlock_nodes_count(votes->denied),
@@ -68,7 +69,7 @@ void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_
         redlock_lease_loss_text(lease, loss, sizeof loss);
         LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
     } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
-        tell_attempt(lease, name, now_ns);
+        log_attempt(lease, name, now_ns);
     } else if (actions->acquired) {
         LOG(lease, DEBUG, "acquire '%s': %s at attempt %u, valid for %ld ms", name,
             redlock_error_name(actions->acquired_code), lease->core.attempts,

@@ -1,11 +1,11 @@
-/* What the log says of a lease. */
+/* The log messages about a lease. */
 #ifndef REDLOCK_GROUP_JOURNAL_H
 #define REDLOCK_GROUP_JOURNAL_H
 
 #include "group/lease_memory.h"
 
 void redlock_journal_vote(const struct redlock_lease *lease, unsigned node);
-/* What a step of the core has changed. */
+/* Logs what a step of the core has changed. */
 void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,
                           const struct redlock_actions *actions, int64_t now_ns);
 

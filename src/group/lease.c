@@ -1,4 +1,4 @@
-/* One lease's memory: steps its core, carries out the actions, takes its answers, tells its owner, and ends. */
+/* One lease: steps its core, does what the core says, takes answers, and ends. */
 #include "group/lease.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "group/token.h"
 #include "result/result.h"
 
-#define ROUND_HEAL 0 /* answers of this round are no votes; rounds are counted from 1 */
+#define ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
 
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size) {
     if (!redlock_schedule_reserve(&group->schedule)) {
@@ -36,7 +36,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
     const redlock_nodes owing = redlock_lease_owing(&lease->core);
     if (owing && !group->deleting) {
-        /* What was asked in the release's own round and not confirmed stays the library's duty (R8). */
+        /* The library goes on with the release on nodes that have not confirmed it (R8). */
         redlock_owed_add(group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size, owing,
                          owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), lease->ttl_sent_max_ms);
     }
@@ -49,7 +49,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
 
 void redlock_lease_free_if_over(struct redlock_lease *lease) {
     if (lease->owner.in_flight != 0 || !lease->handle_ended) {
-        return; /* mostly */
+        return; /* most calls end here */
     }
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
     if (over && !lease->callbacks && !lease->in_callback) {
@@ -83,7 +83,7 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
     }
 }
 
-/* Why a guard keeps them from voting, if that is the reason. */
+/* If a guard keeps these nodes from voting, says why. */
 static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (not_asked & REDLOCK_NODE(i)) {
@@ -117,7 +117,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
-/* Sends the core's round; returns the nodes that refused it. */
+/* Sends the round of the core. Returns the nodes that refused it. */
 static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
@@ -135,12 +135,12 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         break;
     case REDLOCK_OP_RELEASE:
     case REDLOCK_OP_FENCE:
-        break; /* counted when it is confirmed; a part of an attempt that was counted */
+        break; /* a release is counted when it is confirmed; FENCE is a part of an attempt */
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
     case REDLOCK_OP_NONE:
-        assert(false && "not a lease's");
+        assert(false && "a lease does not send this");
     }
     struct redlock_message message = message_of(lease);
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
@@ -160,8 +160,9 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
 }
 
 /*
- * Not a round: what comes of it is counted nowhere, but the release that follows goes there, too. A node in quarantine is left
- * alone: a healed key there is a vote that the next extension counts, while one that the node forgot still backs another lease.
+ * A HEAL is not a round: its answers are not votes, but the release goes to these nodes, too. Sends
+ * nothing to a node in quarantine. The next extension would count the healed key there, while a key
+ * that the node forgot may still back another lease.
  */
 static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
@@ -209,7 +210,7 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
     }
 }
 
-/* A renewal that fails tells nobody as long as the lease lives; the count does. */
+/* A failed renewal calls no callback while the lease lives, but it is counted. */
 static void count_extend(const struct redlock_lease *lease, enum redlock_lease_state before) {
     const enum redlock_lease_state after = lease->core.state;
     if (before != REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_RELEASING) {
@@ -239,7 +240,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     redlock_lease_step(&lease->core, event, &actions);
     if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE &&
         !actions.deadline_moved) {
-        return; /* most votes decide nothing, and then nothing is to do and nothing is due at another time */
+        return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
     count_extend(lease, before);
     if (actions.cleanup) {
@@ -260,7 +261,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     note_results(lease, &actions);
     redlock_journal_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
-        /* No token, no attempt: nothing was sent, so there is nothing to clean up. */
+        /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
         redlock_lease_step(
             &lease->core,
             &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
@@ -277,7 +278,8 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     publish(lease);
 }
 
-/* What fencing tokens are made of: the clock of the client that is furthest ahead, as far as we know. */
+/* The clock for fencing tokens: the clock of the client that is furthest ahead, as far as we
+ * know. */
 static int64_t wall_us(const struct redlock_group *group, const struct redlock_plan *plan) {
     return plan->fencing ? group->env.wall_us(group->env.ctx) + group->fence_ahead_us : 0;
 }
@@ -289,7 +291,8 @@ static void follow_clock(struct redlock_group *group, const struct redlock_answe
     }
 }
 
-/* A node does not know the script (R11): the same request again, by source, while somebody still waits for its vote. */
+/* A node does not know the script (R11). Sends the request again with the source, if its vote is
+ * still needed. */
 static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
@@ -312,7 +315,7 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     redlock_journal_vote(lease, node);
 }
 
-/* Does its GRANTED count, by what the guards know now? */
+/* Whether a GRANTED of this node counts, by what the guards know now. */
 static bool counts_under_guards(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_group *group = lease->group;
     const int64_t now_ns = redlock_group_now_ns(group);
@@ -320,10 +323,10 @@ static bool counts_under_guards(const struct redlock_lease *lease, unsigned node
                                              redlock_quarantine_may_not_vote_by_clock(group, now_ns));
 }
 
-/* What there is to say of a vote besides. */
+/* The text for a vote. */
 static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
     static const struct redlock_text far = {
-        .string = "its fencing counter is over 30 minutes ahead of this client's clock: passed by "
+        .string = "its fencing counter is over 30 minutes ahead of this client's clock: ignored "
                   "where other nodes make a quorum"};
     const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
     return answer->counter != 0 && !about_lock &&
@@ -332,7 +335,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
                : answer->text;
 }
 
-/* A vote of the current round. */
+/* Takes a vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     struct redlock_group *group = lease->group;
     redlock_vote_kind vote = answer->vote;
@@ -349,7 +352,8 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     } else if (redlock_lease_count_only(&lease->core, node, vote)) {
         return;
     }
-    /* R1, R3: what makes a lease must be in time by the clock, not only when the vote was read. */
+    /* R1, R3: read the clock again. A vote that makes a lease must be in time now, not only when it
+     * was read. */
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
                                                       .now_ns = redlock_group_now_ns(group),
                                                       .wall_us = wall_us(group, &lease->core.plan),
@@ -360,10 +364,11 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
                                                       .round = lease->core.round});
 }
 
-/* An answer to no round that is waited for. */
+/* Takes an answer that no round waits for. */
 static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
     if (round != ROUND_HEAL) {
-        /* A vote of a round that was given up. The release that followed it on its connection settles the node (R9). */
+        /* The round is over. The release that follows it on the connection removes what it set
+         * (R9). */
         lease->group->statistics.votes_late++;
         return;
     }
@@ -390,8 +395,8 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
                                                       .plan = plan});
 }
 
-/* No clock lowers a counter: votes for a fencing token count on, as long as the lock itself has
- * enough of them. */
+/* A jump of a clock lowers no counter. So votes for a fencing token still count while enough other
+ * nodes back the lock itself. */
 static bool is_void(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_lease_core *core = &lease->core;
     return core->state == REDLOCK_LEASE_FENCING
@@ -401,7 +406,8 @@ static bool is_void(const struct redlock_lease *lease, unsigned node) {
 
 void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     struct redlock_detail *detail = &lease->details[node];
-    /* What was decided already is told with the votes that decided it; and a release needs no support. */
+    /* A result that waits for its callback keeps the votes that decided it. A release needs no
+     * earlier votes. */
     if (lease->forgotten || lease->callbacks || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
         why = NULL;
     }

@@ -1,4 +1,4 @@
-/* One lease's memory: where its key lies, and what its votes tell. */
+/* The memory of a lease: its key, and its votes as a result shows them. */
 #include "group/lease_memory.h"
 
 const char *redlock_lease_key(const struct redlock_lease *lease) {
@@ -9,7 +9,7 @@ const char *redlock_lease_resource(const redlock_lease *lease) {
     return redlock_lease_key(lease) + lease->group->key_prefix_size;
 }
 
-/* The votes of an acquire say nothing of a loss that came later, but for those that a clock made void. */
+/* The votes of an acquire say nothing about a later loss, unless a clock made them void. */
 static void silence(struct redlock_result *result) {
     for (unsigned i = 0; i < result->count; i++) {
         result->votes[i].text = NULL;
@@ -18,7 +18,6 @@ static void silence(struct redlock_result *result) {
     }
 }
 
-/* The votes of the last round. */
 void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
     const struct redlock_group *group = lease->group;
     const unsigned count = group->node_count;

@@ -1,4 +1,4 @@
-/* One lease's memory. */
+/* The memory of a lease. */
 #ifndef REDLOCK_GROUP_LEASE_MEMORY_H
 #define REDLOCK_GROUP_LEASE_MEMORY_H
 
@@ -8,9 +8,9 @@
 #include "group/owner.h"
 #include "result/result.h"
 
-#define REDLOCK_TOKEN_DIGITS 32 /* of our own tokens: 128 random bits in hexadecimal (R10) */
+#define REDLOCK_TOKEN_DIGITS 32 /* our own tokens: 128 random bits in hexadecimal (R10) */
 
-/* One node's vote in the current round, as the result will tell it. */
+/* A node's vote in the current round, for the result. */
 struct redlock_detail {
     struct redlock_text *text;
     int32_t latency_us;
@@ -24,7 +24,7 @@ enum redlock_callback_kind {
     REDLOCK_CALLBACK_RELEASED = 8
 };
 
-/* Owner and core come first: a vote touches little else. */
+/* The owner and the core come first: a vote uses little else. */
 struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
@@ -35,34 +35,35 @@ struct redlock_lease {
     int8_t acquired_code, extended_code, released_code;
     bool in_callback_queue : 1;
     bool in_callback : 1;
-    bool token_drawn : 1;  /* for the attempt that comes */
-    bool handle_ended : 1; /* the caller may not use the lease any more */
-    bool forgotten : 1;    /* answers and time change nothing any more */
+    bool token_drawn : 1;  /* the token of the next attempt is there already */
+    bool handle_ended : 1; /* the caller must not use the lease any more */
+    bool forgotten : 1;    /* answers and timers change nothing any more */
     uint8_t loss : 3;      /* enum redlock_loss */
     bool counted_held : 1;
-    bool extend_pending : 1;       /* a caller's extend has not been told */
-    bool release_pending : 1;      /* a caller's release has not been told */
+    bool extend_pending : 1;       /* the callback of an extend has not run */
+    bool release_pending : 1;      /* the callback of a release has not run */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     struct redlock_lease *next_callback;
     redlock_callback cb; /* of the acquire, later of the release */
     void *data;
     redlock_callback extend_cb;
     void *extend_data;
-    int64_t extend_ttl_ms; /* that the caller asked for */
+    int64_t extend_ttl_ms; /* the ttl that the caller asked for */
     redlock_lost_callback lost_cb;
     void *lost_data;
-    uint64_t fence;          /* for any thread, from the acquire's callback on */
-    int64_t ttl_sent_max_ms; /* a key of this lease lives at most so long after its release was asked */
+    uint64_t fence; /* for any thread, after the callback of the acquire began */
+    /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
+    int64_t ttl_sent_max_ms;
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    struct redlock_detail details[]; /* node_count of them, then the key, terminated */
+    struct redlock_detail details[]; /* node_count of them; then the key, terminated */
 };
 
-/* Terminated; the resource is its end, behind the key prefix. */
+/* The key: the prefix and the resource, terminated. */
 const char *redlock_lease_key(const struct redlock_lease *lease);
 
-/* The votes of the last round. */
+/* Fills in the votes of the last round. */
 void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
-/* How it was lost: one sentence for the owner and the log. */
+/* Writes how the lease was lost, in one sentence for the owner and the log. */
 void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
 
 #endif

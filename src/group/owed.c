@@ -1,4 +1,5 @@
-/* Releases that are the library's own duty (R8): sent at once, asked again until every node has confirmed or the ttl has ended the key. */
+/* Releases that the library owns (R8): sends them, and asks again until they are confirmed or the
+ * key's ttl has ended the debt. */
 #include "group/owed.h"
 
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "core/validity.h"
 
-#define ASKED_A_TURN  1024 /* of a node that came back: other work of the loop wants its turn */
+#define ASKED_A_TURN  1024 /* for a node that came back; other work of the loop needs its turn */
 #define LOOKS_TO_DROP 16
 
-/* What is being asked cannot be dropped (of those there are no more than nodes take requests); it goes to the end, so that no
- * look meets it twice. */
+/* A release that is being asked cannot be dropped. Moves it to the end, so that the next look does
+ * not meet it again. There are never more of these than requests that the nodes take. */
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
         struct redlock_owner *owner = group->owed.first;
@@ -45,7 +46,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
     }
 }
 
-/* Paid, over, or to be looked at again. */
+/* Frees it if it is paid or over; else schedules the next look. */
 static void end_or_schedule(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns) {
     if (redlock_debt_over(&owed->debt, now_ns)) {
         if (owed->debt.owing) {
@@ -70,7 +71,8 @@ void redlock_owed_add(struct redlock_group *group, const char *key, size_t key_s
         }
     }
     if (!owed) {
-        group->statistics.releases_dropped++; /* the keys live until their ttl: liveness, not safety */
+        /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
+        group->statistics.releases_dropped++;
         return;
     }
     memset(owed, 0, sizeof *owed);

@@ -1,5 +1,5 @@
-/* Releases that are the library's own duty (R8): sent at once, asked again until every node has
- * confirmed or the ttl has ended the key. */
+/* Releases that the library owns (R8): it sends them, and asks again until they are confirmed or
+ * the key's ttl has ended the debt. */
 #ifndef REDLOCK_GROUP_OWED_H
 #define REDLOCK_GROUP_OWED_H
 
@@ -8,8 +8,8 @@
 
 #define REDLOCK_OWED_MAX (1u << 16)
 
-/* A release that is the library's duty (R8): after a lost attempt, a lost lease, or for nodes that did not confirm a
- * caller's release. */
+/* A release that the library owns (R8): after a lost attempt, after a lost lease, or for nodes that
+ * did not confirm a caller's release. */
 struct redlock_owed {
     struct redlock_owner owner;
     struct redlock_debt debt;
@@ -19,16 +19,19 @@ struct redlock_owed {
     char key[];
 };
 
-/* Sends releases now and owns them until they are confirmed or over. Of `nodes`, those that are `uncertain` never answered a
- * request that sets the key: it may still land (R8). Without memory the keys live until their ttl (counted as dropped). */
+/*
+ * Sends a release to these nodes now, and owns it until it is confirmed or over. The `uncertain`
+ * nodes never answered a request that sets the key, so it may still run there (R8). Without memory,
+ * the keys live until their ttl, and the release counts as dropped.
+ */
 void redlock_owed_add(struct redlock_group *group, const char *key, size_t key_size, const char *token,
                       size_t token_size, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms);
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns);
-/* Asks what the node owes, a part of it in each turn. */
+/* Asks a node that came back for the releases that it owes, some in each turn. */
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node);
-/* The next part; while owed_next is not NULL. */
+/* Asks for some more of them. Call it in each turn while owed_next is not NULL. */
 void redlock_owed_go_on(struct redlock_group *group);
 void redlock_owed_free(struct redlock_group *group, struct redlock_owed *owed);
 

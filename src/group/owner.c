@@ -1,4 +1,5 @@
-/* What asks nodes something: its place in the lists, in the schedule and in the counts of its group. */
+/* An owner sends messages to nodes: its place in the lists, the schedule and the counts of its
+ * group. */
 #include "group/owner.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@ int redlock_group_check_open(struct redlock_group *group) {
     if (group->closing) {
         return REDLOCK_ERR_CLOSED;
     }
-    /* Zero bytes ask only whether this is still the process that made the group. */
+    /* A request for zero bytes only checks for a fork. */
     return group->env.random(group->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
 }
 
@@ -76,7 +77,8 @@ bool redlock_group_may_ask_by_source(const struct redlock_owner *owner, unsigned
     return (owner->by_source & REDLOCK_NODE(node)) == 0;
 }
 
-/* Nothing is under way that a close should wait for: releases owed by nodes that are down are not. */
+/* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
+ * down. */
 static bool drained(const struct redlock_group *group) {
     return !group->leases.first && !group->queries.first && group->in_flight == 0;
 }
@@ -89,9 +91,10 @@ bool redlock_group_has_callbacks(const struct redlock_group *group) {
     return (group->callbacks_first != NULL) | (group->queries_done != NULL);
 }
 
-/* What does not wait for a time: callbacks, owed releases that are asked in slices, a close. */
+/* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is
+ * due. */
 static int64_t soonest_ns(const struct redlock_group *group, int64_t when_ns) {
-    /* While callbacks run, whoever runs them looks again afterwards. */
+    /* While callbacks run, the function that runs them calls redlock_group_rearm() afterwards. */
     if (!group->in_callbacks &&
         (redlock_group_has_callbacks(group) || group->owed_next || redlock_group_close_is_due(group))) {
         return 0;
@@ -99,7 +102,7 @@ static int64_t soonest_ns(const struct redlock_group *group, int64_t when_ns) {
     return group->drained && group->close_deadline_ns < when_ns ? group->close_deadline_ns : when_ns;
 }
 
-/* At the end of each vote: one branch where nothing but time is waited for. */
+/* Runs at the end of each vote, so the usual case has one branch. */
 void redlock_group_rearm(struct redlock_group *group) {
     int64_t when_ns = redlock_schedule_first_ns(&group->schedule);
     if (redlock_group_has_callbacks(group) | (group->owed_next != NULL) | (group->drained != NULL)) {

@@ -1,4 +1,4 @@
-/* Which nodes a guard keeps from voting, and why, in words. */
+/* Which nodes the guards keep from voting, and why, in words. */
 #include "group/quarantine.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ int64_t redlock_quarantine_ttl_max_ms(const struct redlock_group *group) {
     return group->guards ? group->guards->guard.plan.ttl_max_ms : REDLOCK_TTL_MS_MAX;
 }
 
-/* "0.4 s", "12 s": rounded up, so that it is never 0. */
+/* "0.4 s" or "12 s", rounded up, so never 0. */
 static const char *span(int64_t span_ns, char text[SPAN_SIZE]) {
     const int64_t tenths = (span_ns + 99999999) / 100000000;
     if (tenths < 100) {
@@ -70,7 +70,7 @@ static const char *step(int64_t step_ns, char text[SPAN_SIZE]) {
     return text;
 }
 
-/* For how long the node may not vote, and why; 0 and "" where it may. */
+/* For how long the node may not vote, and why; 0 and "" if it may. */
 static int64_t write_why(const struct redlock_group *group, unsigned node, char why[REDLOCK_QUARANTINE_WHY_SIZE]) {
     const struct redlock_guard *guard = &group->guards->guard;
     const int64_t now_ns = redlock_group_now_ns(group), until_ns = redlock_guard_until_ns(guard, node, now_ns);
@@ -117,7 +117,8 @@ int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsi
     return (left_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
 }
 
-/* A first meeting is no event: a node that has long been up may vote a moment later, once the others have told their clocks. */
+/* A first meeting is only INFO: a node that has been up for long may vote a moment later, when more
+ * clocks are known. */
 void redlock_quarantine_log(struct redlock_group *group, unsigned node) {
     char why[REDLOCK_QUARANTINE_WHY_SIZE], left[SPAN_SIZE];
     const int64_t left_ns = write_why(group, node, why);
@@ -127,14 +128,13 @@ void redlock_quarantine_log(struct redlock_group *group, unsigned node) {
                    "node %s: no vote for %s: %s", group->node_names[node], span(left_ns, left), why);
 }
 
-/* Why each node may not vote. */
 void redlock_quarantine_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why) {
     for (unsigned i = 0; i < group->node_count; i++) {
         why[i] = redlock_guard_why(&group->guards->guard, i, now_ns);
     }
 }
 
-/* A clock that is confirmed at once is no event either. */
+/* A clock that is confirmed at once is not worth a message. */
 void redlock_quarantine_log_lifted(const struct redlock_group *group, int64_t now_ns,
                                    const enum redlock_guard_reason *before) {
     for (unsigned i = 0; i < group->node_count; i++) {
@@ -147,7 +147,7 @@ void redlock_quarantine_log_lifted(const struct redlock_group *group, int64_t no
     }
 }
 
-/* What jumped, by how much, and both clocks. */
+/* Logs which clock jumped, how far, and what both clocks said. */
 void redlock_quarantine_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
                                  int64_t step_ns) {
     char by[SPAN_SIZE];

@@ -1,4 +1,4 @@
-/* Requests that hold nothing: who holds a resource (inspect), and are the nodes there (connect). */
+/* Requests without a lease: who holds a resource (inspect), and which nodes are ready (connect). */
 #include "group/query.h"
 
 #include <assert.h>
@@ -24,10 +24,10 @@ struct redlock_query {
     struct redlock_round round;
     int64_t start_ns;
     int code;
-    bool done; /* decided; the callback runs soon, or has run */
-    bool told;
+    bool done; /* decided; the callback will run, or has run */
+    bool callback_done;
     uint16_t key_size;
-    struct redlock_query_vote votes[]; /* node_count of them, then the key, terminated */
+    struct redlock_query_vote votes[]; /* node_count of them; then the key, terminated */
 };
 
 static char *query_key(const struct redlock_group *group, struct redlock_query *query) {
@@ -80,7 +80,7 @@ static void finish(struct redlock_group *group, struct redlock_query *query, int
     *last = query;
 }
 
-/* An inspection waits for all votes: a user wants to see every node, and each has its own timeout. */
+/* An inspection waits for all votes: a user wants to see every node. Each has its own timeout. */
 static void finish_if_answered(struct redlock_group *group, struct redlock_query *query) {
     if (!query->done && redlock_round_pending(&query->round) == 0) {
         finish(group, query, redlock_round_answered(&query->round) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
@@ -139,14 +139,14 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 }
 
 static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
-    if (query->told && query->owner.in_flight == 0) {
+    if (query->callback_done && query->owner.in_flight == 0) {
         redlock_query_free(group, query);
     }
 }
 
 void redlock_query_answer(struct redlock_group *group, struct redlock_query *query, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    (void)round; /* a query has one */
+    (void)round; /* a query has only one round */
     if (!query->done && answer->no_script && redlock_group_may_ask_by_source(&query->owner, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
@@ -198,7 +198,7 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
 }
 
 void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->owner.kind == REDLOCK_OWNER_CONNECT); /* inspections end by their votes */
+    assert(query->owner.kind == REDLOCK_OWNER_CONNECT); /* an inspection ends with its votes */
     finish_connect(group, query);
 }
 
@@ -220,7 +220,7 @@ void redlock_query_close(struct redlock_group *group, struct redlock_query *quer
     }
 }
 
-static void tell(struct redlock_group *group, struct redlock_query *query) {
+static void run_callback(struct redlock_group *group, struct redlock_query *query) {
     const bool inspect = query->owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
@@ -241,15 +241,15 @@ static void tell(struct redlock_group *group, struct redlock_query *query) {
     }
     group->statistics.requests_pending--;
     query->cb(&result, query->data);
-    query->told = true;
+    query->callback_done = true;
 }
 
 void redlock_queries_run_callbacks(struct redlock_group *group) {
     struct redlock_query *query = group->queries_done;
-    group->queries_done = NULL; /* what the callbacks add is told in the next turn */
+    group->queries_done = NULL; /* callbacks that are added now run in the next turn */
     while (query) {
         struct redlock_query *next = query->next_callback;
-        tell(group, query);
+        run_callback(group, query);
         free_if_over(group, query);
         query = next;
     }

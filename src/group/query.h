@@ -1,10 +1,10 @@
-/* Requests that hold nothing: who holds a resource (inspect), and are the nodes there (connect). */
+/* Requests without a lease: who holds a resource (inspect), and which nodes are ready (connect). */
 #ifndef REDLOCK_GROUP_QUERY_H
 #define REDLOCK_GROUP_QUERY_H
 
 #include "group/owner.h"
 
-/* As redlock_inspect() and redlock_manager_connect(). */
+/* See redlock_inspect() and redlock_manager_connect(). */
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data);
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data);
 

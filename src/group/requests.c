@@ -1,4 +1,4 @@
-/* The public calls on locks: what they check, and the event that each feeds to its lease. */
+/* The public calls on locks: each checks its arguments and feeds an event to its lease. */
 #include "group/requests.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .heal = true};
 }
 
-/* What is wrong with them, or NULL. */
+/* What is wrong with the options, or NULL. */
 static const char *check_options(const redlock_acquire_options *options) {
     if (options->ttl_ms < 1 || options->ttl_ms > REDLOCK_TTL_MS_MAX) {
         return "ttl_ms must be 1 to 2147483647";
@@ -44,12 +44,12 @@ static const char *check_options(const redlock_acquire_options *options) {
 static const char *read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
     redlock_acquire_options_default(options);
     if (given && !redlock_options_read(options, sizeof *options, given, given->size)) {
-        return "options.size is not one of this library: call redlock_acquire_options_default() first";
+        return "options.size does not fit this library: call redlock_acquire_options_default() first";
     }
     return check_options(options);
 }
 
-/* The code says only "invalid argument"; the log says which. */
+/* The code says only "invalid argument". The log says which one. */
 static int refuse(const struct redlock_group *group, const char *what) {
     group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
     return REDLOCK_ERR_INVALID;
@@ -81,7 +81,7 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
-/* What acquire and adopt share: every check, and the memory. */
+/* What acquire and adopt share: all checks, and the memory. */
 static int lease_create(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                         redlock_acquire_options *options, struct redlock_lease **lease) {
     size_t key_size;
@@ -108,7 +108,7 @@ static int lease_create(struct redlock_group *group, const char *resource, const
     }
     (*lease)->lost_cb = options->on_lost;
     (*lease)->lost_data = options->lost_data;
-    uint32_t seed = 0; /* delays need no secret, only to differ between clients */
+    uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
     return REDLOCK_OK;
@@ -125,7 +125,7 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     if (code != REDLOCK_OK) {
         return code;
     }
-    /* R1: before the first byte of the round is sent. */
+    /* R1: read the clock before the first byte is sent. */
     const int64_t now_ns = redlock_group_now_ns(group);
     code = redlock_lease_draw_token(lease, now_ns);
     if (code != REDLOCK_OK) {
@@ -138,7 +138,8 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     group->statistics.requests_pending++;
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
-        /* Before the nodes have said who they are, a guard lets none of them vote: give them a node timeout. */
+        /* A guard lets no node vote before the node has said who it is. Wait one node timeout for
+         * that. */
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_PARK,
                                                           .now_ns = now_ns,
                                                           .until_ns = now_ns + group->node_timeout_ns,
@@ -153,7 +154,8 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     return REDLOCK_OK;
 }
 
-/* The lease was won, and its caller does not want it any more or cannot have it: it ends with `code` and is released. */
+/* The attempt was won, but its caller does not want the lease any more or cannot have it. It ends
+ * with `code` and is released. */
 static void take_back(struct redlock_lease *lease, int code) {
     lease->acquired_code = (int8_t)code;
     lease->handle_ended = true;
@@ -174,7 +176,7 @@ static void give_up(struct redlock_lease *lease, int code) {
 void redlock_request_cancel(redlock_request *request) {
     struct redlock_lease *lease = (struct redlock_lease *)request;
     if (!lease || redlock_group_check_open(lease->group) != REDLOCK_OK) {
-        return; /* closing has given it up already */
+        return; /* the close has cancelled it already */
     }
     give_up(lease, REDLOCK_ERR_CANCELLED);
     redlock_group_rearm(lease->group);

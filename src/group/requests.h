@@ -1,16 +1,16 @@
-/* The public calls on locks, for the manager of the group. */
+/* The public calls on locks, for one group. */
 #ifndef REDLOCK_GROUP_REQUESTS_H
 #define REDLOCK_GROUP_REQUESTS_H
 
 #include "group/lease_memory.h"
 
-/* As redlock_acquire() and redlock_adopt(). */
+/* See redlock_acquire() and redlock_adopt(). */
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                           redlock_request **request, redlock_callback cb, void *data);
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *options, redlock_lease **adopted);
 
-/* The group closes: a pending acquire is CLOSED, a lease is released and its handle ends. */
+/* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
 void redlock_lease_close(struct redlock_lease *lease);
 
 #endif

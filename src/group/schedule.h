@@ -1,13 +1,13 @@
-/* What is due when: a binary heap of deadlines, each item knowing its place so that it moves and leaves in O(log n). */
+/* A binary heap of deadlines. Each item knows its place, so it moves and leaves in O(log n). */
 #ifndef REDLOCK_GROUP_SCHEDULE_H
 #define REDLOCK_GROUP_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Embed it; zeroed means "not scheduled". */
+/* Embed it. All zero means "not scheduled". */
 struct redlock_due {
-    uint32_t place; /* in the heap, from 1; 0 when it is not there */
+    uint32_t place; /* the place in the heap, from 1; 0: not scheduled */
 };
 
 struct redlock_schedule {
@@ -20,15 +20,16 @@ struct redlock_schedule {
     uint32_t capacity;
 };
 
-/* Makes room for one more item, so that setting its time can never fail; false without memory. */
+/* Makes room for one more item, so that redlock_schedule_set() cannot fail. False if there is no
+ * memory. */
 bool redlock_schedule_reserve(struct redlock_schedule *schedule);
-/* Gives back the room of an item; takes it out if it is scheduled. */
+/* Gives the room of an item back, and takes the item out if it is scheduled. */
 void redlock_schedule_unreserve(struct redlock_schedule *schedule, struct redlock_due *due);
 
 /* REDLOCK_NEVER_NS takes the item out. */
 void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due *due, int64_t when_ns);
 
-/* The earliest time, REDLOCK_NEVER_NS when nothing is scheduled. */
+/* The earliest time; REDLOCK_NEVER_NS if nothing is scheduled. */
 int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule);
 /* Takes out and returns the earliest item if it is due at now_ns, else NULL. */
 struct redlock_due *redlock_schedule_pop(struct redlock_schedule *schedule, int64_t now_ns);

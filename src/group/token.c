@@ -1,4 +1,4 @@
-/* A fresh token for each attempt (R10). */
+/* Draws a fresh token for each attempt (R10). */
 #include "group/token.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@ static char digit(unsigned nibble) {
 }
 
 /*
- * R10: a fresh token for every attempt, 128 bits from the kernel, printable. Two copies of a
- * virtual machine have the same bytes in their pools, and hardly the same nanosecond: in half of
- * the token stands the time, too, which leaves random what was.
+ * R10: a fresh token for every attempt: 128 bits from the kernel, printable. Two copies of a
+ * virtual machine have the same bytes in their pools, but hardly the same nanosecond. So half of
+ * the token is mixed with the time, which keeps it as random as it was.
  */
 int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];

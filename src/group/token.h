@@ -1,4 +1,4 @@
-/* A fresh token for each attempt (R10). */
+/* Draws a fresh token for each attempt (R10). */
 #ifndef REDLOCK_GROUP_TOKEN_H
 #define REDLOCK_GROUP_TOKEN_H
 
