@@ -80,7 +80,7 @@ void redlock_guards_seen(struct redlock_group *group, unsigned node, const struc
 
 void redlock_guards_due(struct redlock_group *group, int64_t now_ns) {
     struct redlock_guards *guards = group->guards;
-    struct redlock_message message = {.operation = REDLOCK_OP_TIME, .key = "", .token = "", .now_ns = now_ns};
+    struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
     (void)redlock_group_send(group, &guards->owner, group->ready, &message);
     redlock_schedule_set(&group->schedule, &guards->owner.due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
 }

@@ -26,8 +26,7 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     }
     memset(lease, 0, sizeof *lease + group->node_count * sizeof lease->details[0]);
     lease->group = group;
-    lease->key_size = (uint16_t)key_size;
-    redlock_group_write_key(group, resource, key_size, (char *)(lease->details + group->node_count));
+    lease->target = redlock_group_target(group, resource, key_size, (char *)(lease->details + group->node_count));
     redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
@@ -37,7 +36,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     const redlock_nodes owing = redlock_lease_owing(&lease->core);
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
-        redlock_owed_add(group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size, owing,
+        redlock_owed_add(group, &lease->target, lease->token, lease->token_size, owing,
                          owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), lease->ttl_sent_max_ms);
     }
     for (unsigned i = 0; i < group->node_count; i++) {
@@ -105,8 +104,7 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
 static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     return (struct redlock_message){.operation = lease->core.operation,
-                                    .key = redlock_lease_key(lease),
-                                    .key_size = lease->key_size,
+                                    .target = &lease->target,
                                     .token = lease->token,
                                     .token_size = lease->token_size,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
@@ -244,8 +242,8 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     }
     count_extend(lease, before);
     if (actions.cleanup) {
-        redlock_owed_add(lease->group, redlock_lease_key(lease), lease->key_size, lease->token, lease->token_size,
-                         actions.cleanup, actions.uncertain, lease->ttl_sent_max_ms);
+        redlock_owed_add(lease->group, &lease->target, lease->token, lease->token_size, actions.cleanup,
+                         actions.uncertain, lease->ttl_sent_max_ms);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;

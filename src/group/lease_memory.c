@@ -1,12 +1,8 @@
 /* The memory of a lease: its key, and its votes as a result shows them. */
 #include "group/lease_memory.h"
 
-const char *redlock_lease_key(const struct redlock_lease *lease) {
-    return (const char *)(lease->details + lease->group->node_count);
-}
-
 const char *redlock_lease_resource(const redlock_lease *lease) {
-    return redlock_lease_key(lease) + lease->group->key_prefix_size;
+    return lease->target.key + lease->group->key_prefix_size;
 }
 
 /* The votes of an acquire say nothing about a later loss, unless a clock made them void. */

@@ -29,7 +29,7 @@ struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
     struct redlock_group *group;
-    uint16_t key_size;
+    struct redlock_target target;
     uint8_t token_size;
     uint8_t callbacks; /* enum redlock_callback_kind: callbacks still to run */
     int8_t acquired_code, extended_code, released_code;
@@ -57,9 +57,6 @@ struct redlock_lease {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_detail details[]; /* node_count of them; then the key, terminated */
 };
-
-/* The key: the prefix and the resource, terminated. */
-const char *redlock_lease_key(const struct redlock_lease *lease);
 
 /* Fills in the votes of the last round. */
 void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result);

@@ -33,8 +33,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
                                       .no_timeout = true,
-                                      .key = owed->key,
-                                      .key_size = owed->key_size,
+                                      .target = &owed->target,
                                       .token = owed->token,
                                       .token_size = owed->token_size,
                                       .now_ns = now_ns};
@@ -58,14 +57,14 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
     redlock_schedule_set(&group->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
 }
 
-void redlock_owed_add(struct redlock_group *group, const char *key, size_t key_size, const char *token,
+void redlock_owed_add(struct redlock_group *group, const struct redlock_target *target, const char *token,
                       size_t token_size, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
     if (group->owed.count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
     struct redlock_owed *owed = NULL;
     if (redlock_schedule_reserve(&group->schedule)) {
-        owed = malloc(sizeof *owed + key_size + 1);
+        owed = malloc(sizeof *owed + target->key_size + 1);
         if (!owed) {
             redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         }
@@ -76,11 +75,10 @@ void redlock_owed_add(struct redlock_group *group, const char *key, size_t key_s
         return;
     }
     memset(owed, 0, sizeof *owed);
-    owed->key_size = (uint16_t)key_size;
     owed->token_size = (uint8_t)token_size;
     memcpy(owed->token, token, token_size);
-    memcpy(owed->key, key, key_size);
-    owed->key[key_size] = '\0';
+    memcpy(owed->room, target->key, target->key_size + 1);
+    owed->target = (struct redlock_target){.key = owed->room, .key_size = target->key_size};
     redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, nodes, uncertain, redlock_after_ms(now_ns, ttl_ms));

@@ -13,10 +13,10 @@
 struct redlock_owed {
     struct redlock_owner owner;
     struct redlock_debt debt;
-    uint16_t key_size;
+    struct redlock_target target; /* the key is in `room` */
     uint8_t token_size;
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    char key[];
+    char room[];
 };
 
 /*
@@ -24,7 +24,7 @@ struct redlock_owed {
  * nodes never answered a request that sets the key, so it may still run there (R8). Without memory,
  * the keys live until their ttl, and the release counts as dropped.
  */
-void redlock_owed_add(struct redlock_group *group, const char *key, size_t key_size, const char *token,
+void redlock_owed_add(struct redlock_group *group, const struct redlock_target *target, const char *token,
                       size_t token_size, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms);
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);

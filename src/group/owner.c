@@ -31,10 +31,12 @@ int redlock_group_check_resource(const struct redlock_group *group, const char *
     return REDLOCK_OK;
 }
 
-void redlock_group_write_key(const struct redlock_group *group, const char *resource, size_t key_size, char *key) {
-    memcpy(key, group->key_prefix, group->key_prefix_size);
-    memcpy(key + group->key_prefix_size, resource, key_size - group->key_prefix_size);
-    key[key_size] = '\0';
+struct redlock_target redlock_group_target(const struct redlock_group *group, const char *resource, size_t key_size,
+                                           char *room) {
+    memcpy(room, group->key_prefix, group->key_prefix_size);
+    memcpy(room + group->key_prefix_size, resource, key_size - group->key_prefix_size);
+    room[key_size] = '\0';
+    return (struct redlock_target){.key = room, .key_size = (uint16_t)key_size};
 }
 
 void redlock_group_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {

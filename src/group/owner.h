@@ -95,7 +95,9 @@ bool redlock_group_close_is_due(const struct redlock_group *group);
 void redlock_group_rearm(struct redlock_group *group);
 /* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. */
 int redlock_group_check_resource(const struct redlock_group *group, const char *resource, size_t *key_size);
-void redlock_group_write_key(const struct redlock_group *group, const char *resource, size_t key_size, char *key);
+/* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. */
+struct redlock_target redlock_group_target(const struct redlock_group *group, const char *resource, size_t key_size,
+                                           char *room);
 
 static inline bool redlock_group_all_first_tries_done(const struct redlock_group *group) {
     return group->first_try_done == redlock_nodes_all(group->node_count);

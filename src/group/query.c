@@ -26,13 +26,9 @@ struct redlock_query {
     int code;
     bool done; /* decided; the callback will run, or has run */
     bool callback_done;
-    uint16_t key_size;
+    struct redlock_target target;
     struct redlock_query_vote votes[]; /* node_count of them; then the key, terminated */
 };
-
-static char *query_key(const struct redlock_group *group, struct redlock_query *query) {
-    return (char *)(query->votes + group->node_count);
-}
 
 static struct redlock_query *query_new(struct redlock_group *group, enum redlock_owner_kind kind, const char *resource,
                                        size_t key_size) {
@@ -46,8 +42,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
         return NULL;
     }
     memset(query, 0, size);
-    query->key_size = (uint16_t)key_size;
-    redlock_group_write_key(group, resource, key_size, query_key(group, query));
+    query->target = redlock_group_target(group, resource, key_size, (char *)(query->votes + group->node_count));
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
@@ -110,8 +105,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                          bool by_source) {
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
-                                      .key = query_key(group, query),
-                                      .key_size = query->key_size,
+                                      .target = &query->target,
                                       .now_ns = redlock_group_now_ns(group)};
     return redlock_group_send(group, &query->owner, nodes, &message);
 }
@@ -225,7 +219,7 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
                                     .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
-                                    .resource = query_key(group, query) + group->key_prefix_size,
+                                    .resource = query->target.key + group->key_prefix_size,
                                     .attempts = 1,
                                     .quorum = group->quorum,
                                     .count = group->node_count,

@@ -25,7 +25,7 @@ static char *literal(char *at, const char *bytes, size_t size) {
 char *redlock_format_set(char *at, const struct redlock_message *message) {
     static const char head[] = "*6\r\n$3\r\nSET\r\n", flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     at = literal(at, head, sizeof head - 1);
-    at = redlock_resp_bulk(at, message->key, message->key_size);
+    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
     at = redlock_resp_bulk(at, message->token, message->token_size);
     at = literal(at, flags, sizeof flags - 1);
     return redlock_resp_integer(at, message->ttl_ms);
@@ -53,12 +53,12 @@ static char *begin_script(char *at, const struct redlock_message *message, enum 
         at = redlock_resp_bulk(at, script->sha1, REDLOCK_SHA1_SIZE);
     }
     at = literal(at, keys == 1 ? one_key : two_keys, sizeof one_key - 1);
-    at = redlock_resp_bulk(at, message->key, message->key_size);
+    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
     if (keys == 2) {
         const struct redlock_fence_keys *fence = message->fence_keys;
         assert(fence->suffix_size <= REDLOCK_FENCE_SUFFIX_SIZE_MAX);
-        at = redlock_resp_header(at, message->key_size + fence->suffix_size);
-        at = literal(at, message->key, message->key_size);
+        at = redlock_resp_header(at, message->target->key_size + fence->suffix_size);
+        at = literal(at, message->target->key, message->target->key_size);
         at = literal(at, fence->suffix, fence->suffix_size);
         at = literal(at, "\r\n", 2);
     }

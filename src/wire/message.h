@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "core/operation.h"
 #include "core/quorum.h"
+#include "wire/target.h"
 
 #define REDLOCK_FENCE_SUFFIX_SIZE_MAX 64
 
@@ -26,11 +27,10 @@ struct redlock_fence_keys {
 /* One request to some nodes. All of it is the sender's and need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
-    bool by_source;  /* EVAL, after a node answered NOSCRIPT to EVALSHA (R11) */
-    bool no_timeout; /* nobody waits: only a reply or the end of the connection answers it */
-    const char *key; /* prefix included */
-    size_t key_size;
-    const char *token; /* all but INSPECT and TIME */
+    bool by_source;                      /* EVAL, after a node answered NOSCRIPT to EVALSHA (R11) */
+    bool no_timeout;                     /* nobody waits: only a reply or the end of the connection answers it */
+    const struct redlock_target *target; /* all but TIME */
+    const char *token;                   /* all but INSPECT and TIME */
     size_t token_size;
     int64_t ttl_ms;                              /* ACQUIRE, EXTEND, HEAL */
     bool timed;                                  /* ACQUIRE, EXTEND: tell the node's TIME */

@@ -55,7 +55,8 @@ size_t redlock_wire_format(const struct redlock_message *message, char *buffer, 
 #define FORMAT(kind, operation, format, read)                                                                          \
     case REDLOCK_KIND_##kind:                                                                                          \
         return (size_t)(redlock_format_##format(buffer, message) - buffer);
-    assert(message->key_size <= REDLOCK_RESOURCE_SIZE_MAX && message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
+    assert(message->target == NULL || message->target->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
+    assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     *kind = kind_of(message);
     switch (*kind) {
         KINDS(FORMAT)

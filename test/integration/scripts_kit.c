@@ -24,9 +24,9 @@ const char *say(const char *command, const char *key) {
 
 struct redlock_message message_of(enum redlock_operation operation, uint64_t fence) {
     static const struct redlock_fence_keys keys = {.suffix = ":fence", .suffix_size = 6};
+    static const struct redlock_target door = {"door", 4};
     return (struct redlock_message){.operation = operation,
-                                    .key = "door",
-                                    .key_size = 4,
+                                    .target = &door,
                                     .token = OURS,
                                     .token_size = 32,
                                     .ttl_ms = TTL_MS,

@@ -101,6 +101,8 @@ static void unknown_scripts(void **state) {
     }
 }
 
+static const struct redlock_target gate = {"gate", 4};
+
 static void without_memory_nothing_is_set_and_releases_go_on(void **state) {
     (void)state;
     lock_as(OURS);
@@ -110,7 +112,7 @@ static void without_memory_nothing_is_set_and_releases_go_on(void **state) {
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
         take_form(&acquire, i);
         take_form(&fence, i);
-        acquire.key = "gate";
+        acquire.target = &gate;
         assert_failed(&acquire, "OOM");
         assert_failed(&fence, "OOM");
         assert_int_equal(server_key_count(server), 2);
@@ -129,7 +131,7 @@ static void a_replica_sets_nothing(void **state) {
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
         take_form(&acquire, i);
         take_form(&fence, i);
-        acquire.key = "gate";
+        acquire.target = &gate;
         assert_failed(&acquire, "READONLY");
         assert_failed(&fence, "READONLY");
     }

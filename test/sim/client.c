@@ -118,9 +118,9 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
             sim_link_flush(client, i, client->step_ns);
         }
     }
-    SIM_TRACE(world, "client %u: %s%s '%.*s' %.8s round %u to nodes %#x, refused by %#x", client->index,
-              operation_name(message->operation), message->by_source ? " (by source)" : "", (int)message->key_size,
-              message->key != NULL ? message->key : "", bytes->token, message->round, taken, nodes & ~taken);
+    SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
+              operation_name(message->operation), message->by_source ? " (by source)" : "",
+              message->target != NULL ? message->target->key : "", bytes->token, message->round, taken, nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
 }

@@ -220,8 +220,7 @@ static void ask_operation(void) {
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
-                                      .key = key,
-                                      .key_size = strlen(key),
+                                      .target = &(struct redlock_target){key, (uint16_t)strlen(key)},
                                       .token = token,
                                       .token_size = strlen(token),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};

@@ -59,8 +59,11 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
                                    .timed = message->timed};
-        assert_true(message->key_size < sizeof sent->key && message->token_size < sizeof sent->token);
-        memcpy(sent->key, message->key, message->key_size);
+        assert_true(message->token_size < sizeof sent->token);
+        if (message->target != NULL) {
+            assert_true(message->target->key_size < sizeof sent->key);
+            memcpy(sent->key, message->target->key, message->target->key_size);
+        }
         if (message->token_size) {
             memcpy(sent->token, message->token, message->token_size);
         }

@@ -44,8 +44,9 @@ static void assert_bytes(const struct redlock_message *message, const char *expe
 }
 
 static struct redlock_message message_of(enum redlock_operation operation) {
+    static const struct redlock_target res = {"res", 3};
     return (struct redlock_message){
-        .operation = operation, .key = "res", .key_size = 3, .token = TOKEN, .token_size = 32, .ttl_ms = 10000};
+        .operation = operation, .target = &res, .token = TOKEN, .token_size = 32, .ttl_ms = 10000};
 }
 
 static void acquire_is_set_nx_px(void **state) {
@@ -156,8 +157,7 @@ static void the_longest_messages_fit(void **state) {
     const struct redlock_fence_keys longest = {
         .suffix = key, .suffix_size = REDLOCK_FENCE_SUFFIX_SIZE_MAX, .expiry_ms = INT64_MAX};
     struct redlock_message message = {.by_source = true,
-                                      .key = key,
-                                      .key_size = sizeof key,
+                                      .target = &(struct redlock_target){key, sizeof key},
                                       .token = key,
                                       .token_size = REDLOCK_TOKEN_SIZE_MAX,
                                       .ttl_ms = REDLOCK_TTL_MS_MAX,
