@@ -123,7 +123,8 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
         while (!has_expired(lease)) {
             support_pause_ms(5);
         }
-        support_pause_ms(5); /* the validity is rounded down; and no timer has told the library yet: we were stopped */
+        /* The validity is rounded down. Unless `turns`, no timer of the library has run yet. */
+        support_pause_ms(5);
         assert_int_equal(loss->runs, turns);
         assert_int_equal(redlock_extend(lease, 60000, outcome_collect, outcome), REDLOCK_ERR_LOST);
         assert_int_equal(redlock_lease_validity_ms(lease), 0);

@@ -19,7 +19,7 @@ void start(redlock_restart_guard restart, bool clock, unsigned node_count) {
                                                             .start_ns = T0});
 }
 
-struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {
+struct redlock_clock_sample reading_at(int64_t now_ns, int64_t ahead_ns) {
     return (struct redlock_clock_sample){
         .sent_ns = now_ns, .read_ns = now_ns, .server_us = EPOCH_US + (now_ns + ahead_ns) / 1000};
 }
@@ -27,13 +27,13 @@ struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns) {
 redlock_nodes greet(unsigned node, const char *run_id, int64_t now_ns, struct said said) {
     struct redlock_greeting greeting = {.run_id = run_id, .uptime_s = said.up_s};
     if (!said.no_clock) {
-        greeting.clock = told(now_ns, said.ahead_ns);
+        greeting.clock = reading_at(now_ns, said.ahead_ns);
     }
     return redlock_guard_greet(&guard, node, &greeting, now_ns, &jumped);
 }
 
 enum redlock_clock_verdict sample(unsigned node, int64_t now_ns, int64_t ahead_ns) {
-    const struct redlock_clock_sample reading = told(now_ns, ahead_ns);
+    const struct redlock_clock_sample reading = reading_at(now_ns, ahead_ns);
     return redlock_guard_sample(&guard, node, &reading, now_ns, NULL);
 }
 

@@ -23,7 +23,7 @@ extern bool jumped; /* of the last greeting */
 void start(redlock_restart_guard restart, bool clock, unsigned node_count);
 
 /* A reading without delay at now_ns, of a clock that is ahead by ahead_ns. */
-struct redlock_clock_sample told(int64_t now_ns, int64_t ahead_ns);
+struct redlock_clock_sample reading_at(int64_t now_ns, int64_t ahead_ns);
 
 struct said {
     int64_t up_s;

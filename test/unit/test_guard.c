@@ -27,10 +27,10 @@ static void a_first_greeting_under_strict_starts_a_quarantine(void **state) {
         for (int first_boot = 0; first_boot <= 1; first_boot++) {
             start((redlock_restart_guard)restart, false, 3);
             guard.plan.first_boot = first_boot != 0;
-            const bool bars = restart == STRICT && !first_boot;
-            assert_int_equal(greet(1, "a", T0, (struct said){0}), bars ? 2 : 0);
+            const bool quarantined = restart == STRICT && !first_boot;
+            assert_int_equal(greet(1, "a", T0, (struct said){0}), quarantined ? 2 : 0);
             assert_false(jumped);
-            if (bars) {
+            if (quarantined) {
                 expect_quarantine(1, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
             } else {
                 expect_free(1, T0);
@@ -113,7 +113,7 @@ static void a_step_forward_starts_a_quarantine_with_the_clock_guard(void **state
         start(OFF, clock != 0, 1); /* one clock is compared with no other */
         greet(0, "a", T0, (struct said){0});
         int64_t step_ns = 7;
-        struct redlock_clock_sample reading = told(T0 + S, 120 * S);
+        struct redlock_clock_sample reading = reading_at(T0 + S, 120 * S);
         const enum redlock_clock_verdict verdict = redlock_guard_sample(&guard, 0, &reading, T0 + S, &step_ns);
         if (!clock) {
             assert_int_equal(verdict, REDLOCK_CLOCK_STEADY);

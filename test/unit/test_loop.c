@@ -294,9 +294,9 @@ static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         char byte;
-        bool told = read(armed[0], &byte, 1) == 1;
+        bool fired = read(armed[0], &byte, 1) == 1;
         redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 3600 * 1000 * REDLOCK_NS_PER_MS);
-        _exit(told ? 0 : 1);
+        _exit(fired ? 0 : 1);
     }
     redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 300 * REDLOCK_NS_PER_MS);
     assert_int_equal(write(armed[1], "x", 1), 1);
