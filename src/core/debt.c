@@ -2,7 +2,6 @@
 #include "core/debt.h"
 
 #include "core/backoff.h"
-#include "core/planted.h"
 #include "core/validity.h"
 
 #define RETRY_MIN_MS 100
@@ -20,13 +19,8 @@ static void retry_later(struct redlock_debt *debt, int64_t now_ns) {
     debt->retry_ns = redlock_after_ns(now_ns, redlock_backoff_ns(&jitter, debt->failures, RETRY_MIN_MS, RETRY_MAX_MS));
 }
 
-/* Nodes whose debt does not end with the ttl. */
-static redlock_nodes lasting(const struct redlock_debt *debt) {
-    return REDLOCK_PLANTED(DEBT_ENDS_BY_CLOCK) ? 0 : debt->uncertain;
-}
-
 static redlock_nodes open_debts(const struct redlock_debt *debt, int64_t now_ns) {
-    return now_ns < debt->expires_ns ? debt->owing : debt->owing & lasting(debt);
+    return now_ns < debt->expires_ns ? debt->owing : debt->owing & debt->uncertain;
 }
 
 void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain, int64_t expires_ns) {
@@ -59,6 +53,6 @@ bool redlock_debt_over(const struct redlock_debt *debt, int64_t now_ns) {
 int64_t redlock_debt_next_ns(const struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
     const redlock_nodes idle = open_debts(debt, now_ns) & ~debt->asked;
     const int64_t retry_ns = (idle & ready) != 0 ? debt->retry_ns : REDLOCK_NEVER_NS;
-    const bool clock_ends_some = now_ns < debt->expires_ns && (idle & ~lasting(debt)) != 0;
+    const bool clock_ends_some = now_ns < debt->expires_ns && (idle & ~debt->uncertain) != 0;
     return debt->asked == 0 && clock_ends_some && debt->expires_ns < retry_ns ? debt->expires_ns : retry_ns;
 }

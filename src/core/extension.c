@@ -262,9 +262,6 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
  * The votes of the current round are void too: the node may have given them before the step. */
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions) {
-    if (REDLOCK_PLANTED(JUMP_IGNORED)) {
-        return;
-    }
     const redlock_nodes granted = lease->votes.granted & nodes;
     lease->keys.backing = redlock_lease_backing_nodes(lease) & ~nodes;
     lease->votes.granted &= ~granted;

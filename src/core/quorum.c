@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "core/planted.h"
-
 redlock_nodes redlock_nodes_all(unsigned n) {
     assert(n >= 1 && n <= REDLOCK_NODES_MAX);
     return REDLOCK_NODE(n) - 1;
@@ -12,7 +10,7 @@ redlock_nodes redlock_nodes_all(unsigned n) {
 
 unsigned redlock_quorum(unsigned n) {
     assert(n >= 1 && n <= REDLOCK_NODES_MAX);
-    return REDLOCK_PLANTED(QUORUM_HALF) ? (n + (n == 1)) / 2 : n / 2 + 1;
+    return n / 2 + 1;
 }
 
 void redlock_round_start(struct redlock_round *round, unsigned quorum, redlock_nodes asked) {
@@ -33,7 +31,7 @@ redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes node
         round->failed |= counted;
         break;
     case REDLOCK_VOTE_UNKNOWN:
-        *(REDLOCK_PLANTED(UNKNOWN_GRANTS) ? &round->granted : &round->unknown) |= counted;
+        round->unknown |= counted;
         break;
     case REDLOCK_VOTE_ABSTAINED:
     case REDLOCK_VOTE_PENDING:

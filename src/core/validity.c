@@ -1,9 +1,7 @@
 #include "core/validity.h"
 
-#include "core/planted.h"
-
 int64_t redlock_drift_ms(int64_t ttl_ms) {
-    return REDLOCK_PLANTED(NO_DRIFT) ? 0 : (ttl_ms + 99) / 100 + 2;
+    return (ttl_ms + 99) / 100 + 2;
 }
 
 int64_t redlock_deadline_ns(int64_t start_ns, int64_t ttl_ms) {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/planted.h"
 #include "core/validity.h"
 #include "group/journal.h"
 #include "group/owed.h"
@@ -146,10 +145,6 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     }
     const redlock_nodes taken = redlock_group_send(group, &lease->owner, actions->send_nodes, &message);
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
-    if (REDLOCK_PLANTED(START_AFTER_SEND) && actions->send == REDLOCK_OP_ACQUIRE) {
-        lease->core.start_ns = redlock_group_now_ns(group);
-        lease->core.deadline_ns = redlock_deadline_ns(lease->core.start_ns, lease->core.round_ttl_ms);
-    }
     const redlock_nodes refused = actions->send_nodes & ~taken;
     if (refused) {
         refuse_details(lease, refused);
@@ -248,7 +243,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
     if (actions.send != REDLOCK_OP_NONE) {
-        if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn && !REDLOCK_PLANTED(TOKEN_REUSED)) {
+        if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn) {
             random_code = redlock_lease_draw_token(lease, event->now_ns);
         }
         refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;

@@ -40,7 +40,7 @@ if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
   target_compile_definitions(redlock_chaos_planted PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
 target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(redlock_chaos_planted PRIVATE redlock_flags ${parts} redlock_libev PkgConfig::HIREDIS Threads::Threads)
+target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev PkgConfig::HIREDIS Threads::Threads)
 
 function(chaos_planted name bug)
   chaos_experiment(${name} $<TARGET_FILE:redlock_chaos_planted> ${ARGN})

@@ -1,0 +1,41 @@
+/* Planted bugs of the core that stand at a call between its files: the linker's --wrap puts them there. */
+#include "core/debt.h"
+#include "core/extension.h"
+#include "core/planted.h"
+#include "core/quorum.h"
+#include "core/validity.h"
+
+#define WRAPPED(type, name, ...)                                                                                       \
+    type __real_##name(__VA_ARGS__);                                                                                   \
+    type __wrap_##name(__VA_ARGS__);                                                                                   \
+    type __wrap_##name(__VA_ARGS__)
+
+WRAPPED(unsigned, redlock_quorum, unsigned n) {
+    return REDLOCK_PLANTED(QUORUM_HALF) ? (n + (n == 1)) / 2 : __real_redlock_quorum(n);
+}
+
+WRAPPED(int64_t, redlock_drift_ms, int64_t ttl_ms) {
+    return REDLOCK_PLANTED(NO_DRIFT) ? 0 : __real_redlock_drift_ms(ttl_ms);
+}
+
+WRAPPED(int64_t, redlock_deadline_ns, int64_t start_ns, int64_t ttl_ms) {
+    return REDLOCK_PLANTED(NO_DRIFT) ? start_ns + ttl_ms * REDLOCK_NS_PER_MS
+                                     : __real_redlock_deadline_ns(start_ns, ttl_ms);
+}
+
+WRAPPED(redlock_nodes, redlock_round_vote, struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote) {
+    const bool grants = REDLOCK_PLANTED(UNKNOWN_GRANTS) && vote == REDLOCK_VOTE_UNKNOWN;
+    return __real_redlock_round_vote(round, nodes, grants ? REDLOCK_VOTE_GRANTED : vote);
+}
+
+WRAPPED(void, redlock_extension_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
+        struct redlock_actions *actions) {
+    if (!REDLOCK_PLANTED(JUMP_IGNORED)) {
+        __real_redlock_extension_void(lease, nodes, now_ns, actions);
+    }
+}
+
+WRAPPED(void, redlock_debt_start, struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain,
+        int64_t expires_ns) {
+    __real_redlock_debt_start(debt, owing, REDLOCK_PLANTED(DEBT_ENDS_BY_CLOCK) ? 0 : uncertain, expires_ns);
+}

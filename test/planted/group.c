@@ -1,0 +1,27 @@
+/* Planted bugs of the group that stand at a call between its files: the linker's --wrap puts them there. */
+#include "core/planted.h"
+#include "core/validity.h"
+#include "group/token.h"
+
+int __real_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns);
+int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns);
+redlock_nodes __real_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                        struct redlock_message *message);
+redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                        struct redlock_message *message);
+
+int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
+    return REDLOCK_PLANTED(TOKEN_REUSED) && lease->token_size != 0 ? REDLOCK_OK
+                                                                   : __real_redlock_lease_draw_token(lease, now_ns);
+}
+
+redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                        struct redlock_message *message) {
+    const redlock_nodes taken = __real_redlock_group_send(group, owner, nodes, message);
+    if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {
+        struct redlock_lease_core *core = &((struct redlock_lease *)owner)->core;
+        core->start_ns = redlock_group_now_ns(group);
+        core->deadline_ns = redlock_deadline_ns(core->start_ns, core->round_ttl_ms);
+    }
+    return taken;
+}
