@@ -103,8 +103,10 @@ static int64_t write_why(const struct redlock_group *group, unsigned node, char 
 struct redlock_text *redlock_quarantine_text(struct redlock_group *group, unsigned node) {
     char why[REDLOCK_QUARANTINE_WHY_SIZE], left[SPAN_SIZE];
     const int64_t left_ns = group->guards ? write_why(group, node, why) : 0;
-    return left_ns > 0 ? redlock_text_new(REDLOCK_CAUSE_QUARANTINE, "no vote for %s: %s", span(left_ns, left), why)
-                       : NULL;
+    if (left_ns <= 0) {
+        return NULL;
+    }
+    return redlock_text_new(REDLOCK_CAUSE_QUARANTINE, "no vote for %s: %s", span(left_ns, left), why);
 }
 
 int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsigned node, const char **why) {

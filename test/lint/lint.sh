@@ -55,6 +55,24 @@ man() {
     echo "${#files[@]} pages"
 }
 
+# uncited TOP : each heading of docs/protocols.md that a comment there cites and that the page does not have.
+uncited() {
+    (cd "$1" && grep -rhzoE 'docs/protocols\.md,[[:space:]*]*"[^"]+"' src test include --include='*.[ch]' --include='*.lua') | tr '\0\n' '\n ' |
+        sed -E 's/^[^"]*"//; s/".*$//; s/[ *]+/ /g' | sort -u | grep -vxF -f <(sed -n 's/^## //p' "$1/docs/protocols.md")
+}
+
+# Sources cite the protocols by the headings of their page.
+citations() {
+    local wrong temp
+    wrong=$(uncited .) && { echo "docs/protocols.md has no heading: $wrong"; exit 1; }
+    temp=$(mktemp -d)
+    trap 'rm -rf "$temp"' EXIT
+    cp -r --parents docs/protocols.md src test include "$temp"
+    sed -i 's/^## Late SETs$/## Early SETs/' "$temp/docs/protocols.md"
+    [[ $(uncited "$temp") == "Late SETs" ]] || { echo "control failed: a heading that is gone was not missed"; exit 1; }
+    echo "every cited heading is there"
+}
+
 docs() {
     command -v doxygen >/dev/null || skip "no doxygen"
     "$REDLOCK_CMAKE" --build "$REDLOCK_BUILD" --target docs
@@ -62,6 +80,6 @@ docs() {
 }
 
 case ${1-} in
-format | shell | man | docs) "$1" ;;
-*) echo "usage: lint.sh format|shell|man|docs" >&2 && exit 64 ;;
+format | shell | man | citations | docs) "$1" ;;
+*) echo "usage: lint.sh format|shell|man|citations|docs" >&2 && exit 64 ;;
 esac
