@@ -63,7 +63,7 @@ uncited() {
 
 # Sources cite the protocols by the headings of their page.
 citations() {
-    local wrong temp
+    local wrong
     wrong=$(uncited .) && { echo "docs/protocols.md has no heading: $wrong"; exit 1; }
     temp=$(mktemp -d)
     trap 'rm -rf "$temp"' EXIT
