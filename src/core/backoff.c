@@ -1,3 +1,4 @@
+/* Random delays before the next try. */
 #include "core/backoff.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* How long a lease lasts (R1). */
 #include "core/validity.h"
 
 int64_t redlock_drift_ms(int64_t ttl_ms) {
