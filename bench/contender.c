@@ -71,7 +71,7 @@ void contender_samples_begin(struct contender_samples *samples, size_t wanted) {
     if (wanted && !samples->ns) {
         contender_fatal("no memory for %zu samples", wanted);
     }
-    /* The pages are there before the clock starts. */
+    /* Touch the pages before the clock starts. */
     if (wanted) {
         memset(samples->ns, 0, wanted * sizeof *samples->ns);
     }

@@ -1,4 +1,4 @@
-/* What the contenders in C share: commands in, figures out, as README.md says. */
+/* What the contenders in C share: they read commands and print figures, as README.md says. */
 #ifndef BENCH_CONTENDER_H
 #define BENCH_CONTENDER_H
 
@@ -10,8 +10,8 @@
 #define CONTENDER_NODES_MAX   31
 #define CONTENDER_WORKERS_MAX 4096
 #define CONTENDER_CLIENTS_MAX 256
-#define CONTENDER_NAMES       8     /* of each worker, in turn */
-#define CONTENDER_TTL_MS      10000 /* of every lock */
+#define CONTENDER_NAMES       8     /* used by each worker in turn */
+#define CONTENDER_TTL_MS      10000 /* ttl of every lock */
 #define CONTENDER_SAMPLES_MAX 200000
 #define CONTENDER_ERROR_SIZE  512
 
@@ -20,7 +20,7 @@ struct contender_nodes {
     const char *at[CONTENDER_NODES_MAX]; /* host:port; valid during the call */
 };
 
-/* The first `wanted` latencies; the rest is not kept. */
+/* Keeps the first `wanted` latencies and drops the rest. */
 struct contender_samples {
     size_t wanted, count;
     int64_t *ns;
@@ -43,30 +43,31 @@ struct contender_contention {
     struct contender_samples handover;
 };
 
-/*
- * A contender. Each function fills in figures and an error: "" for none; for cycles it may be the first failure's message beside figures.
- * A function that is NULL is unsupported.
- */
+/* A contender. Each function fills in the figures, and an error ("" for none). `cycles` may return
+ * both: the figures and the message of the first failure. A NULL function is unsupported. */
 struct contender {
     const char *name, *version, *notes;
     void (*connect)(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]);
     void (*cycles)(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]);
     void (*contend)(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
-    /* Other commands: the rest of the line in arguments; writes the members of a JSON object. False: no such command. */
+    /* Handles any other command. `arguments` is the rest of the line. Writes the members of a JSON
+     * object. Returns false for an unknown command. */
     bool (*other)(void *data, const char *command, const char *arguments, FILE *json, char error[CONTENDER_ERROR_SIZE]);
 };
 
 /* Writes `,"NAME":[…]`, in µs with one decimal. */
 void contender_write_samples(FILE *json, const char *name, const struct contender_samples *samples);
 
-/* Room for so many; contender_samples_end() frees it. */
+/* Allocates room for `wanted` samples; contender_samples_end() frees it. */
 void contender_samples_begin(struct contender_samples *samples, size_t wanted);
 void contender_samples_end(struct contender_samples *samples);
 
-/* Writes the members of what `cycles` answers. */
+/* Writes the members of the answer to `cycles`. */
 void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
 
-/* Reads "WORKERS MS SAMPLES" and makes room for the samples; false where that is not what it says. */
+/*
+ * Reads "WORKERS MS SAMPLES" and allocates the samples. Returns false if the text has another form.
+ */
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
 
 /* Reads commands until the end of input. Returns the exit status. */
@@ -75,10 +76,9 @@ int contender_run(const struct contender *contender, void *data);
 /* CLOCK_MONOTONIC. */
 int64_t contender_now_ns(void);
 
-/* Processor time of this process. */
+/* Processor time that this process has used. */
 int64_t contender_cpu_ns(void);
 
-/* True while more samples are wanted. */
 static inline bool contender_sampling(const struct contender_samples *samples) {
     return samples->count < samples->wanted;
 }
@@ -89,7 +89,7 @@ static inline void contender_sample(struct contender_samples *samples, int64_t n
     }
 }
 
-/* Ends the program with a message: for what cannot go on. */
+/* Prints a message and ends the program. */
 __attribute__((format(printf, 1, 2), noreturn)) void contender_fatal(const char *format, ...);
 
 #endif

@@ -1,4 +1,4 @@
-/* The least that takes and releases locks: bytes made beforehand, and votes counted. */
+/* The minimal lock exchange: it sends prepared bytes and counts votes. */
 #include "exchange.h"
 
 #include <stdio.h>

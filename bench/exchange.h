@@ -1,4 +1,5 @@
-/* The least that takes and releases locks: bytes made beforehand, and votes counted. What floor and hiredis_libev share. */
+/* The minimal lock exchange, shared by floor and hiredis_libev: it sends prepared bytes and counts
+ * votes. */
 #ifndef BENCH_EXCHANGE_H
 #define BENCH_EXCHANGE_H
 
@@ -7,7 +8,7 @@
 
 #include "contender.h"
 
-/* The script that our releases run, so that the nodes do the same work for all. */
+/* Our releases run the same script as the other contenders, so nodes do the same work for all. */
 extern const char exchange_release_script[];
 
 struct exchange_request {
@@ -15,13 +16,13 @@ struct exchange_request {
     char bytes[156];
 };
 
-/* What a node's reply belongs to: a later sequence of the worker makes it a late vote. */
+/* Names the request of a reply. If the worker has a later sequence by then, the vote is late. */
 struct exchange_tag {
     uint32_t worker, sequence;
 };
 
 struct exchange_worker {
-    uint32_t sequence; /* rises with each phase: acquire, release, acquire, … */
+    uint32_t sequence; /* grows with each phase: acquire, release, acquire, … */
     uint8_t granted, refused, name;
     bool releasing;
     int64_t began_ns;
@@ -30,26 +31,26 @@ struct exchange_worker {
 
 struct exchange {
     unsigned node_count, quorum;
-    struct contender_cycles *cycles; /* of the run under way */
-    bool ending;                     /* no new cycle begins */
+    struct contender_cycles *cycles; /* of the current run */
+    bool ending;                     /* start no new cycle */
     unsigned outstanding;
-    struct exchange_worker *workers; /* CONTENDER_WORKERS_MAX of them */
+    struct exchange_worker *workers; /* CONTENDER_WORKERS_MAX workers */
     /* Queues the request to every node. */
     void (*send)(void *data, const struct exchange_request *request, struct exchange_tag tag);
     void *data;
 };
 
-/* Makes all requests: no formatting later. */
+/* Formats all requests in advance. */
 void exchange_make(struct exchange *exchange);
 void exchange_free(struct exchange *exchange);
 
-/* The first cycle of each worker. */
+/* Starts the first cycle of each worker. */
 void exchange_begin(struct exchange *exchange, struct contender_cycles *cycles);
 
-/* One node's vote: at the quorum the worker's next phase begins. */
+/* Counts one node's vote. At the quorum, the worker starts its next phase. */
 void exchange_vote(struct exchange *exchange, struct exchange_tag tag, bool granted);
 
-/* The reply to SCRIPT LOAD is the SHA1 that the releases name: false where it is another. */
+/* Checks the reply to SCRIPT LOAD: returns false unless it is the SHA1 that our releases use. */
 bool exchange_sha1_matches(const char *sha1, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* The floor: raw epoll and preformatted bytes. The least that a program can do for a lock on N nodes; no client can beat it. */
+/* The floor: raw epoll and prepared bytes. It does the least that a lock on N nodes needs, so no
+ * client can be faster. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,11 +15,11 @@
 #include "contender.h"
 #include "exchange.h"
 
-/* Room for two requests of each worker that a slow node has not read, twice over. */
+/* Room for twice the requests that the workers can leave unread at a slow node: two each. */
 #define OUT_SIZE  (4 * CONTENDER_WORKERS_MAX * sizeof(struct exchange_request))
 #define FIFO_SIZE 65536U /* a power of two */
 #define IN_SIZE   65536
-#define ANSWER_MS 5000 /* nobody answers any more */
+#define ANSWER_MS 5000 /* without any answer for this long, give up */
 #define LATE_MS   100
 
 struct node {
@@ -26,17 +27,17 @@ struct node {
     bool waits_to_write;
     char *out;
     size_t out_begin, out_end;
-    struct exchange_tag *fifo; /* whose replies come next */
+    struct exchange_tag *fifo; /* the requests whose replies come next */
     uint32_t fifo_begin, fifo_end;
     char *in;
-    size_t in_size; /* of a reply that is not whole yet */
+    size_t in_size; /* bytes of an incomplete reply */
 };
 
 struct floor {
     struct exchange exchange;
     int epoll;
     struct node nodes[CONTENDER_NODES_MAX];
-    char *error; /* of the run under way */
+    char *error; /* of the current run */
 };
 
 static void fail(struct floor *floor, const char *what) {
@@ -47,7 +48,7 @@ static void fail(struct floor *floor, const char *what) {
     floor->exchange.outstanding = 0;
 }
 
-/* A node that is gone votes no more. */
+/* A node that closed the connection no longer votes. */
 static void drop_node(struct floor *floor, struct node *node) {
     unsigned left = 0;
     (void)close(node->fd);
@@ -105,7 +106,7 @@ static void flush(struct floor *floor, unsigned index) {
     }
 }
 
-/* Every reply of this exchange is one line: +OK, $-1, :1, or an error. */
+/* Every reply in this exchange is one line: +OK, $-1, :1, or an error. */
 static void take(struct floor *floor, struct node *node) {
     ssize_t got = recv(node->fd, node->in + node->in_size, IN_SIZE - node->in_size, 0);
     if (got <= 0) {
@@ -124,7 +125,7 @@ static void take(struct floor *floor, struct node *node) {
     memmove(node->in, at, node->in_size);
 }
 
-/* Returns false where nothing came within the time. */
+/* Returns false if nothing came in time. */
 static bool turn(struct floor *floor, int timeout_ms) {
     struct epoll_event events[CONTENDER_NODES_MAX];
     int count = epoll_wait(floor->epoll, events, CONTENDER_NODES_MAX, timeout_ms);
@@ -177,7 +178,7 @@ static void cycles(void *data, struct contender_cycles *cycles, char error[CONTE
     }
     cycles->took_ns = now_ns - began_ns;
     while (!*error && !idle(floor) && turn(floor, LATE_MS)) {
-        /* late votes belong to this run, but for those of a node that hangs */
+        /* count late votes in this run, except those of a node that hangs */
     }
 }
 
@@ -218,7 +219,7 @@ static int open_socket(const char *at) {
     return fd;
 }
 
-/* Asks for the script's SHA1 while the socket still blocks. */
+/* Loads the script and checks its SHA1. The socket still blocks here. */
 static bool load_script(int fd) {
     char request[512], reply[64];
     int size = snprintf(request, sizeof request, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",

@@ -1,4 +1,5 @@
-/* hiredis and libev with preformatted bytes and counted votes, and no lock logic: what the logic costs is ours less this. */
+/* hiredis and libev with prepared bytes and counted votes, but without lock logic. The difference
+ * to our library is the cost of the logic. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +7,7 @@
 #include <ev.h>
 #include <hiredis/async.h>
 #include <hiredis/hiredis.h>
-/* After hiredis: its adapter needs both. */
+/* After hiredis, because its adapter needs both. */
 #include <hiredis/adapters/libev.h>
 
 #include "contender.h"
@@ -53,7 +54,7 @@ static void on_reply(redisAsyncContext *node, void *reply_data, void *tag_data) 
 
 static void queue(void *data, const struct exchange_request *request, struct exchange_tag tag) {
     struct client *client = data;
-    /* A pointer holds 20 bits of the sequence or more: late votes are never a million phases late. */
+    /* A pointer has room for at least 20 bits of the sequence. No vote is a million phases late. */
     uintptr_t packed = ((uintptr_t)tag.sequence << WORKER_BITS) | tag.worker;
     for (unsigned i = 0; i < client->exchange.node_count; i++) {
         if (redisAsyncFormattedCommand(client->nodes[i], on_reply, (void *)packed, request->bytes, request->size) !=
@@ -90,7 +91,7 @@ static void cycles(void *data, struct contender_cycles *cycles, char error[CONTE
     cycles->took_ns = contender_now_ns() - began_ns;
     ev_timer_stop(client->loop, &end);
     while (!*error && client->pending > 0) {
-        ev_run(client->loop, EVRUN_ONCE); /* late votes belong to this run */
+        ev_run(client->loop, EVRUN_ONCE); /* count late votes in this run */
     }
 }
 
@@ -103,7 +104,7 @@ static void forget(const redisAsyncContext *node) {
     }
 }
 
-/* hiredis frees a context that did not connect, and tells nobody else. */
+/* When a connect fails, hiredis frees the context and calls no other callback. */
 static void on_connected(const redisAsyncContext *node, int status) {
     if (status != REDIS_OK) {
         forget(node);

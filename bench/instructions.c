@@ -1,4 +1,5 @@
-/* What is counted by instructions.sh: the library on a loop, against nodes in this same thread, so that every run does the same. */
+/* The program that instructions.sh measures. The library and the nodes run in one thread, so every
+ * run does the same. */
 #include <errno.h>
 #include <ev.h>
 #include <gnu/libc-version.h>
@@ -19,7 +20,7 @@
 
 #if __has_include(<valgrind/callgrind.h>)
 #include <valgrind/callgrind.h>
-#else /* it builds, and instructions.sh says what is missing */
+#else /* build anyway; instructions.sh says what is missing */
 #define CALLGRIND_TOGGLE_COLLECT          (void)0
 #define CALLGRIND_ZERO_STATS              (void)0
 #define CALLGRIND_DUMP_STATS_AT(position) (void)(position)
@@ -29,16 +30,16 @@
 
 #define NODES           5
 #define OUTSTANDING_MAX 1024
-#define OPERATIONS      2048   /* counted; before them as many again, that nobody counts */
-#define TURN_NS         100000 /* a wait for the nodes: as long as on loopback */
+#define OPERATIONS      2048   /* counted; as many run before them, uncounted */
+#define TURN_NS         100000 /* how long a wait for the nodes takes: as on loopback */
 #define INPUT_SIZE      65536
 #define OUTPUT_SIZE     32768
 
-/* A node: one listening socket, and one connection at a time. */
+/* One listening socket, and one connection at a time. */
 struct node {
     int listener, fd;
     size_t used, said;
-    bool denies; /* every lock is held by somebody else */
+    bool denies; /* every lock is held by another client */
     char path[64], uri[80], run_id[41];
     char input[INPUT_SIZE], output[OUTPUT_SIZE];
 };
@@ -68,15 +69,16 @@ struct bench {
 };
 
 /*
- * Time as the library and libev see it: it stands still while they run, and each wait for the nodes takes TURN_NS. So
- * deadlines and timers are met as often as in life, and at the same place in every run.
+ * The clock of the library and libev. It stands still while they run, and each wait for the nodes
+ * takes TURN_NS. So timers expire about as often as in production, and at the same place in every
+ * run.
  */
 static int64_t clock_ns = INT64_C(1000000000000000), timer_ns;
 static int timer_fd = -1;
 
-static char directory[] = "/tmp/redlock-instructions-XXXXXX"; /* of the nodes' sockets */
+static char directory[] = "/tmp/redlock-instructions-XXXXXX"; /* for the nodes' sockets */
 
-/* These three take the place of libc's, for the libraries, too. */
+/* These three replace libc's functions, also for the libraries. */
 #pragma GCC visibility push(default)
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
@@ -115,9 +117,8 @@ static void pass_time(void) {
     }
 }
 
-/* The nodes. */
-
-/* The length of the first whole request, 0 for none yet; where its first two words begin. */
+/* Returns the length of the first complete request (0: none yet) and where its first two words
+ * begin. */
 static size_t next_request(const char *at, const char *end, const char *words[2]) {
     const char *begin = at, *line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
     words[0] = words[1] = "";
@@ -231,7 +232,8 @@ static void start_node(struct node *node, unsigned index) {
     }
 }
 
-/* libev calls these right before and after it waits for descriptors: there the nodes have their turn, uncounted. */
+/* libev calls these right before and after it waits for descriptors. The nodes run in between,
+ * uncounted. */
 
 static void before_wait(struct ev_loop *loop) {
     struct bench *bench = ev_userdata(loop);
@@ -246,8 +248,6 @@ static void before_wait(struct ev_loop *loop) {
 static void after_wait(struct ev_loop *loop) {
     (void)loop;
 }
-
-/* The operations. */
 
 static void check(const redlock_result *result, int wanted) {
     char message[512];
@@ -319,7 +319,7 @@ static void on_held(const redlock_result *result, void *data) {
     accepted("redlock_extend", redlock_extend(worker->lease, 10000, on_extended, worker));
 }
 
-/* The first one acquires; that is before the count begins. */
+/* The first call acquires. It runs before counting begins. */
 static void start_extend(struct worker *worker) {
     if (!worker->lease) {
         accepted("redlock_acquire",
@@ -413,7 +413,7 @@ static void stop(struct bench *bench) {
     }
 }
 
-/* Counts compare only where this line is the same. */
+/* Compare counts only if this line is the same. */
 static void say_what_this_is(void) {
     struct utsname machine;
     if (uname(&machine) != 0) {

@@ -5,7 +5,8 @@
 
 #include "redlock_client.h"
 
-/* With thousands of locks outstanding, or links of 50 ms, answers take longer than the default of 50 ms. */
+/* With thousands of locks outstanding, or links of 50 ms, answers take longer than the default of
+ * 50 ms. */
 #define NODE_TIMEOUT_MS 250
 #define NAME_SIZE       24
 
@@ -115,7 +116,7 @@ void redlock_client_cycles(struct redlock_client *client, struct contender_cycle
     make_workers(&run);
     ev_timer_init(&end, on_time, (double)cycles->duration_ms / 1000.0, 0);
     end.data = &run;
-    /* The loop's idea of now is from the last command. */
+    /* libev's time is still that of the last command. */
     ev_now_update(client->loop);
     if (cycles->duration_ms > 0) {
         ev_timer_start(client->loop, &end);

@@ -8,10 +8,10 @@
 
 #include "contender.h"
 
-#define CYCLES_THREADS_MAX 64 /* nobody runs thousands of threads for their locks */
+#define CYCLES_THREADS_MAX 64 /* nobody runs thousands of threads for locks */
 #define NAME_SIZE          24
 #define CONNECT_MS         10000
-#define NODE_TIMEOUT_MS    250 /* as the async contender's */
+#define NODE_TIMEOUT_MS    250 /* as in redlock_async.c */
 
 struct team;
 
@@ -31,7 +31,7 @@ struct team {
     int64_t duration_ns, hold_ns;
     pthread_barrier_t start;
     struct worker *workers;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the members below */
     struct contender_samples *acquire, *release, *handover;
     unsigned holders;
     int64_t released_ns; /* 0 before the first release */
@@ -55,8 +55,6 @@ static void count_failure(struct worker *worker, int code, const redlock_result 
     }
 }
 
-/* --- cycles --- */
-
 static void sample_cycle(struct team *team, int64_t acquire_ns, int64_t release_ns) {
     if (team->acquire->wanted == 0) {
         return;
@@ -67,7 +65,7 @@ static void sample_cycle(struct team *team, int64_t acquire_ns, int64_t release_
     must(pthread_mutex_unlock(&team->mutex), "pthread_mutex_unlock");
 }
 
-/* One cycle; returns when it ended. */
+/* Runs one cycle. Returns the time when it ended. */
 static int64_t run_cycle(struct worker *worker, const char *name, int64_t began_ns) {
     redlock_client *client = worker->team->client;
     redlock_result *result;
@@ -102,8 +100,6 @@ static void *run_cycles(void *data) {
     return NULL;
 }
 
-/* --- contend --- */
-
 static void hold(int64_t hold_ns) {
     struct timespec left = {.tv_sec = hold_ns / 1000000000, .tv_nsec = hold_ns % 1000000000};
     if (hold_ns > 0) {
@@ -111,7 +107,7 @@ static void hold(int64_t hold_ns) {
     }
 }
 
-/* A grant after the end is let go at once and not counted. */
+/* A grant after the end is released at once and not counted. */
 static void on_granted(struct worker *worker, int64_t end_ns) {
     struct team *team = worker->team;
     const int64_t now_ns = contender_now_ns();
@@ -131,7 +127,9 @@ static void on_granted(struct worker *worker, int64_t end_ns) {
     must(pthread_mutex_unlock(&team->mutex), "pthread_mutex_unlock");
 }
 
-/* A blocking acquire cannot be cancelled: it may wait for what is left of the time, in ms, rounded up. */
+/*
+ * A blocking acquire cannot be cancelled. So it waits at most for the time left, in ms, rounded up.
+ */
 static void *run_contention(void *data) {
     struct worker *worker = data;
     redlock_client *client = worker->team->client;
@@ -151,7 +149,7 @@ static void *run_contention(void *data) {
             on_granted(worker, end_ns);
             code = redlock_client_release(client, lease, NULL);
         } else if ((code == REDLOCK_ERR_CONTENDED || code == REDLOCK_ERR_NO_QUORUM) && contender_now_ns() >= end_ns) {
-            code = REDLOCK_OK; /* the time was over: an attempt that it cut short has no quorum yet */
+            code = REDLOCK_OK; /* the time ended before this attempt had a quorum */
         }
         if (code != REDLOCK_OK) {
             count_failure(worker, code, result);
@@ -162,7 +160,7 @@ static void *run_contention(void *data) {
     return NULL;
 }
 
-/* --- A command: all threads start together, and all have ended when it returns --- */
+/* Runs a command: all threads start together, and end before this returns. */
 
 static void run_team(struct team *team, void *(*body)(void *)) {
     must(pthread_mutex_init(&team->mutex, NULL), "pthread_mutex_init");
@@ -235,7 +233,7 @@ static void command_contend(void *data, struct contender_contention *contention,
         contention->grants[w] = team.workers[w].grants;
         contention->overlaps += team.workers[w].overlaps;
     }
-    /* Grants are counted until the time is over; what is left is letting go. */
+    /* Grants count until the time is over. After that, workers only release. */
     int64_t took_ns = end_team(&team, &contention->failed, error);
     contention->took_ns = took_ns < team.duration_ns ? took_ns : team.duration_ns;
 }

@@ -1,4 +1,4 @@
-/* What the async contender's workloads share: a manager on a loop of its own. */
+/* What the workloads of the async contender share: a manager on its own loop. */
 #ifndef BENCH_REDLOCK_CLIENT_H
 #define BENCH_REDLOCK_CLIENT_H
 
@@ -10,28 +10,30 @@
 struct redlock_client {
     struct ev_loop *loop;
     redlock_manager *manager;               /* NULL until connected */
-    const redlock_acquire_options *acquire; /* of cycles; NULL: the defaults */
+    const redlock_acquire_options *acquire; /* for cycles; NULL: the defaults */
 };
 
-/* The first failure's sentence is kept. */
+/* Keeps the message of the first failure. */
 static inline void redlock_client_failed(const redlock_result *result, char error[CONTENDER_ERROR_SIZE]) {
     if (!*error) {
         (void)redlock_result_message(result, error, CONTENDER_ERROR_SIZE);
     }
 }
 
-/* redlock_contend.c: many clients of one resource. */
+/* redlock_contend.c: many clients compete for one resource. */
 void redlock_client_contend(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
 
-/* redlock_hold.c: `hold` and `churn`, what many leases and many cycles cost in memory and time. */
+/* redlock_hold.c: `hold` and `churn` measure memory and time of many leases and many cycles. */
 bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,
                          char error[CONTENDER_ERROR_SIZE]);
 
-/* redlock_fence.c: `fenced` and `alternate`, what a fencing token costs. */
+/* redlock_fence.c: `fenced` and `alternate` measure the cost of a fencing token. */
 bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]);
 
-/* redlock_async.c: cycles until `count` have ended (0: no such bound) or the duration is over (0: none). */
+/*
+ * redlock_async.c: runs cycles until `count` have ended or the duration is over (0: no such limit).
+ */
 void redlock_client_cycles(struct redlock_client *client, struct contender_cycles *cycles, uint64_t count,
                            char error[CONTENDER_ERROR_SIZE]);
 

@@ -1,4 +1,5 @@
-/* Many clients of one resource: each acquires with the default delays, holds, releases, and begins again. */
+/* Many clients compete for one resource. Each acquires with the default delays, holds, releases,
+ * and starts again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,7 +139,7 @@ void redlock_client_contend(void *data, struct contender_contention *contention,
     }
     ev_run(redlock->loop, 0);
     contention->took_ns = contender_now_ns() - began_ns;
-    /* Grants are counted until the time is over; what is left is letting go. */
+    /* Grants count until the time is over. After that, clients only release. */
     if (contention->took_ns > contention->duration_ms * 1000000) {
         contention->took_ns = contention->duration_ms * 1000000;
     }

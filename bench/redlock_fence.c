@@ -1,4 +1,5 @@
-/* What a fencing token costs: `fenced WORKERS MS SAMPLES` is `cycles` with tokens, `alternate MS SAMPLES` takes one lock with and one without in turn. */
+/* The cost of a fencing token. `fenced WORKERS MS SAMPLES` is `cycles` with tokens. `alternate MS
+ * SAMPLES` takes turns: one lock without a token, one with. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,14 +24,15 @@ static redlock_statistics statistics_of(const struct redlock_client *client) {
     return statistics;
 }
 
-/* How many tokens took one round trip, and how many had to be written back, since `before`. */
+/* Writes how many tokens since `before` took one round trip, and how many needed a second one. */
 static void write_tokens(const struct redlock_client *client, const redlock_statistics *before, FILE *json) {
     redlock_statistics after = statistics_of(client);
     (void)fprintf(json, ",\"fenced_fast\":%" PRIu64 ",\"fenced_slow\":%" PRIu64,
                   after.fenced_fast - before->fenced_fast, after.fenced_slow - before->fenced_slow);
 }
 
-/* Failures do not take the figures away: they are counted, and the first one's words go to people. */
+/* A failure does not discard the figures. Failures are counted, and the first message goes to
+ * standard error. */
 static void complain(const char *command, char *error) {
     if (*error) {
         (void)fprintf(stderr, "%s: %s\n", command, error);
@@ -80,7 +82,7 @@ static void on_released(const redlock_result *result, void *data) {
 static void on_acquired(const redlock_result *result, void *data) {
     struct alternation *run = data;
     int64_t took_ns = contender_now_ns() - run->began_ns;
-    bool with = run->begun % 2 == 0; /* the first, without, made it 1 */
+    bool with = run->begun % 2 == 0; /* begin_cycle() has already counted this cycle */
     if (redlock_result_code(result) != REDLOCK_OK) {
         fail(run, result);
         return;
@@ -94,7 +96,8 @@ static void on_acquired(const redlock_result *result, void *data) {
     }
 }
 
-/* The two have names of their own, as many and as long, so that each meets what it left itself. */
+/* With and without a token use different names, equal in number and length. So each finds only what
+ * it left itself. */
 static void begin_cycle(struct alternation *run) {
     char name[NAME_SIZE];
     unsigned with = run->begun % 2;

@@ -1,9 +1,16 @@
 /*
- * One resource that goes from client to client, whose wall clocks differ: how often its fencing token takes one round trip.
- * `handover PATTERN CLIENTS MS HOLD_US SKEW_US`: clients are threads, each with a loop and a manager of its own; the wall clock of the first
- * is SKEW_US ahead of that of the last, the others' lie between. PATTERN `wait`: each acquires (and waits, with tries a millisecond apart),
- * holds, releases, and does something else for as long. `next`: each releases and has the next one acquire, which has tried nothing before.
- * Clients learn from each other how far their clocks are ahead: what they do in the first half of MS is not counted.
+ * One resource goes from client to client, and their wall clocks differ. How often does its fencing
+ * token take one round trip?
+ *
+ * handover PATTERN CLIENTS MS HOLD_US SKEW_US
+ *
+ * Each client is a thread with its own loop and manager. The first client's wall clock is SKEW_US
+ * ahead of the last one's; the others lie between. PATTERN is one of:
+ * wait  Each client acquires (it waits, and tries again every millisecond), holds, releases, and
+ *       pauses for as long as it held.
+ * next  Each client releases and wakes the next one, which has not tried before.
+ * Clients learn from each other how far their clocks are ahead. So the first half of MS is not
+ * counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,16 +25,16 @@
 #include "redlock_client.h"
 
 #define CLIENTS_MAX     16
-#define NODE_TIMEOUT_MS 250 /* as the async contender's */
+#define NODE_TIMEOUT_MS 250 /* as in redlock_async.c */
 #define CONNECT_MS      10000
 #define RETRY_MAX_MS    1
 #define HANDOVERS       20000 /* samples */
 #define RESOURCE        "bench-handover"
 
-/* How far ahead the wall clock of this thread's client is. */
+/* How far the wall clock of this thread's client is ahead. */
 static _Thread_local int64_t skew_ns;
 
-/* It takes the place of libc's, for the library too. */
+/* Replaces libc's function, also for the library. */
 #pragma GCC visibility push(default)
 int clock_gettime(clockid_t clock, struct timespec *now) {
     int64_t ns;
@@ -51,13 +58,13 @@ struct client {
     redlock_manager *manager;
     redlock_request *request; /* while it waits */
     redlock_lease *lease;     /* while it holds */
-    ev_timer pause;           /* while it holds, and after that */
-    ev_async wake;            /* its turn has come, or the end */
+    ev_timer pause;           /* while it holds, and after the release */
+    ev_async wake;            /* its turn has come, or the run ends */
     pthread_t thread;
     unsigned index;
     int64_t skew_ns;
     bool holds, busy, stops, connected;
-    uint64_t grants, failed; /* all */
+    uint64_t grants, failed; /* in the whole run */
     uint64_t fast, slow, handovers, handovers_slow, slow_before;
     char error[CONTENDER_ERROR_SIZE];
 };
@@ -71,8 +78,8 @@ struct relay {
     struct client clients[CLIENTS_MAX];
     pthread_barrier_t ready;
     _Atomic bool counting, ending;
-    /* By the one that holds the lock: */
-    _Atomic unsigned last; /* who held before */
+    /* Written by the holder of the lock: */
+    _Atomic unsigned last; /* the previous holder */
     _Atomic uint64_t fence, not_rising;
     _Atomic int64_t released_ns; /* 0 before the first release */
     struct contender_samples handover;
@@ -96,7 +103,7 @@ static void on_closed(void *data) {
     ev_break(data, EVBREAK_ALL);
 }
 
-/* Once the end has been told and nothing is under way. */
+/* Closes the manager once the run has ended and no request is pending. */
 static void close_if_idle(struct client *client) {
     if (client->stops && !client->busy) {
         ev_timer_stop(client->loop, &client->pause);
@@ -132,7 +139,7 @@ static void release(struct client *client) {
     }
 }
 
-/* One who holds lets go, one who has let go begins again. */
+/* A holder releases; a client that has released acquires again. */
 static void on_pause(struct ev_loop *loop, ev_timer *timer, int events) {
     struct client *client = timer->data;
     (void)loop, (void)events;
@@ -204,7 +211,7 @@ static void begin(struct client *client) {
     }
 }
 
-/* Its turn, or the end. */
+/* Its turn has come, or the run ends. */
 static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
     struct client *client = wake->data;
     (void)loop, (void)events;
@@ -274,11 +281,11 @@ static void wake_clients(struct relay *relay, unsigned count) {
 static void pass_ms(int64_t ms) {
     struct timespec rest = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     while (clock_nanosleep(CLOCK_MONOTONIC, 0, &rest, &rest) == EINTR) {
-        /* the rest of it */
+        /* sleep for the rest */
     }
 }
 
-/* Returns once all have let go. */
+/* Returns when all clients have released. */
 static void run(struct relay *relay, int64_t duration_ms) {
     atomic_store(&relay->last, relay->count);
     must(pthread_barrier_init(&relay->ready, NULL, relay->count + 1), "pthread_barrier_init");
@@ -303,13 +310,13 @@ static void run(struct relay *relay, int64_t duration_ms) {
     (void)pthread_barrier_destroy(&relay->ready);
 }
 
-/* The nodes of the last connect, copied. */
+/* A copy of the nodes from the last `connect`. */
 struct nodes {
     struct contender_nodes list;
     char at[CONTENDER_NODES_MAX][64];
 };
 
-/* A lock needs a quorum of them. */
+/* Checks that a client can connect, which needs a quorum of the nodes. */
 static void command_connect(void *data, const struct contender_nodes *given, char error[CONTENDER_ERROR_SIZE]) {
     struct nodes *nodes = data;
     struct relay *relay = calloc(1, sizeof *relay);
@@ -386,7 +393,6 @@ static bool command_handover(void *data, const char *command, const char *argume
     return true;
 }
 
-/* Others measure these; here they are not. */
 static void command_cycles(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]) {
     (void)data, (void)cycles;
     (void)snprintf(error, CONTENDER_ERROR_SIZE, "unsupported");

@@ -1,4 +1,5 @@
-/* What many leases cost: `hold LEASES MS TTL_MS` holds and renews them for a time, `churn CYCLES WORKERS` looks at the heap. */
+/* The cost of many leases. `hold LEASES MS TTL_MS` holds and renews them for a time. `churn CYCLES
+ * WORKERS` measures the heap. */
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "redlock_client.h"
 
-#define OUTSTANDING 256  /* acquires at a time */
+#define OUTSTANDING 256  /* concurrent acquires */
 #define SETTLE_S    2.0  /* several node timeouts */
 #define LOOK_S      0.05 /* how often every lease's validity is read */
 
@@ -21,12 +22,12 @@ struct holding {
     struct redlock_client *client;
     struct held *held;
     unsigned count, begun, ended, granted;
-    int64_t ttl_ms, look_ns; /* processor time of looking */
+    int64_t ttl_ms, look_ns; /* processor time spent reading validities */
     uint64_t late, lost;
     char *error;
 };
 
-/* What malloc has handed out, by the allocator's own word. */
+/* The bytes that malloc has handed out, as it reports itself. */
 static int64_t heap_bytes(void) {
     struct mallinfo2 info = mallinfo2();
     return (int64_t)(info.uordblks + info.hblkhd);
@@ -82,7 +83,8 @@ static void acquire_next(struct holding *holding) {
     }
 }
 
-/* Renewal is due at a third of the ttl, so two thirds are left then. Less than half: that extension is late. */
+/* Renewal is due at a third of the ttl, with two thirds left. With less than half left, the
+ * extension is late. */
 static void on_look(struct ev_loop *loop, ev_timer *timer, int events) {
     struct holding *holding = timer->data;
     int64_t began_ns = contender_cpu_ns();
@@ -114,7 +116,7 @@ static void on_released(const redlock_result *result, void *data) {
     }
 }
 
-/* In small parts, so that the nodes keep up. */
+/* A few at a time, so that the nodes keep up. */
 static void release_all(struct holding *holding) {
     for (unsigned i = 0; i < holding->count;) {
         holding->ended = 0;
@@ -176,7 +178,7 @@ static void hold(struct redlock_client *client, unsigned count, int64_t duration
     free(holding.held);
 }
 
-/* Cycles end at the quorum: the last votes of the slowest node are still to come, or to time out. */
+/* A cycle ends at the quorum. The last votes of the slowest node must still come, or time out. */
 static int64_t settled_heap_bytes(struct redlock_client *client) {
     ev_timer end;
     ev_now_update(client->loop);
@@ -188,7 +190,7 @@ static int64_t settled_heap_bytes(struct redlock_client *client) {
 
 static void churn(struct redlock_client *client, uint64_t count, unsigned workers, FILE *json, char *error) {
     struct contender_cycles warm = {.workers = workers}, cycles = {.workers = workers};
-    /* Buffers grow to what so many workers need, once. */
+    /* Warm up: buffers grow once, to what so many workers need. */
     redlock_client_cycles(client, &warm, count / 10, error);
     int64_t heap_before = settled_heap_bytes(client);
     redlock_client_cycles(client, &cycles, count, error);
