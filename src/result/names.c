@@ -13,7 +13,7 @@ const char *redlock_strerror(int code) {
     }
 }
 
-/* "ERR_" belongs to C, not to people. */
+/* "ERR_" is a prefix of C names only. */
 static const char *without_err(const char *name) {
     return name[0] == 'E' ? name + sizeof "ERR_" - 1 : name;
 }

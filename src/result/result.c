@@ -1,4 +1,4 @@
-/* Reading and keeping results. */
+/* Accessors and copies of results. */
 #include "result/result.h"
 
 #include <stdlib.h>

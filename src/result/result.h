@@ -1,4 +1,4 @@
-/* What came of a request, as the caller reads it. */
+/* The result of a request, as the caller reads it. */
 #ifndef REDLOCK_RESULT_RESULT_H
 #define REDLOCK_RESULT_RESULT_H
 
@@ -15,7 +15,7 @@ enum redlock_result_of {
     REDLOCK_RESULT_CONNECT
 };
 
-/* How a lease was lost, where it was. */
+/* How a lease was lost. */
 enum redlock_loss {
     REDLOCK_LOSS_NONE,
     REDLOCK_LOSS_DEADLINE,
@@ -33,23 +33,24 @@ struct redlock_result_vote {
     redlock_vote_kind kind;
 };
 
-/* Built on the stack for a callback; its strings and texts belong to others. A copy owns them. */
+/* Built on the stack for a callback, with borrowed strings and texts. A copy owns its own. */
 struct redlock_result {
     int code;
     enum redlock_result_of of;
-    enum redlock_loss
-        loss; /* of the lease, before this request was decided; the votes are then those of its last round */
+    /* How the lease was lost before this request was decided; the votes are of its last round. */
+    enum redlock_loss loss;
     redlock_lease *lease;
     const char *resource;
     uint64_t attempts;
-    int64_t ttl_ms; /* that was asked for */
+    int64_t ttl_ms; /* as requested */
     int64_t cap_ms; /* auto_extend_max_ms */
     unsigned quorum;
     unsigned count;
-    struct redlock_result_vote *votes; /* count of them */
+    struct redlock_result_vote *votes; /* `count` votes */
 };
 
-/* One sentence without a full stop: how the lease was lost. As redlock_result_message() otherwise. */
+/* Writes one sentence without a full stop: how the lease was lost. Otherwise like
+ * redlock_result_message(). */
 size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size);
 
 #endif

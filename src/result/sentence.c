@@ -1,4 +1,5 @@
-/* The sentence that tells a person what came of a request, what each node that did not grant said, and what to do. */
+/* The sentence that tells a person the result, what each node said that did not grant, and what to
+ * do. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "core/validity.h"
 #include "result/result.h"
 
-/* Where the sentence grows; counts on past the end, as snprintf does. */
+/* The buffer being filled. Like snprintf(), `length` counts on past the end. */
 struct sentence {
     char *buffer;
     size_t size;
@@ -99,7 +100,7 @@ static void add_tally(struct sentence *sentence, const redlock_result *result) {
     }
 }
 
-/* What was still pending when the round was decided says nothing about the node. */
+/* A vote that was pending when the round was decided says nothing about its node. */
 static const char *complaint(const struct redlock_result_vote *vote) {
     const char *text = redlock_text_string(vote->text);
     switch (vote->kind) {
@@ -130,7 +131,8 @@ static bool is_said_before(const redlock_result *result, unsigned index, const c
     return false;
 }
 
-/* " (a, b: connection refused; c: no answer within 50 ms)": each text once, with all nodes that it is about. */
+/* Adds " (a, b: connection refused; c: no answer within 50 ms)": each text once, with all its
+ * nodes. */
 static void add_votes(struct sentence *sentence, const redlock_result *result) {
     const char *separator = " (";
     for (unsigned i = 0; i < result->count; i++) {
@@ -153,7 +155,7 @@ static void add_votes(struct sentence *sentence, const redlock_result *result) {
     }
 }
 
-/* Whether waiting for nodes in quarantine helps: not where too many others are down. */
+/* Waiting for nodes in quarantine helps only if they complete a quorum. */
 static bool would_be_quorum(const redlock_result *result) {
     unsigned count = 0;
     for (unsigned i = 0; i < result->count; i++) {
@@ -173,7 +175,7 @@ static bool is_cause(const redlock_result *result, enum redlock_cause cause) {
     return false;
 }
 
-/* What to do; the first cause of this list is the one to mend first. */
+/* Returns what to do. The list is in the order in which to fix the causes. */
 static const char *advice(const redlock_result *result) {
     static const struct {
         enum redlock_cause cause;
@@ -280,7 +282,7 @@ size_t redlock_message_loss(const struct redlock_result *result, char *buffer, s
 size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
     struct sentence sentence = begin_sentence(buffer, size);
     if (!result) {
-        return 0; /* the blocking API has none where no node was asked */
+        return 0; /* the blocking API has no result if no node was asked */
     }
     if (result->code == REDLOCK_OK) {
         add(&sentence, "%s", done_what(result->of));

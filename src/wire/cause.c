@@ -1,9 +1,9 @@
-/* What lies behind a server's error. */
+/* The cause of a server's error. */
 #include "wire/cause.h"
 
 #include <string.h>
 
-/* Whether the error begins with exactly these words. */
+/* Returns whether the error begins with exactly these words. */
 static bool begins_with(const char *error, size_t size, const char *words) {
     const size_t length = strlen(words);
     return size >= length && memcmp(error, words, length) == 0 && (size == length || error[length] == ' ');
@@ -32,7 +32,8 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
         {"CROSSSLOT", REDLOCK_CAUSE_CLUSTER},
         {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},
     };
-    /* Redis before 7 wraps what a script met: "ERR Error running script (call to f_…): @user_script:1: -OOM …". */
+    /* Redis before 7 wraps an error that a script met: "ERR Error running script (call to f_…):
+     * @user_script:1: -OOM …". */
     static const char in_script[] = "ERR Error running script", code_follows[] = ": -";
     if (reply->type != REDLOCK_REPLY_ERROR) {
         return REDLOCK_CAUSE_NONE;

@@ -1,10 +1,10 @@
-/* A server's words, fit for people. */
+/* A server's error as text for people. */
 #include "wire/error.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Looked for in the bytes as they came, before any of them is cut off or made printable. */
+/* Searches the raw bytes, before they are cut or made printable. */
 static bool quotes(const struct redlock_reply_value *error, const char *password) {
     const size_t size = password == NULL ? 0 : strlen(password);
     return size > 0 && error->size >= size && memmem(error->bytes, error->size, password, size) != NULL;
@@ -12,7 +12,9 @@ static bool quotes(const struct redlock_reply_value *error, const char *password
 
 size_t redlock_wire_error(const struct redlock_reply_value *error, const char *password,
                           char buffer[REDLOCK_WIRE_ERROR_SIZE]) {
-    /* To an unknown command a server answers with its arguments: a token, or a password. */
+    /*
+     * A server quotes the arguments of an unknown command: a token or a password may be among them.
+     */
     static const char arguments[] = ", with args beginning with";
     if (quotes(error, password)) {
         return (size_t)snprintf(buffer, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");

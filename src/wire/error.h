@@ -1,4 +1,4 @@
-/* The one place where a server's words become ours. */
+/* The only place that turns a server's words into ours. */
 #ifndef REDLOCK_WIRE_ERROR_H
 #define REDLOCK_WIRE_ERROR_H
 
@@ -7,9 +7,9 @@
 #include "wire/reply.h"
 
 /*
- * What a server's error says, fit for people: printable, bounded, without the arguments that
- * servers echo (a token or a password may be among them). If it quotes the password, of whatever
- * length, nothing of it is told; NULL or "" is no password. Returns the length.
+ * Writes a server's error as text for people: printable and bounded. Leaves out the arguments that
+ * servers quote, since a token or a password may be among them. If the error quotes the password,
+ * writes nothing of it. A password of NULL or "" means none. Returns the length.
  */
 #define REDLOCK_WIRE_ERROR_SIZE 200
 size_t redlock_wire_error(const struct redlock_reply_value *error, const char *password,

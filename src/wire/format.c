@@ -8,7 +8,7 @@
 #include "wire/resp.h"
 #include "wire/script.h"
 
-/* Room for the headers and fixed words of any message, next to script, key and token. */
+/* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  256
 #define SCRIPT_SIZE_MAX 1400
 
@@ -37,7 +37,8 @@ char *redlock_format_time(char *at, const struct redlock_message *message) {
     return literal(at, command, sizeof command - 1);
 }
 
-/* EVALSHA or EVAL (R11), the script, and its keys; two with the counter. Arguments are to follow. */
+/* Writes EVALSHA or EVAL (R11), the script, and its keys: two with a counter. The caller appends
+ * the arguments. */
 static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
                           size_t arguments) {
     static const char by_sha[] = "$7\r\nEVALSHA\r\n", by_source[] = "$4\r\nEVAL\r\n";
@@ -75,7 +76,8 @@ static char *format_number(char *at, uint64_t number) {
     return redlock_resp_bulk(at, digits, sizeof digits);
 }
 
-/* With a fencing token, the node's time, or both: a script that sets the same key to the same. */
+/* A fencing token or the node's time needs a script, which sets the key just as SET NX PX
+ * does. */
 char *redlock_format_acquire(char *at, const struct redlock_message *message) {
     const bool fenced = message->fence != 0;
     at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);

@@ -5,7 +5,7 @@
 
 #include "wire/message.h"
 
-/* SET key token NX PX ttl, as redsync, node-redlock and others do: so we exclude each other. */
+/* SET key token NX PX ttl, as redsync, node-redlock and others do. Their locks exclude ours. */
 char *redlock_format_set(char *at, const struct redlock_message *message);
 char *redlock_format_time(char *at, const struct redlock_message *message);
 

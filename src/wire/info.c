@@ -1,4 +1,4 @@
-/* What a server's INFO says. */
+/* Parses a server's INFO. */
 #include "wire/info.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ struct line {
     size_t name_size, value_size;
 };
 
-/* Splits "name:value\r\n" off. Returns the rest. */
+/* Splits off "name:value\r\n". Returns the rest. */
 static const char *next_line(const char *at, const char *end, struct line *line) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     const char *rest = stop == NULL ? end : stop + 1;
@@ -44,7 +44,7 @@ static void take_word(const struct line *line, const char *name, char word[REDLO
     word[size] = '\0';
 }
 
-/* NUMBER_MAX stands for all that is larger; what is no number leaves the old one. */
+/* A larger number counts as NUMBER_MAX. Text that is not a number changes nothing. */
 static void take_number(const struct line *line, const char *name, uint64_t *number) {
     uint64_t value = 0;
     if (!named(line, name) || line->value_size == 0) {
@@ -82,7 +82,7 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
         take_number(&line, "loading", &loading);
     }
     info->loading = loading != 0;
-    /* No server is up for longer: one that says so tells nothing that a guard may trust. */
+    /* No server is up for longer. Such an answer is no proof for a guard. */
     if (uptime <= UPTIME_S_MAX) {
         info->uptime_s = (int64_t)uptime;
     }

@@ -1,4 +1,4 @@
-/* What a server's INFO says that matters to a lock (R18). Pure. */
+/* The parts of a server's INFO that matter to a lock (R18). Pure. */
 #ifndef REDLOCK_WIRE_INFO_H
 #define REDLOCK_WIRE_INFO_H
 
@@ -8,22 +8,22 @@
 
 #define REDLOCK_INFO_WORD_SIZE 64
 
-/* Strings are printable ASCII, "" where the server did not say. */
+/* Strings are printable ASCII, "" if the server did not say. */
 struct redlock_info {
     char run_id[REDLOCK_INFO_WORD_SIZE];
-    char version[REDLOCK_INFO_WORD_SIZE]; /* with the server's kind: "redis 7.0.15" */
+    char version[REDLOCK_INFO_WORD_SIZE]; /* with the kind of server: "redis 7.0.15" */
     char role[REDLOCK_INFO_WORD_SIZE];
     char mode[REDLOCK_INFO_WORD_SIZE];
-    char primary[REDLOCK_INFO_WORD_SIZE * 2]; /* of a replica: host:port */
+    char primary[REDLOCK_INFO_WORD_SIZE * 2]; /* a replica's primary: host:port */
     char policy[REDLOCK_INFO_WORD_SIZE];
-    int64_t uptime_s; /* -1 where the server did not say, or said what cannot be */
+    int64_t uptime_s; /* -1 if the server did not say, or said an impossible number */
     uint64_t memory_max;
     bool loading;
 };
 
 void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size);
 
-/* May the server evict locks when its memory is full? */
+/* Returns whether the server may evict locks when its memory is full. */
 bool redlock_info_evicts(const struct redlock_info *info);
 
 #endif

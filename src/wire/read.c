@@ -1,4 +1,4 @@
-/* What the replies to each kind of request mean. */
+/* What the reply to each kind of request means. */
 #include "wire/read.h"
 
 #include <stdio.h>
@@ -8,10 +8,10 @@
 #include "wire/cause.h"
 #include "wire/error.h"
 
-/* Of a node's time: until the year 2255, so that what comes of it fits in nanoseconds. */
+/* The latest time to accept from a node: in the year 2255. It still fits into nanoseconds. */
 #define SECONDS_MAX 9000000000
-/* Of a key's time to live: callers may multiply it by 1000, and JSON readers keep it (2^53 - 1;
- * 285,000 years). */
+/* The longest time to live to accept, in ms: callers may multiply it by 1000, and JSON readers keep
+ * it exact (2^53 - 1; 285,000 years). */
 #define HOLDER_TTL_MS_MAX INT64_C(9007199254740991)
 
 static const struct redlock_text key_missing = {.string = "the key is missing"};
@@ -69,7 +69,7 @@ static bool is_compared(int64_t number) {
     return number >= -1 && number <= 1;
 }
 
-/* What the scripts that compare the token tell first. */
+/* The first number from every script that compares the token. */
 static void answer_compared(int64_t number, struct redlock_answer *answer) {
     answer->vote = number == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
     if (number != 1) {
@@ -93,7 +93,9 @@ void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answe
     read_compared(reply, answer);
 }
 
-/* What a script's array tells: {n, counter or nil}, timed with seconds and microseconds behind. */
+/*
+ * The array that a script returns: {n, counter or nil}, with `timed` also seconds and microseconds.
+ */
 struct told {
     int64_t number;
     bool counted;
@@ -101,7 +103,7 @@ struct told {
     int64_t server_us;
 };
 
-/* Up to `digits_max` digits and nothing else. */
+/* Reads up to `digits_max` digits and nothing else. */
 static bool read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
     int64_t sum = 0;
     if (value->type != REDLOCK_REPLY_STRING || value->size == 0 || value->size > digits_max) {
@@ -146,7 +148,7 @@ static void answer_told(const struct told *told, struct redlock_answer *answer) 
     answer->clock.server_us = told->server_us;
 }
 
-/* 1, 2 or 0 and what else it tells: exactly what this form of the script can say, nothing else. */
+/* Accepts 1, 2 or 0 with exactly the values that this form of the script can return. */
 static inline void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
                                    struct redlock_answer *answer) {
     struct told told = {.number = 1};

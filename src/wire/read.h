@@ -1,4 +1,5 @@
-/* What the replies to each kind of request mean. The answer is UNKNOWN and tells nothing so far. */
+/* What the reply to each kind of request means. The caller starts the answer as UNKNOWN with no
+ * values. */
 #ifndef REDLOCK_WIRE_READ_H
 #define REDLOCK_WIRE_READ_H
 
@@ -17,13 +18,13 @@ void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answ
 void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer *answer);
 
-/* A reply that the request cannot have: nothing is known of what the node did (R20). */
+/* A reply that this request cannot have. Nobody knows what the node did (R20). */
 void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_answer *answer);
 
-/* An error, to whatever request. */
+/* An error, for any request. */
 void redlock_read_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer);
 
-/* The two words of a TIME, as microseconds; above 0, and at most until the year 2255. */
+/* Reads the two words of a TIME as microseconds: above 0, and at most until the year 2255. */
 bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us);
 
 #endif

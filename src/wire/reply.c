@@ -1,4 +1,4 @@
-/* Replies: hiredis' redisReader with object functions that fill one reused flat reply. */
+/* Replies, parsed by hiredis' redisReader. Our object functions fill one reused flat reply. */
 #include "wire/reply.h"
 
 #include <assert.h>
@@ -7,31 +7,31 @@
 
 #include <hiredis/hiredis.h>
 
-/* So that a busy reader keeps its buffer, and one that had a large reply gives it back. */
+/* A busy reader keeps its buffer; a reader gives a larger one back. */
 #define IDLE_BUFFER_SIZE_MAX ((size_t)256 * 1024)
 
 struct redlock_reader {
     redisReader *parser;
     redisReplyObjectFunctions functions;
     struct redlock_reply reply;
-    /* Our own copy of the reply's strings, for the parser moves its buffer before it hands out a
-     * reply. Offsets until then. */
+    /* Our own copy of the reply's strings, because the parser moves its buffer before a reply is
+     * complete. Values hold offsets until place_strings(). */
     char *strings;
     size_t strings_size, strings_room;
-    const char *rest; /* borrowed: what came and has not been looked at */
+    const char *rest; /* borrowed: bytes that came and are not read yet */
     size_t rest_size;
-    size_t fed; /* bytes that the parser holds, of a reply that is not complete yet */
+    size_t fed; /* bytes of an incomplete reply that the parser holds */
     bool no_memory;
-    bool taken; /* the reply was handed out: the next call starts a new one */
+    bool taken; /* the reply was returned: the next call starts a new one */
     const char *error;
 };
 
-/* What the parser gets as "the object"; it only must not be NULL. */
+/* The parser's "object". It only must not be NULL. */
 static void *object(struct redlock_reader *reader) {
     return reader;
 }
 
-/* Where the value of this task goes, or NULL for a value that is not kept. */
+/* Returns where the value of this task goes, or NULL to drop it. */
 static struct redlock_reply_value *place(struct redlock_reader *reader, const redisReadTask *task) {
     struct redlock_reply *reply = &reader->reply;
     if (task->parent == NULL) {
@@ -57,7 +57,7 @@ static bool keep_string(struct redlock_reader *reader, struct redlock_reply_valu
         reader->strings_room = room;
     }
     memcpy(reader->strings + reader->strings_size, bytes, size);
-    value->integer = (int64_t)reader->strings_size; /* the offset, until place_strings() */
+    value->integer = (int64_t)reader->strings_size; /* an offset, until place_strings() */
     value->size = size;
     reader->strings_size = needed;
     return true;
@@ -79,7 +79,7 @@ static void *on_string(const redisReadTask *task, char *bytes, size_t size) {
     case REDIS_REPLY_STRING:
         value->type = REDLOCK_REPLY_STRING;
         break;
-    default: /* a verbatim string or a big number of RESP3 */
+    default: /* RESP3: a verbatim string or a big number */
         value->type = REDLOCK_REPLY_OTHER;
         return object(reader);
     }
@@ -128,8 +128,8 @@ struct redlock_reader *redlock_reader_new(void) {
     if (reader == NULL) {
         return NULL;
     }
-    /* A later hiredis knows more functions (doubles, booleans of RESP3). They stay NULL: it then
-     * makes a dummy object, and our reply stays NONE, which is OTHER. */
+    /* Later versions of hiredis have more functions (doubles, booleans of RESP3). These stay NULL.
+     * hiredis then makes a dummy object, and our reply stays NONE, which becomes OTHER. */
     reader->functions.createString = on_string;
     reader->functions.createArray = on_array;
     reader->functions.createInteger = on_integer;
@@ -171,7 +171,7 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
-/* Nearly every reply is one of five. They are known by their bytes; the parser is for the rest. */
+/* Nearly every reply is one of these five, so compare bytes first. The parser reads the rest. */
 static bool take_known(struct redlock_reader *reader) {
     static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", nil[] = "$-1\r\n";
     struct redlock_reply_value *value = &reader->reply.value;

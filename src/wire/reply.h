@@ -1,5 +1,5 @@
-/* A reply of a node, flat: parsed by hiredis' redisReader into one reused object, with bounds on
- * size and nesting (R20). */
+/* A node's reply, flat: hiredis' redisReader parses it into one reused object, with bounds on size
+ * and nesting (R20). */
 #ifndef REDLOCK_WIRE_REPLY_H
 #define REDLOCK_WIRE_REPLY_H
 
@@ -14,8 +14,8 @@ enum redlock_reply_type {
     REDLOCK_REPLY_INTEGER,
     REDLOCK_REPLY_STRING,
     REDLOCK_REPLY_NIL,
-    REDLOCK_REPLY_ARRAY, /* the first elements are kept, if they are not arrays themselves */
-    REDLOCK_REPLY_OTHER  /* anything else a server may say (RESP3, nested arrays): never a vote */
+    REDLOCK_REPLY_ARRAY, /* keeps the first elements, except arrays */
+    REDLOCK_REPLY_OTHER  /* anything else (RESP3, nested arrays): never a vote */
 };
 
 #define REDLOCK_REPLY_ELEMENTS_MAX 4
@@ -30,16 +30,16 @@ struct redlock_reply_value {
 struct redlock_reply {
     struct redlock_reply_value value;
     struct redlock_reply_value elements[REDLOCK_REPLY_ELEMENTS_MAX]; /* of an ARRAY */
-    size_t element_count;                                            /* as the node said */
+    size_t element_count;                                            /* as the node announced it */
 };
 
-/* A reply may have this many bytes on the wire. */
+/* The most bytes that one reply may have. */
 #define REDLOCK_REPLY_SIZE_MAX (1024 * 1024)
 
 enum redlock_read {
     REDLOCK_READ_REPLY,    /* one more reply */
     REDLOCK_READ_MORE,     /* not a whole reply yet */
-    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: give the connection up */
+    REDLOCK_READ_PROTOCOL, /* not RESP, or a reply over the limit: close the connection */
     REDLOCK_READ_NO_MEMORY
 };
 
@@ -49,11 +49,11 @@ struct redlock_reader;
 struct redlock_reader *redlock_reader_new(void);
 void redlock_reader_delete(struct redlock_reader *reader); /* NULL is allowed */
 
-/* Takes in what came from the node: borrowed until redlock_reader_next() says MORE, or until the
- * next call of this. Returns false without memory. */
+/* Takes the bytes that came from the node. It borrows them until redlock_reader_next() returns MORE
+ * or the next call of this function. Returns false without memory. */
 bool redlock_reader_feed(struct redlock_reader *reader, const char *bytes, size_t size);
 
-/* The next reply of what was fed. It is overwritten by the next call. */
+/* Reads the next reply of these bytes. The next call overwrites it. */
 enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply);
 
 /* After REDLOCK_READ_PROTOCOL: what was wrong. */

@@ -1,4 +1,4 @@
-/* Which script a request uses. Builds with planted bugs link another of this (test/planted). */
+/* Which script a request uses. Builds with planted bugs link another version (test/planted). */
 #include "wire/script.h"
 
 #include <assert.h>

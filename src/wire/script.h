@@ -1,4 +1,4 @@
-/* The Lua scripts that compare the token and act in one step (R11), and their SHA1. */
+/* The Lua scripts that compare the token and act in one step (R11), with their SHA1. */
 #ifndef REDLOCK_WIRE_SCRIPT_H
 #define REDLOCK_WIRE_SCRIPT_H
 
@@ -18,7 +18,7 @@ enum redlock_script_id {
 struct redlock_script {
     const char *source;
     size_t source_size;
-    const char *sha1; /* 40 hexadecimal digits; a test compares it with a server's own */
+    const char *sha1; /* 40 hexadecimal digits; a test compares it with a server's */
 };
 
 extern const struct redlock_script redlock_scripts[REDLOCK_SCRIPT_COUNT];

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* The bytes belong to whoever embeds the target, and live as long. */
+/* The bytes belong to the owner of the target, and live as long. */
 struct redlock_target {
-    const char *key; /* with the key prefix; terminated */
+    const char *key; /* includes the key prefix; terminated */
     uint16_t key_size;
 };
 

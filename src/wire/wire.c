@@ -7,9 +7,9 @@
 #include "wire/read.h"
 
 /*
- * Kind, operation, redlock_format_…, redlock_read_…. A new kind takes a row and these functions.
- * The rows become cases of switches, not pointers: pointers cost 1 % more instructions per lock, as
- * does a function that reads for two rows: neither is inlined.
+ * Kind, operation, redlock_format_…, redlock_read_…. A new kind needs a row and these functions.
+ * The rows become cases of switches, because function pointers cost 1 % more instructions per lock.
+ * A function that reads for two rows costs as much. The compiler inlines neither.
  */
 #define KINDS(ROW)                                                                                                     \
     ROW(ACQUIRE, ACQUIRE, set, acquire)                                                                                \
@@ -74,7 +74,7 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     case REDLOCK_KIND_##kind:                                                                                          \
         redlock_read_##read(reply, answer);                                                                            \
         return;
-    /* No more than what is always looked at: this runs for each vote. */
+    /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->no_script = answer->fenced = answer->accepted = false;
     answer->counter = 0;

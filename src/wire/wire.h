@@ -7,9 +7,11 @@
 #include "wire/message.h"
 #include "wire/reply.h"
 
-/* Which request it is, and so which replies it can have. A plain one has its operation's number. */
+/*
+ * The kind of a request decides which replies it can have. A plain one has its operation's number.
+ */
 enum redlock_reply_kind {
-    REDLOCK_KIND_NONE = REDLOCK_OP_NONE, /* no reply makes a vote */
+    REDLOCK_KIND_NONE = REDLOCK_OP_NONE, /* no reply is a vote */
     REDLOCK_KIND_ACQUIRE = REDLOCK_OP_ACQUIRE,
     REDLOCK_KIND_EXTEND = REDLOCK_OP_EXTEND,
     REDLOCK_KIND_RELEASE = REDLOCK_OP_RELEASE,
@@ -26,17 +28,15 @@ enum redlock_reply_kind {
 
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind);
 
-/*
- * Formats the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes) and returns its length. Its
- * kind is all that has to be kept of it until its reply comes.
- */
+/* Writes the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes). Returns the length. Until
+ * the reply comes, the caller keeps only the kind. */
 size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind);
 
 /*
- * The vote that a reply makes, from a node of this password (NULL for none). A reply that such a
- * request cannot have is UNKNOWN (R20), never counted. answer->text is a new reference that the
- * caller drops; answer->holder points into the reply. The caller fills in the times: read_ns, and
- * those of the clock where server_us is not 0.
+ * Reads a reply as a vote, from a node with this password (NULL for none). A reply that such a
+ * request cannot have is UNKNOWN and never counts (R20). answer->text is a new reference that the
+ * caller drops. answer->holder points into the reply. The caller sets the times: read_ns, and those
+ * of the clock if server_us is not 0.
  */
 void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer);
