@@ -1,4 +1,4 @@
-/* Node URIs, taken apart. */
+/* Parses node URIs. */
 #include "node/address.h"
 
 #include <stdarg.h>
@@ -74,13 +74,13 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The parts of a URI that may be secret are named in errors, never quoted. */
+/* Errors name the parts of a URI that may be secret. They never quote them. */
 static int percent_decode(struct span span, const char *part, char **decoded, struct failure *failure) {
     char *text = copy(span);
     if (text == NULL) {
         return REDLOCK_ERR_NO_MEMORY;
     }
-    *decoded = text; /* owned by the address from here on */
+    *decoded = text; /* the address owns it from here on */
     size_t length = 0;
     for (size_t i = 0; i < span.size; i++) {
         if (span.bytes[i] != '%') {
@@ -100,7 +100,7 @@ static int percent_decode(struct span span, const char *part, char **decoded, st
     return REDLOCK_OK;
 }
 
-/* Decimal digits only, at most `max`. */
+/* Reads decimal digits only, at most `max`. */
 static bool number(struct span span, uint32_t max, uint32_t *value) {
     uint64_t sum = 0;
     if (span.size == 0 || span.size > 9) {
@@ -180,7 +180,7 @@ static int parse_port(struct span *rest, struct redlock_address *address, struct
     struct span port = until(rest, "/?#");
     uint32_t value = 0;
     if (!number(port, UINT16_MAX, &value) || value == 0) {
-        /* Not quoted: it may be a password whose '@HOST' was forgotten. */
+        /* Do not quote it: it may be a password without its '@HOST'. */
         return invalid(failure, "the port of node '%s' is not a number from 1 to 65535%s", address->host,
                        memchr(port.bytes, ':', port.size) != NULL ? "; an IPv6 address needs brackets" : "");
     }

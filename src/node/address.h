@@ -1,4 +1,4 @@
-/* Node URIs: what the user wrote, taken apart. Pure. */
+/* A node's URI, parsed. Pure. */
 #ifndef REDLOCK_NODE_ADDRESS_H
 #define REDLOCK_NODE_ADDRESS_H
 
@@ -9,7 +9,7 @@ enum redlock_address_kind { REDLOCK_ADDRESS_TCP, REDLOCK_ADDRESS_UNIX };
 
 struct redlock_address {
     enum redlock_address_kind kind;
-    char *name;     /* host:port or path: for people, without user and password */
+    char *name;     /* host:port or path, without user and password: for people */
     char *host;     /* TCP: name or literal, brackets removed; UNIX: the path */
     uint16_t port;  /* TCP */
     uint32_t db;    /* 0 to 65535 */
@@ -17,11 +17,11 @@ struct redlock_address {
     char *password; /* NULL for none; percent-decoded; never printed */
 };
 
-/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence in error (that never quotes a password),
- * or REDLOCK_ERR_NO_MEMORY. */
+/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence in error that never quotes a password, or
+ * REDLOCK_ERR_NO_MEMORY. */
 int redlock_address_parse(const char *uri, struct redlock_address *address, char *error, size_t error_size);
 
-/* Overwrites the password, frees all. A zeroed address is allowed. */
+/* Overwrites the password and frees everything. Accepts a zeroed address. */
 void redlock_address_clear(struct redlock_address *address);
 
 #endif

@@ -7,12 +7,12 @@
 #include "core/validity.h"
 #include "node/phase.h"
 
-/* The bytes of the handshake go out before the loop polls. */
+/* Writes the handshake's bytes before the loop polls. */
 static void flush_soon(struct redlock_node *node) {
     node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
 }
 
-/* Where there is no socket yet, the connection's watch is free for the lookup. */
+/* Without a socket the connection does not use its watch, so the lookup can. */
 static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->connection.watch, fd, REDLOCK_READABLE);
 }
@@ -33,7 +33,7 @@ static void greet(struct redlock_node *node) {
     flush_soon(node);
 }
 
-/* Tries the endpoints, each with its share of the time left, until one begins to connect. */
+/* Tries the endpoints until one starts to connect. Each gets its share of the time left. */
 static void open_next(struct redlock_node *node, int error) {
     int64_t now_ns = redlock_node_now_ns(node);
     while (node->endpoints_tried < node->endpoints.count) {
@@ -126,7 +126,8 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
     if (node->phase == REDLOCK_PHASE_NEW) {
         redlock_connect_begin(node);
     } else if (now_ns >= node->give_up_ns) {
-        /* An endpoint that accepts and says nothing must not keep the others from their turn. */
+        /* Begin with the next endpoint: one that accepts and stays silent must not block the
+         * others. */
         node->endpoint_first = node->endpoint + 1;
         redlock_node_lost(node, too_late(node));
     } else if (node->phase == REDLOCK_PHASE_OPENING && now_ns >= node->endpoint_ns) {
@@ -166,7 +167,7 @@ static void ready(struct redlock_node *node) {
     node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 
-/* The same server twice would have two votes (R18). Of two such nodes the lower index stays. */
+/* One server under two names would have two votes (R18). Of such nodes, the lower index stays. */
 static void check_rivals(struct redlock_node *node) {
     bool rival_yields = false;
     const char *rival = node->info.run_id[0] == '\0' ? NULL

@@ -57,7 +57,7 @@ __attribute__((format(printf, 4, 5))) static enum redlock_handshake_state refuse
     return state;
 }
 
-/* A command of up to four words; a NULL ends them. Returns false without memory. */
+/* Sends a command of up to four words; NULL ends them. Returns false without memory. */
 static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step,
                 const char *const words[4]) {
     char header[REDLOCK_RESP_HEADER_SIZE_MAX];
@@ -109,7 +109,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
-/* The second part: the server is known, and may vote. */
+/* The second part: the server is known now, and may vote. */
 static enum redlock_handshake_state introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
     const char *run_id = handshake->info.run_id;
     char id[24];
@@ -186,7 +186,8 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     if (cause != REDLOCK_CAUSE_NOPERM && !is_error(reply, "ERR unknown command")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
     }
-    /* A replica then shows in READONLY errors, which are no votes; a server twice does not show. */
+    /* Without INFO a replica still shows by READONLY errors, which are no votes. A server that is
+     * listed twice does not show. */
     warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
     return REDLOCK_HANDSHAKE_WAITING;
 }
@@ -199,8 +200,8 @@ static void on_time(struct redlock_handshake *handshake, const struct redlock_re
     }
 }
 
-/* A reply that the command cannot have: whoever answers is no Redis server, or is out of step with
- * us (R20). */
+/* Returns whether the command can have this reply. If not, this is no Redis server, or its replies
+ * are out of step with our commands (R20). */
 static bool possible(enum step step, const struct redlock_reply *reply) {
     enum redlock_reply_type type = reply->value.type;
     if (type == REDLOCK_REPLY_ERROR) {
@@ -234,7 +235,7 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
                       "the node answers the handshake out of protocol; is it a Redis server?");
     }
     error_text(handshake, reply, error);
-    /* What passes by itself, whatever was asked. */
+    /* These pass without action on our side. */
     if ((cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY) &&
         (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "the node is not ready: %s", error);
@@ -262,7 +263,7 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         }
         break;
     case STEP_KILL:
-        break; /* gone already, or not permitted: nothing better can be done */
+        break; /* the connection is gone or we lack permission; nothing else to do */
     case STEP_NAME:
         if (failed) {
             warn(handshake, "CLIENT SETNAME refused (%s)", error);

@@ -1,4 +1,4 @@
-/* The requests whose reply is still to come. */
+/* The requests that still wait for a reply. */
 #include "node/inflight.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ bool redlock_inflight_grow(struct redlock_inflight *inflight) {
 
 void redlock_inflight_give_back(struct redlock_inflight *inflight) {
     if (inflight->room > ROOM_MIN && inflight->room / 8 > inflight->peak) {
-        (void)set_room(inflight, inflight->room / 4); /* without memory it stays as it is */
+        (void)set_room(inflight, inflight->room / 4); /* without memory it keeps its size */
     }
     inflight->peak = 0;
     inflight->pops = 0;

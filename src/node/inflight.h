@@ -1,4 +1,4 @@
-/* The requests whose reply is still to come, in the order of replies and of deadlines (R7). */
+/* The requests that still wait for a reply, in the order of replies and of deadlines (R7). */
 #ifndef REDLOCK_NODE_INFLIGHT_H
 #define REDLOCK_NODE_INFLIGHT_H
 
@@ -15,18 +15,18 @@ struct redlock_inflight_entry {
     uint64_t position; /* of its first byte in the outbox */
     int64_t queued_ns;
     uint32_t round;
-    uint8_t reply_kind; /* as redlock_node_send() was told */
-    bool own;           /* the node's own PING or SCRIPT LOAD: nobody waits for the answer */
+    uint8_t reply_kind; /* as given to redlock_node_send() */
+    bool own;           /* the node's own PING or SCRIPT LOAD, without an owner to answer */
 };
 
-/* All zero is an empty one. */
+/* All zero is an empty queue. */
 struct redlock_inflight {
     struct redlock_inflight_entry *entries;
     size_t room; /* a power of two */
     size_t head, count;
-    size_t peak;    /* the largest count since the room was last looked at */
+    size_t peak;    /* the largest count since the last give-back */
     uint32_t pops;  /* since then */
-    size_t expired; /* the first so many have timed out */
+    size_t expired; /* the first `expired` entries have timed out */
 };
 
 static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
@@ -34,10 +34,10 @@ static inline struct redlock_inflight_entry *redlock_inflight_at(const struct re
     return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
 }
 
-/* Makes room for one more; false without memory. For redlock_inflight_push(). */
+/* Makes room for one more. Returns false without memory. Only for redlock_inflight_push(). */
 bool redlock_inflight_grow(struct redlock_inflight *inflight);
 
-/* What a burst made large does not stay so. For redlock_inflight_pop(). */
+/* Shrinks the queue after a burst. Only for redlock_inflight_pop(). */
 void redlock_inflight_give_back(struct redlock_inflight *inflight);
 
 /* Returns false without memory. */
@@ -50,7 +50,7 @@ static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
     return true;
 }
 
-/* Takes the oldest. Returns true if it has not timed out. */
+/* Removes the oldest entry. Returns true if it has not timed out. */
 static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
     assert(inflight->count > 0);
     *entry = *redlock_inflight_at(inflight, 0);
@@ -67,7 +67,7 @@ static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struc
     return false;
 }
 
-/* Takes out `count` entries from `index` on, whose `size` bytes were withdrawn from the outbox. */
+/* Removes `count` entries from `index` on. Their `size` bytes were withdrawn from the outbox. */
 void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size);
 
 void redlock_inflight_clear(struct redlock_inflight *inflight);

@@ -1,4 +1,4 @@
-/* One node's life: which state it is in, why, and until when. */
+/* A node's states, and when they change. */
 #include "node/node.h"
 
 #include <stdlib.h>
@@ -68,8 +68,8 @@ static int64_t next_due_ns(const struct redlock_node *node) {
     return REDLOCK_NEVER_NS;
 }
 
-/* The requests to a node that hangs time out one by one, thousands a second: one wake-up a
- * millisecond does for all. */
+/* Requests to a hanging node time out one by one, thousands a second. Wake up once a millisecond
+ * for all of them. */
 static int64_t up_to_ms(int64_t when_ns) {
     return when_ns > REDLOCK_NEVER_NS - REDLOCK_NS_PER_MS
                ? when_ns
@@ -130,7 +130,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->timer_ns = REDLOCK_NEVER_NS;
     node->round_trip_us = -1;
     node->info.uptime_s = -1;
-    node->jitter = index; /* better than nothing if there are no random bytes */
+    node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
     if (!make_texts(node) || redlock_connection_init(&node->connection, &node->reactor) != 0) {
         redlock_text_drop(node->timed_out);
@@ -159,13 +159,13 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     free(node);
 }
 
-/* What sets a key where there is none: before a guarded node has said who it is, nobody knows
- * whether that may count. */
+/* Returns whether the request sets a missing key. Such a grant may not count while the identity of
+ * a guarded node is unknown. */
 static bool is_grant(enum redlock_operation operation) {
     return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_HEAL;
 }
 
-/* Whether it may be queued behind the first handshake. */
+/* Returns whether the request may wait for the end of the first handshake. */
 static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
     return redlock_node_is_connecting(node) && !node->first_try_done &&
            !(node->options.guarded && is_grant(redlock_wire_operation((enum redlock_reply_kind)reply_kind)));

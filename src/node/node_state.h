@@ -1,4 +1,4 @@
-/* The inside of a node: its connection, and when and why it is to be opened, ended or spared. */
+/* The inside of a node: its connection, and why and when to open, end or spare it. */
 #ifndef REDLOCK_NODE_NODE_STATE_H
 #define REDLOCK_NODE_NODE_STATE_H
 
@@ -7,11 +7,11 @@
 #include "node/node.h"
 #include "node/resolve.h"
 
-/* The states of architecture.md; the first four are CONNECTING. */
+/* The states of architecture.md. The first four are CONNECTING. */
 enum redlock_node_phase {
-    REDLOCK_PHASE_NEW,       /* the first turn of the loop is still to come */
-    REDLOCK_PHASE_RESOLVING, /* lookup is under way */
-    REDLOCK_PHASE_OPENING,   /* endpoints[endpoint] is being connected to */
+    REDLOCK_PHASE_NEW,       /* until the first turn of the loop */
+    REDLOCK_PHASE_RESOLVING, /* a lookup is running */
+    REDLOCK_PHASE_OPENING,   /* connecting to endpoints[endpoint] */
     REDLOCK_PHASE_GREETING,  /* handshake */
     REDLOCK_PHASE_READY,
     REDLOCK_PHASE_STALLED,
@@ -20,7 +20,8 @@ enum redlock_node_phase {
 };
 
 struct redlock_node {
-    struct redlock_connection connection; /* first, as its watch is in it: a watch is its node */
+    /* The watch is the first member of the connection, so a watch pointer is a node pointer. */
+    struct redlock_connection connection;
     struct redlock_reactor reactor;
     struct redlock_node_listener listener;
     struct redlock_node_options options;
@@ -29,36 +30,36 @@ struct redlock_node {
     uint32_t jitter;
 
     enum redlock_node_phase phase;
-    bool first_try_done; /* the first try is over: ready_changed was called */
+    bool first_try_done; /* ready_changed was called at least once */
 
-    int64_t timer_ns;     /* the reactor's, which may be earlier than what is due (R7) */
-    int64_t give_up_ns;   /* CONNECTING: the end of this try */
-    int64_t endpoint_ns;  /* OPENING: the end of this endpoint's share of it */
+    int64_t timer_ns;     /* when the reactor's timer fires; it may be too early (R7) */
+    int64_t give_up_ns;   /* CONNECTING: when this try ends */
+    int64_t endpoint_ns;  /* OPENING: when this endpoint's share of it ends */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
-    int64_t stall_end_ns; /* STALLED: the connection is given up then */
-    int64_t hello_ns;     /* the last part of the handshake was queued */
-    int64_t up_ns;        /* READY since */
-    int64_t scripts_ns;   /* scripts were sent last */
-    unsigned failures;    /* tries in a row, for the backoff (R16) */
-    unsigned timeouts;    /* in a row, without any reply (R17) */
-    bool returned;        /* from STALLED, in this batch of replies: ready_changed() follows */
+    int64_t stall_end_ns; /* STALLED: when to give the connection up */
+    int64_t hello_ns;     /* when the last part of the handshake was queued */
+    int64_t up_ns;        /* READY since then */
+    int64_t scripts_ns;   /* when scripts were last sent */
+    unsigned failures;    /* failed tries in a row, for the backoff (R16) */
+    unsigned timeouts;    /* timeouts in a row, without any reply (R17) */
+    bool returned;        /* from STALLED: ready_changed() follows this batch of replies */
 
-    struct redlock_lookup *lookup; /* outlives the try that began it: one at a time */
+    struct redlock_lookup *lookup; /* one at a time; outlives the try that started it */
     struct redlock_endpoints endpoints;
     size_t endpoint, endpoints_tried, endpoint_first;
 
     struct redlock_handshake handshake;
-    /* Of the last connection that was READY: its server, and its id there (R9). */
+    /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
-    struct redlock_clock_sample clock; /* guarded: as the handshake told */
+    struct redlock_clock_sample clock; /* guarded: from the handshake */
 
-    struct redlock_text *why;                   /* it is not READY; NULL when it is */
-    struct redlock_text *refusal;               /* made of that when first asked for */
-    struct redlock_text *yields;                /* it must give way to another node: why */
-    struct redlock_text *timed_out, *withdrawn; /* what a vote says at its timeout */
+    struct redlock_text *why;                   /* why it is not READY; NULL if it is */
+    struct redlock_text *refusal;               /* built from `why` on first use */
+    struct redlock_text *yields;                /* why it must give way to another node */
+    struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
 
-    struct redlock_info info; /* of the last handshake that got so far */
+    struct redlock_info info; /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     int64_t round_trip_us;
     uint64_t connects;
@@ -76,7 +77,7 @@ static inline int64_t redlock_node_now_ns(const struct redlock_node *node) {
     return node->reactor.now_ns(node->reactor.ctx);
 }
 
-/* Asks for the timer if what is due next is due before it. */
+/* Sets the timer if the next due time is earlier than the timer's. */
 static inline void redlock_node_rearm(struct redlock_node *node, int64_t due_ns) {
     if (due_ns < node->timer_ns) {
         node->timer_ns = due_ns;

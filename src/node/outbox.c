@@ -1,4 +1,4 @@
-/* Bytes that wait to be written. */
+/* Bytes that wait for a write. */
 #include "node/outbox.h"
 
 #include <assert.h>
@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define ROOM_MIN      4096
-#define CALM_AFTER    1024                      /* times that it became empty */
-#define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep */
+#define CALM_AFTER    1024                      /* times that it ran empty */
+#define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep allocated */
 
 bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     size_t held = redlock_outbox_size(outbox);
@@ -27,7 +27,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
         outbox->bytes = bytes;
         outbox->room = room;
     } else {
-        /* At least half of the room is at the front: moving costs less than it gains. */
+        /* At least half of the room is free at the front, so moving is cheap. */
         memmove(outbox->bytes, outbox->bytes + outbox->head, held);
     }
     outbox->head = 0;
@@ -35,7 +35,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     return true;
 }
 
-/* It is empty. What a burst made large does not stay so. */
+/* Shrinks an empty outbox after a burst. */
 static void give_back(struct redlock_outbox *outbox) {
     if (outbox->room > ROOM_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
         free(outbox->bytes);

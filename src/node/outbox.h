@@ -1,4 +1,4 @@
-/* Bytes that wait to be written, and how many were: that tells FAILED from UNKNOWN (R4). */
+/* Bytes that wait for a write, and how many were written: FAILED or UNKNOWN depends on it (R4). */
 #ifndef REDLOCK_NODE_OUTBOX_H
 #define REDLOCK_NODE_OUTBOX_H
 
@@ -9,20 +9,21 @@
 
 #define REDLOCK_OUTBOX_SIZE_MAX ((size_t)64 * 1024 * 1024)
 
-/* All zero is an empty one. */
+/* All zero is an empty outbox. */
 struct redlock_outbox {
     char *bytes;
     size_t head, tail, room;
-    uint64_t written; /* since the last clear: the position, in the stream, of bytes[head] */
-    size_t peak;      /* the most that waited at once since the room was last looked at */
-    uint32_t emptied; /* how often it became empty since then */
+    uint64_t written; /* since the last clear: the stream position of bytes[head] */
+    size_t peak;      /* the most that waited at once since the last give-back */
+    uint32_t emptied; /* how often it ran empty since then */
 };
 
 static inline size_t redlock_outbox_size(const struct redlock_outbox *outbox) {
     return outbox->tail - outbox->head;
 }
 
-/* Room for so many bytes at the end; false without memory. For redlock_outbox_append(). */
+/* Makes room for `size` bytes at the end. Returns false without memory. Only for
+ * redlock_outbox_append(). */
 bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size);
 
 /* Returns false without memory, or over the limit. */
@@ -38,7 +39,7 @@ static inline bool redlock_outbox_append(struct redlock_outbox *outbox, const ch
     return true;
 }
 
-/* The position that the next byte appended will have in the stream. */
+/* The stream position of the next byte to append. */
 static inline uint64_t redlock_outbox_end(const struct redlock_outbox *outbox) {
     return outbox->written + redlock_outbox_size(outbox);
 }
@@ -46,10 +47,10 @@ static inline uint64_t redlock_outbox_end(const struct redlock_outbox *outbox) {
 /* `size` bytes were written. */
 void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size);
 
-/* Takes out `size` bytes at a position that is not written yet. */
+/* Removes `size` bytes at a position that is not written yet. */
 void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size);
 
-/* Throws everything away, overwritten (it may hold a password), and begins at position 0 again. */
+/* Overwrites all bytes, since they may hold a password, drops them, and restarts at position 0. */
 void redlock_outbox_clear(struct redlock_outbox *outbox);
 
 #endif

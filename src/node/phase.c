@@ -1,4 +1,4 @@
-/* From one state of a node to the next. */
+/* A node's changes of state. */
 #include "node/phase.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 #define BACKOFF_MIN_MS  10
 #define BACKOFF_MAX_MS  2000
-#define STABLE_AFTER_MS 2000 /* a connection that lived so long does not count as a failed try */
+#define STABLE_AFTER_MS 2000 /* a connection that lived so long is no failed try */
 
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
     const char *text = strerror(error);
@@ -31,7 +31,7 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->phase = phase;
 }
 
-/* WAITING or UNUSABLE. The same news is told once, however often it is tried. */
+/* Enters WAITING or UNUSABLE. Logs the same reason only once at `level`, then as DEBUG. */
 static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
                     redlock_log_level level, int64_t delay_ns) {
     int64_t now_ns = redlock_node_now_ns(node);
@@ -60,7 +60,7 @@ void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
 }
 
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
-    /* Random, too: the clients of a node that was demoted must not come back in step (R16). */
+    /* Random too, so that the clients of a demoted node do not retry in step (R16). */
     int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
     end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
 }

@@ -35,7 +35,9 @@ static void answer(struct redlock_node *node, const struct redlock_inflight_entr
     }
 }
 
-/* R11: a restarted or flushed server gets its scripts again, beside the request by source. */
+/*
+ * R11: a restarted or flushed server gets its scripts again. The request itself is sent by source.
+ */
 static void load_scripts(struct redlock_node *node, int64_t now_ns) {
     char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
     if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
@@ -81,10 +83,9 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
 }
 
 /*
- * A request that was written stays in the queue: its reply still comes, in order, and is then
- * dropped (R9), unless the request has no timeout: then that reply is its answer. A request that
- * was not written is withdrawn, so that FAILED is true (R4). Callbacks may queue more behind them
- * meanwhile.
+ * A written request stays in the queue. Its reply still comes, in order, and is then dropped (R9).
+ * Without a timeout, that reply is the request's answer. A request that was not written is
+ * withdrawn, so that FAILED is true (R4). Meanwhile callbacks may queue more behind them.
  */
 void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_connection *connection = &node->connection;

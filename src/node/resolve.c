@@ -1,4 +1,4 @@
-/* Name lookups off the loop. */
+/* Name lookups outside the loop's thread. */
 #include "node/resolve.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 struct redlock_lookup {
     atomic_int references; /* the node's and the thread's */
-    atomic_bool done;      /* the thread writes to what follows before, the node reads it after */
+    atomic_bool done;      /* set last by the thread: the node may read what follows */
     int fd;
     char *host;
     char port[8];
@@ -23,7 +23,7 @@ struct redlock_lookup {
     const char *error;
 };
 
-/* Returns NULL or why not; the string is static. */
+/* Returns NULL, or why the lookup failed as a static string. */
 static const char *look_up(const char *host, const char *port, int flags, struct redlock_endpoints *endpoints) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
     struct addrinfo *found = NULL;
@@ -76,12 +76,12 @@ static void *run(void *data) {
     atomic_store(&lookup->done, true);
     uint64_t one = 1;
     ssize_t told = write(lookup->fd, &one, sizeof one);
-    (void)told; /* an eventfd that was never written to takes this */
+    (void)told; /* cannot fail: this is the first write to the eventfd */
     drop_one(lookup);
     return NULL;
 }
 
-/* The caller's signal handlers must not run on a thread that they do not know of. */
+/* Block all signals in the thread, so that the program's handlers do not run on it. */
 static int start_thread(struct redlock_lookup *lookup) {
     pthread_attr_t attributes;
     pthread_t thread;

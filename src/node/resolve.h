@@ -1,4 +1,4 @@
-/* From a host to addresses that a socket can connect to, without blocking the loop (R16). */
+/* Resolves a host to socket addresses without blocking the loop (R16). */
 #ifndef REDLOCK_NODE_RESOLVE_H
 #define REDLOCK_NODE_RESOLVE_H
 
@@ -21,23 +21,25 @@ struct redlock_endpoints {
     size_t count;
 };
 
-/* A literal address or a socket's path needs no lookup. Returns false for a name. */
+/* Resolves a literal address or a socket's path. Returns false for a name, which needs a lookup. */
 bool redlock_resolve_literal(const struct redlock_address *address, struct redlock_endpoints *endpoints);
 
-/* getaddrinfo on a detached thread: it cannot be interrupted, so it is never waited for. */
+/* A lookup runs getaddrinfo on a detached thread. Nothing can interrupt it, so nothing waits for
+ * it. */
 struct redlock_lookup;
 
-/* NULL if no thread could be started: error is an errno then. */
+/* Returns NULL and sets error to an errno if no thread could start. */
 struct redlock_lookup *redlock_lookup_start(const char *host, uint16_t port, int *error);
 
-/* Becomes readable when the lookup is done. */
+/* Becomes readable at the end of the lookup. */
 int redlock_lookup_fd(const struct redlock_lookup *lookup);
 bool redlock_lookup_done(const struct redlock_lookup *lookup);
 
-/* Of one that is done: NULL, or why there is no address. */
+/* The result of a finished lookup: NULL, or why there is no address. */
 const char *redlock_lookup_result(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints);
 
-/* Gives it up; the thread frees it if it still runs. In a forked child there is no such thread. */
+/* Drops the lookup. If its thread still runs, the thread frees it. A forked child has no such
+ * thread. */
 void redlock_lookup_drop(struct redlock_lookup *lookup, bool forked);
 
 #endif

@@ -8,13 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* On an idle connection, a peer that vanished is noticed within about two minutes. */
+/* Notices a vanished peer on an idle connection within about two minutes. */
 #define KEEPALIVE_IDLE_S     60
 #define KEEPALIVE_INTERVAL_S 15
 #define KEEPALIVE_PROBES     4
 
 static void set(int fd, int level, int option, int value) {
-    /* Each of these makes a connection better; none is needed for it. */
+    /* These options help, but the connection works without them. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
@@ -38,8 +38,8 @@ int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
     return fd;
 }
 
-/* TCP lets a socket connect to itself, when nobody listens on a port that the system has just given
- * to the socket; it would then keep the port from the server that is to come back. */
+/* When nobody listens on a port, TCP may give a socket that same port and connect it to itself. It
+ * would then block the port for the returning server. */
 static bool is_its_own_peer(int fd) {
     struct sockaddr_storage ours = {0}, theirs = {0};
     socklen_t ours_size = sizeof ours, theirs_size = sizeof theirs;

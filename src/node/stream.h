@@ -6,17 +6,17 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* Begins to connect. Returns the descriptor, or a negative errno. */
+/* Starts to connect. Returns the descriptor, or a negative errno. */
 int redlock_stream_open(const struct sockaddr *address, socklen_t size);
 
-/* What became of the connect, once the descriptor is writable: 0 or an errno. */
+/* Returns the result of the connect once the descriptor is writable: 0 or an errno. */
 int redlock_stream_connected(int fd);
 
-/* As send() and recv(), without SIGPIPE (R19) and EINTR. */
+/* Like send() and recv(), without SIGPIPE (R19) and EINTR. */
 ssize_t redlock_stream_write(int fd, const char *bytes, size_t size);
 ssize_t redlock_stream_read(int fd, char *buffer, size_t size);
 
-/* Closes with RST: what the node's side has not read yet is thrown away (R9). */
+/* Closes with RST: the node drops what it has not read yet (R9). */
 void redlock_stream_reset(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-/* What goes over an open connection. */
+/* Reads and writes on an open connection. */
 #include "node/traffic.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "node/requests.h"
 
 #define READ_SIZE         16384
-#define READS_A_TURN      16 /* other descriptors of the loop want their turn, too */
+#define READS_A_TURN      16 /* so that other descriptors of the loop get their turn */
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000
 
@@ -22,7 +22,7 @@ void redlock_traffic_flush(struct redlock_node *node) {
     if (error == 0) {
         return;
     }
-    /* The node may have answered, and closed, before this: what it said still counts. */
+    /* The node may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(node, REDLOCK_READABLE);
     if (connection->fd >= 0) {
         redlock_node_lost(node, redlock_node_errno_text("", error));
@@ -34,9 +34,8 @@ static void out_of_step(struct redlock_node *node) {
                                              "the node answered what nobody had asked; is it a Redis server?"));
 }
 
-/* R17: it returns with the last reply that it owes, the PONG. If it returned sooner, new requests
- * would wait behind what it has not done yet, time out too, and be owed in turn: under load such a
- * node never comes back. */
+/* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
+ * would wait behind the old ones and time out too. Under load such a node would never come back. */
 static void drain(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.inflight.count == 0) {
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
@@ -58,8 +57,8 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     if (node->phase == REDLOCK_PHASE_STALLED) {
         drain(node, now_ns);
     }
-    /* One reply too many shifts all that follow, and a +OK would grant another request: no further
-     * one is taken (R20). */
+    /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
+     * (R20). */
     if (!redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
@@ -138,8 +137,8 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     }
 }
 
-/* A loop that runs late finds timer and answers at once. What has come in by now was in time, as R7
- * is about the node. */
+/* When the loop runs late, the timer and the answers come at once. Answers that are here now came
+ * in time, since R7 limits the node. */
 static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.fd >= 0 && redlock_node_is_up(node) && redlock_requests_next_ns(node) <= now_ns) {
         redlock_traffic_io(node, REDLOCK_READABLE);

@@ -1,4 +1,4 @@
-/* What goes over an open connection: writes, replies, a node that stalls (R6, R7, R17, R20). */
+/* Reads and writes on an open connection, and a node that stalls (R6, R7, R17, R20). */
 #ifndef REDLOCK_NODE_TRAFFIC_H
 #define REDLOCK_NODE_TRAFFIC_H
 
