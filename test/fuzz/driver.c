@@ -1,4 +1,5 @@
-/* Runs a fuzzer's function over a corpus, and over mutations of it from fixed seeds, where there is no libFuzzer. */
+/* Runs a fuzzer's function without libFuzzer: over a corpus, and over mutations of it from fixed
+ * seeds. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static size_t mutate(uint8_t *data, size_t size) {
     return size;
 }
 
-/* A copy of exactly this size, so that a sanitizer sees each byte read past the end. */
+/* Copies the bytes to a buffer of exactly this size, so that a sanitizer sees any read past the
+ * end. */
 static void run(const uint8_t *data, size_t size) {
     uint8_t *exact = malloc(size + (size == 0));
     if (exact == NULL) {

@@ -1,4 +1,4 @@
-/* Any string is a node URI, taken apart within its bounds, or refused with a sentence. */
+/* Any string is either a node URI, parsed within its bounds, or refused with a sentence. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

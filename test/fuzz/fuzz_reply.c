@@ -1,5 +1,5 @@
-/* Any bytes from a node, in pieces of any size, make replies, an error, or nothing; and never a vote that the bytes do not
- * spell out (R20). */
+/* Any bytes from a node, in pieces of any size, give replies, an error, or nothing. They never give
+ * a vote that they do not spell out (R20). */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
     }
 }
 
-/* What it tells of a counter or a clock is in the reply, and only such messages tell of them. */
+/* An answer has a counter or a clock only if the reply has it and the request asked for it. */
 static void check_told(enum redlock_reply_kind kind, const struct redlock_reply *reply,
                        const struct redlock_answer *answer) {
     const bool timed = kind == REDLOCK_KIND_TIME || kind == REDLOCK_KIND_EXTEND_TIMED ||
@@ -112,7 +112,7 @@ static void vote(const struct redlock_reply *reply) {
     }
 }
 
-/* What a stream of replies came to: the same however it was cut. */
+/* The sum of a stream of replies. It must not depend on the pieces. */
 struct outcome {
     enum redlock_read end;
     uint64_t sum;
@@ -165,8 +165,9 @@ static bool read_in_pieces(const char *bytes, size_t size, size_t piece, struct 
 }
 
 /*
- * The first byte chooses how large the pieces are. Byte by byte nothing is known by its bytes and all is parsed: it must come to
- * the same. (Where a reply is cut for its size depends on the pieces.)
+ * The first byte chooses the size of the pieces. In pieces of one byte, the parser reads every
+ * reply, and no reply is known by its bytes. Both ways must give the same result, unless a reply is
+ * over the size limit: where that cut falls depends on the pieces.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct outcome in_pieces, by_bytes;

@@ -1,4 +1,4 @@
-/* The hostile node: accepts one connection after the other and plays its script on each. */
+/* A hostile node: accepts one connection after another and plays its script on each. */
 #include "fake_server.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #include "support.h"
 
-#define FLOOD_SIZE 32768 /* and so many bytes each millisecond */
+#define FLOOD_SIZE 32768 /* sent each millisecond */
 
 struct fake_server {
     pthread_t thread;
@@ -33,7 +33,7 @@ struct conversation {
     char input[65536];
 };
 
-/* Waits for the descriptor or the stop. False: stop. */
+/* Waits for the descriptor or for the stop. Returns false for the stop. */
 static bool wait_for(struct fake_server *fake, int fd, short events) {
     struct pollfd polls[2] = {{.fd = fake->stop[0], .events = POLLIN}, {.fd = fd, .events = events}};
     while (poll(polls, 2, -1) < 0) {
@@ -66,7 +66,7 @@ static bool say_text(struct conversation *talk, const char *text) {
     return say(talk, text, strlen(text));
 }
 
-/* False: stop, or the client is gone. */
+/* Returns false after a stop, or if the client is gone. */
 static bool hear(struct conversation *talk) {
     if (talk->used == sizeof talk->input) {
         support_fatal("fake server: a request of more than %zu bytes", sizeof talk->input);
@@ -82,7 +82,8 @@ static bool hear(struct conversation *talk) {
     return true;
 }
 
-/* Finds the first whole request: its length, 0 for none yet, and the start of its first two words. */
+/* Finds the first complete request. Returns its length (0: none yet) and where its first two words
+ * begin. */
 static size_t next_request(const struct conversation *talk, const char *words[2]) {
     const char *at = talk->input, *end = talk->input + talk->used;
     words[0] = words[1] = "";
@@ -128,7 +129,7 @@ static bool say_info(struct conversation *talk) {
     return say_text(talk, reply);
 }
 
-/* As a real node would, to what a handshake may hold. *known is false for anything else. */
+/* Answers a handshake command as a real node would. Sets *known to false for other commands. */
 static bool behave(struct conversation *talk, const char *const *words, bool *known) {
     *known = true;
     if (begins(words[0], "INFO")) {
@@ -146,7 +147,7 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
     if (begins(words[0], "CLIENT")) {
         return say_text(talk, "+OK\r\n");
     }
-    if (begins(words[0], "SCRIPT")) { /* whatever SHA: the client knows its own */
+    if (begins(words[0], "SCRIPT")) { /* any SHA1 will do: the client knows its own */
         return say_text(talk, "$40\r\n0123456789012345678901234567890123456789\r\n");
     }
     *known = false;
@@ -171,7 +172,7 @@ static bool be_hostile(struct conversation *talk) {
         }
     }
     while (say(talk, chunk, used)) {
-        support_pause_ms(1); /* fast enough to hurt, and the tests keep some of the machine */
+        support_pause_ms(1); /* fast enough to hurt, without using up the machine */
     }
     return false;
 }
@@ -221,7 +222,7 @@ static void *run(void *data) {
         } else {
             shutdown(talk->fd, SHUT_WR);
         }
-        /* Unread input would turn our FIN into a reset. */
+        /* With unread input, close() would send a RST instead of our FIN. */
         char drain[4096];
         while (fake->script.end == FAKE_FIN && recv(talk->fd, drain, sizeof drain, MSG_DONTWAIT) > 0) {
         }

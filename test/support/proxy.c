@@ -1,4 +1,4 @@
-/* The tests' side of the fault proxy: functions as commands. */
+/* The tests' side of the fault proxy: each function sends a command. */
 #include "proxy.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ struct proxy {
     char name[32], uri[48];
 };
 
-/* What `count` answers. */
+/* The answer to `count`. */
 struct counts {
     long long bytes[2], accepted, open, mishaps[MISHAP_KINDS];
 };

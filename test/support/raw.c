@@ -1,4 +1,4 @@
-/* The blocking RESP client of the tests: one request, one reply as text. */
+/* The tests' blocking RESP client: one request, one reply as text. */
 #include "raw.h"
 
 #include <arpa/inet.h>
@@ -157,7 +157,7 @@ static bool take(struct raw *raw, char *byte, int64_t deadline_ms) {
     return true;
 }
 
-/* Reads up to CRLF, which is left out. */
+/* Reads up to CRLF and leaves it out. */
 static bool take_line(struct raw *raw, char *line, size_t size, int64_t deadline_ms) {
     size_t used = 0;
     char byte;

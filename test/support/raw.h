@@ -1,4 +1,4 @@
-/* A tiny blocking RESP client, for tests to look at a server with eyes of their own. */
+/* A small blocking RESP client. Tests look at a server without the library. */
 #ifndef TEST_SUPPORT_RAW_H
 #define TEST_SUPPORT_RAW_H
 
@@ -14,24 +14,25 @@ struct raw {
     size_t text_size, text_capacity;
 };
 
-/* Zero is not a valid struct raw: begin with one of these two. False when nobody listens. */
+/* Zero is not a valid struct raw: start with one of these two. Returns false if nobody listens. */
 bool raw_open_tcp(struct raw *raw, const char *host, int port);
 bool raw_open_unix(struct raw *raw, const char *path);
 
 /*
- * Sends argv (NULL-terminated, so no NUL bytes inside) and waits for the reply. As text: a status, bulk or integer as it
- * is, "(nil)", an error with a '-' before it, the elements of an array each followed by a newline; "-IO ..." when there
- * was no reply within five seconds or the connection broke (it is closed then). Valid until the next call.
+ * Sends argv (NULL-terminated, so without NUL bytes inside) and waits for the reply. Returns it as
+ * text: a status, bulk or integer as it is, "(nil)", an error with '-' before it, or the elements
+ * of an array, each followed by a newline. Returns "-IO ..." and closes the connection if no reply
+ * came in five seconds or it broke. Valid until the next call.
  */
 const char *raw_ask_argv(struct raw *raw, const char *const *argv);
 #define raw_ask(raw, ...) raw_ask_argv((raw), (const char *const[]){__VA_ARGS__, NULL})
 
-/* The parts: many commands can be sent before their replies are read. */
+/* The parts of that: send several commands, then read their replies. */
 bool raw_send_argv(struct raw *raw, const char *const *argv);
 #define raw_send(raw, ...) raw_send_argv((raw), (const char *const[]){__VA_ARGS__, NULL})
 const char *raw_read(struct raw *raw);
 
-/* Closes it and frees the last reply; may be called twice. */
+/* Closes it and frees the last reply. May be called twice. */
 void raw_close(struct raw *raw);
 
 #endif

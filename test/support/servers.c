@@ -1,4 +1,4 @@
-/* Starting, stopping, killing, pausing and asking real redis-servers. */
+/* Starts, stops, kills, pauses and asks real redis-servers. */
 #include "servers.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define START_TIMEOUT_MS 20000
 #define LIVE_MAX         64
 
-/* What exit() must clean up. One thread starts servers: the main one. */
+/* What exit() must clean up. Only the main thread starts servers. */
 static struct server *live[LIVE_MAX];
 static pid_t live_owner;
 
@@ -126,7 +126,7 @@ static void spawn(struct server *server) {
     if (getppid() != parent) {
         _exit(127);
     }
-    setpgid(0, 0); /* Ctrl-C and a runner's kill of the group reach the test, which then stops us */
+    setpgid(0, 0); /* Ctrl-C and signals to the group reach the test only, which then stops us */
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
@@ -135,7 +135,8 @@ static void spawn(struct server *server) {
     _exit(127);
 }
 
-/* The log is this process's own, so its line proves that it, and no stranger on the same port, listens. */
+/* Only this process writes this log. So the line proves that it listens, and not a stranger on its
+ * port. */
 static bool says_ready(const struct server *server) {
     char path[96];
     snprintf(path, sizeof path, "%s/log", server->directory);
@@ -153,7 +154,7 @@ static bool has_ended(struct server *server, int *status) {
     return true;
 }
 
-/* False if it ended, which it does where another took the port first. */
+/* Returns false if the server has ended. It ends when another process took its port first. */
 static bool wait_until_ready(struct server *server) {
     int64_t deadline = support_now_ms() + START_TIMEOUT_MS;
     int status = 0;
@@ -175,7 +176,7 @@ static bool wait_until_ready(struct server *server) {
     return true;
 }
 
-/* Into locals first: gcc takes the members of an array's element for the same memory (-Wrestrict). */
+/* Uses locals, because gcc takes the members of an array's element for one object (-Wrestrict). */
 static void set_names(struct server *server) {
     const char *password = server->options.password ? server->options.password : "";
     char name[sizeof server->name], uri[sizeof server->uri];
@@ -280,7 +281,7 @@ void server_restart(struct server *server) {
         if (wait_until_ready(server)) {
             return;
         }
-        support_pause_ms(50); /* somebody has the port as a client for a moment */
+        support_pause_ms(50); /* for a moment the port belongs to some client's socket */
     } while (support_now_ms() < deadline);
     support_fatal("redis-server does not start again on port %d", server->port);
 }

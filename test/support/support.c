@@ -102,7 +102,8 @@ void support_remove_tree(const char *path) {
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Reads paths, each ended by a newline, until the last writer is dead; then removes what is left of them. */
+/* Reads paths, each with a newline at its end, until the last writer is dead. Then removes what is
+ * left of them. */
 _Noreturn static void clean_up_after(int fd) {
     static char paths[65536];
     size_t used = 0;
@@ -110,11 +111,11 @@ _Noreturn static void clean_up_after(int fd) {
     while ((n = read(fd, paths + used, sizeof paths - 1 - used)) > 0 || (n < 0 && errno == EINTR)) {
         used += n > 0 ? (size_t)n : 0;
         if (used == sizeof paths - 1) {
-            _exit(1); /* thousands of servers: whatever did that cleans up by itself */
+            _exit(1); /* thousands of servers: that test must clean up itself */
         }
     }
     for (char *path = strtok(paths, "\n"); path; path = strtok(NULL, "\n")) {
-        /* The servers die with the test, which takes them a moment. */
+        /* The servers die with the test, but not at once. */
         for (int tries = 0; tries < 100 && access(path, F_OK) == 0; tries++) {
             support_remove_tree(path);
             support_pause_ms(tries);
@@ -135,7 +136,7 @@ void support_remove_tree_at_death(const char *path) {
             support_fatal("fork: %s", strerror(errno));
         }
         if (pid == 0) {
-            setpgid(0, 0); /* a runner's signal to the group is not for it */
+            setpgid(0, 0); /* signals to the test's group must not end it */
             if (ends[0] != 3) {
                 dup2(ends[0], 3);
             }
