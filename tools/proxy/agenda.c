@@ -1,4 +1,4 @@
-/* When each stream of the proxy has its turn. */
+/* When each stream of the proxy runs next. */
 #include <errno.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -7,8 +7,9 @@
 #include "proxy.h"
 
 /*
- * A process that sleeps wakes up this late. So it wakes earlier, and polls until it is time. After
- * a long delay so little does not matter, and polling takes a processor from who is measured.
+ * A sleeping process wakes up this late. So the proxy wakes earlier and polls until it is time.
+ * After a long delay the error does not matter, and polling would take processor time from the
+ * programs under test.
  */
 #define EARLY_US      40
 #define LONG_DELAY_US 5000
@@ -50,7 +51,7 @@ struct proxy_stream *proxy_agenda_due(struct proxy_agenda *agenda, int64_t now_u
     return first;
 }
 
-/* The timer is set only to an earlier time: it is rarely set, and rings in vain now and then. */
+/* Sets the timer only to an earlier time. So it is rarely set, and sometimes fires too early. */
 int proxy_agenda_timeout_ms(struct proxy_agenda *agenda) {
     const struct proxy_stream *first = agenda->first;
     if (first == NULL) {
@@ -63,7 +64,7 @@ int proxy_agenda_timeout_ms(struct proxy_agenda *agenda) {
     if (ring_us < agenda->armed_us) {
         struct itimerspec at = {.it_value = {.tv_sec = ring_us / 1000000, .tv_nsec = ring_us % 1000000 * 1000}};
         if (timerfd_settime(agenda->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) != 0) {
-            return 0; /* never happens; polling would be right */
+            return 0; /* never happens; polling still works */
         }
         agenda->armed_us = ring_us;
     }

@@ -1,4 +1,5 @@
-/* The proxy as a child process: forked without exec, asked over a socket pair, a packet a line. */
+/* The proxy as a child process: forked without exec. Commands go over a socket pair, one line a
+ * packet. */
 #include "child.h"
 
 #include <errno.h>
@@ -20,14 +21,14 @@
 
 enum { ANSWER_MS = 5000, CONTROL_FD = 3, LINE_SIZE = 1024, PORT_SIZE = sizeof " 65535" };
 
-/* In the child. A socket that it kept open would never end for the others. */
+/* Runs in the child. Closes inherited sockets, so that other processes see them end. */
 static bool shed_files(int control) {
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nowhere < 0 || dup2(nowhere, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
         (control != CONTROL_FD && dup3(control, CONTROL_FD, O_CLOEXEC) < 0)) {
         return false;
     }
-    if (close_range(CONTROL_FD + 1, ~0U, 0) != 0) { /* a kernel before 5.9 */
+    if (close_range(CONTROL_FD + 1, ~0U, 0) != 0) { /* before Linux 5.9 */
         struct rlimit files;
         if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
             return false;
@@ -39,7 +40,7 @@ static bool shed_files(int control) {
     return true;
 }
 
-/* The child: dies with its parent, and leaves the terminal's Ctrl-C to it. */
+/* Runs in the child. It dies with its parent and ignores the terminal's Ctrl-C. */
 static int be_proxy(pid_t parent, int control, const struct proxy_ports *ports, size_t count) {
     sigset_t none;
     sigemptyset(&none);
@@ -47,7 +48,7 @@ static int be_proxy(pid_t parent, int control, const struct proxy_ports *ports, 
         return 1;
     }
     (void)prctl(PR_SET_NAME, "redlock-proxy");
-    (void)setpgid(0, 0); /* what is sent to the parent's group is for the parent */
+    (void)setpgid(0, 0); /* signals to the parent's group must not reach the proxy */
     if (signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR ||
         sigprocmask(SIG_SETMASK, &none, NULL) != 0 || !shed_files(control)) {
         fprintf(stderr, "redlock-proxy: cannot set up its process: %s\n", strerror(errno));
@@ -62,7 +63,7 @@ static int64_t now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* One line, by the deadline. False with why none came. */
+/* Receives one line by the deadline. Returns false with the reason if none came. */
 static bool receive(struct proxy_child *child, char *line, size_t size, int64_t deadline_ms) {
     const char *reason = "has ended; its last words are on standard error";
     for (;;) {
@@ -75,7 +76,7 @@ static bool receive(struct proxy_child *child, char *line, size_t size, int64_t 
         }
         ssize_t got = ready < 0 ? -1 : recv(child->control, line, size, MSG_DONTWAIT);
         if (got > 0) {
-            line[got - 1] = '\0'; /* its end of line */
+            line[got - 1] = '\0'; /* the newline */
             return true;
         }
         if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
@@ -86,7 +87,7 @@ static bool receive(struct proxy_child *child, char *line, size_t size, int64_t 
     return false;
 }
 
-/* "WORD…": true with what follows the word; "error: …": false with what follows. */
+/* For "WORD…" returns true, for "error: …" false. `line` becomes the text after it. */
 static bool read_answer(const char *word, char *line) {
     static const char error[] = "error: ";
     bool good = strncmp(line, word, strlen(word)) == 0, bad = strncmp(line, error, strlen(error)) == 0;
@@ -162,7 +163,7 @@ bool proxy_child_ask(struct proxy_child *child, char *answer, size_t size, const
                                        : "has ended; its last words are on standard error");
         return false;
     }
-    /* The answers to commands that were given up come first. */
+    /* The answers to abandoned commands come first. */
     child->owing++;
     bool came = true;
     while (came && child->owing > 0) {
@@ -179,7 +180,7 @@ void proxy_child_stop(struct proxy_child *child) {
         (void)close(child->control);
         child->control = -1;
     }
-    /* Who has been waited for already has no pid any more that may be killed. */
+    /* After a successful wait the pid is no longer ours to kill. */
     if (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == 0) {
         (void)kill(child->pid, SIGKILL);
         while (waitpid(child->pid, NULL, 0) < 0 && errno == EINTR) {

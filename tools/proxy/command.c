@@ -1,4 +1,4 @@
-/* The commands to the proxy, one a line; README.md lists them. */
+/* The proxy's commands, one a line. README.md lists them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 enum { NO_SUCH = -1, BOTH_WAYS = 2 };
 
 struct request {
-    char *rest;       /* the words that are not read yet */
-    char answer[400]; /* what follows "ok", or what is wrong */
+    char *rest;       /* the words not read yet */
+    char answer[400]; /* the text after "ok", or the error */
 };
 
 static const struct key {
@@ -58,7 +58,7 @@ static bool read_number(const char *text, int64_t largest, int64_t *value) {
     return *end == '\0' && errno == 0 && *value <= largest;
 }
 
-/* Its place among the words; NO_SUCH if it is none of them. */
+/* Returns the index among the words, or NO_SUCH. */
 static int place_of(const char *word, const char *const *words) {
     for (int i = 0; word != NULL && words[i] != NULL; i++) {
         if (strcmp(word, words[i]) == 0) {
@@ -74,7 +74,7 @@ static int read_way(const char *word) {
 
 static void pump(struct proxy_link *link) {
     for (struct proxy_connection *connection = link->connections, *next; connection != NULL; connection = next) {
-        next = connection->next; /* a connection that is closed leaves the list */
+        next = connection->next; /* pump may close a connection and so remove it from the list */
         proxy_stream_pump(&connection->streams[PROXY_REQUESTS]);
         proxy_stream_pump(&connection->streams[PROXY_REPLIES]);
     }
@@ -128,7 +128,7 @@ static bool cut(struct proxy_link *link, struct request *request) {
     return true;
 }
 
-/* What is done to the connections that stand, and not to later ones. */
+/* Changes the open connections, not later ones. */
 static bool treat(struct proxy_link *link, struct request *request) {
     enum { FREEZE, THAW, DEAFEN, DISMISS };
     int how = place_of(next_word(request), WORDS("freeze", "thaw", "deafen", "dismiss"));
@@ -152,7 +152,7 @@ static bool treat(struct proxy_link *link, struct request *request) {
     return true;
 }
 
-/* Two hexadecimal digits a byte. */
+/* Reads two hexadecimal digits a byte. */
 static bool read_bytes(const char *digits, struct mishap *mishap) {
     if (digits == NULL || mishap->size > MISHAP_BYTES_MAX || strlen(digits) != 2 * mishap->size) {
         return false;
@@ -222,7 +222,7 @@ static bool obey(struct proxy_server *proxy, struct request *request) {
     }
     last = all ? last : link;
     for (char *words = request->rest; link <= last; link++) {
-        char copy[sizeof proxy->line]; /* each link reads the words */
+        char copy[sizeof proxy->line]; /* next_word() changes the line, so each link reads a copy */
         (void)snprintf(copy, sizeof copy, "%s", words != NULL ? words : "");
         request->rest = copy;
         if (!commands[command](&proxy->links[link], request)) {

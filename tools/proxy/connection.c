@@ -1,4 +1,4 @@
-/* A connection through the proxy: bytes go on at once, or through a pipe; ends follow in order. */
+/* A connection through the proxy. Bytes go on at once or through a pipe; ends follow in order. */
 #include <assert.h>
 #include <errno.h>
 #include <linux/sockios.h>
@@ -14,8 +14,8 @@
 #include "proxy.h"
 
 enum {
-    ROUNDS_MAX = 16,      /* of reading and writing in one turn, before others have theirs */
-    UNSENT_RETRY_MS = 20, /* between two looks whether the kernel has sent all before an end */
+    ROUNDS_MAX = 16,      /* rounds of reading and writing in one turn, before other streams run */
+    UNSENT_RETRY_MS = 20, /* between two checks whether the kernel has sent all before an end */
 };
 
 void proxy_socket_close(int fd, bool reset) {
@@ -79,7 +79,7 @@ static void end_source(struct proxy_stream *stream, enum proxy_end end) {
     }
 }
 
-/* Nobody takes what goes this way any more. It may close the connection. */
+/* The receiver of this way is gone. This may close the connection. */
 static void lose_target(struct proxy_stream *stream) {
     struct proxy_stream *back = opposite(stream);
     proxy_pipe_clear(&stream->pipe);
@@ -94,7 +94,7 @@ static void lose_target(struct proxy_stream *stream) {
     }
 }
 
-/* The node refused, or cannot be asked: as if a RST had come from it. */
+/* The node refused or cannot be reached: act as if it had sent a RST. */
 static void refuse(struct proxy_connection *connection) {
     end_source(&connection->streams[PROXY_REPLIES], PROXY_END_RESET);
     lose_target(&connection->streams[PROXY_REQUESTS]);
@@ -123,17 +123,15 @@ static void open_node(struct proxy_connection *connection) {
     }
 }
 
-/* If nobody listens there, the kernel may give a socket the very port that it connects to. */
+/* If nobody listens on the port, the kernel may choose it for this very socket. */
 static bool is_connected_to_itself(int fd, uint16_t port) {
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     return getsockname(fd, (struct sockaddr *)&address, &size) == 0 && ntohs(address.sin_port) == port;
 }
 
-/*
- * The first event of the node's socket: it is connected, has failed, or was connected and reset. An
- * error is read here, and its reader will not meet it again.
- */
+/* Handles the first event of the node's socket: it is connected, it failed, or it was connected and
+ * then reset. Reading the error here clears it, so the stream's reader does not see it. */
 static void connected(struct proxy_connection *connection) {
     int fd = connection->sockets[1].source.fd, error = 0;
     socklen_t size = sizeof error;
@@ -145,7 +143,7 @@ static void connected(struct proxy_connection *connection) {
     }
 }
 
-/* Bytes have come into the proxy's buffer. If nothing delays them, they go on without a copy. */
+/* Forwards the bytes in the proxy's buffer. Without a delay they go on without a copy. */
 static void keep(struct proxy_stream *stream, size_t size) {
     struct proxy_connection *connection = stream->connection;
     const char *bytes = proxy_of(stream)->buffer;
@@ -164,7 +162,8 @@ static void keep(struct proxy_stream *stream, size_t size) {
     }
 }
 
-/* Cuts and mishaps at an exact byte. Returns how many bytes go on, and whether the way ends. */
+/* Applies cuts and mishaps at an exact byte. Returns how many bytes go on, and whether the way
+ * ends. */
 static size_t meet_faults(struct proxy_stream *stream, size_t size, enum proxy_end *end) {
     struct proxy_link *link = stream->connection->link;
     const struct proxy_rule *rule = &stream->pipe.lane->rule;
@@ -188,7 +187,7 @@ static size_t meet_faults(struct proxy_stream *stream, size_t size, enum proxy_e
     return size;
 }
 
-/* Reads once. False: there is nothing to read, or no room. */
+/* Reads once. Returns false if there is nothing to read, or no room. */
 static bool take(struct proxy_stream *stream) {
     struct proxy_socket *from = source_of(stream);
     enum proxy_end end = PROXY_END_NONE;
@@ -197,7 +196,7 @@ static bool take(struct proxy_stream *stream) {
     }
     ssize_t got = recv(from->source.fd, proxy_of(stream)->buffer, PROXY_READ_SIZE, 0);
     if (got > 0) {
-        /* Less than was asked for is all there is, but for an end; more makes another event. */
+        /* A short read means that nothing is left but an end. New bytes cause another event. */
         from->readable = got == PROXY_READ_SIZE || from->hung_up;
         size_t size = meet_faults(stream, (size_t)got, &end);
         if (stream->state == PROXY_PASSING) {
@@ -222,7 +221,7 @@ static bool take(struct proxy_stream *stream) {
     return false;
 }
 
-/* A RST makes the kernel forget what it has not sent yet. */
+/* Returns whether the kernel has unsent bytes: a RST would drop them. */
 static bool has_unsent(int fd) {
     int size = 0;
     return ioctl(fd, SIOCOUTQNSD, &size) == 0 && size > 0;
@@ -231,7 +230,8 @@ static bool has_unsent(int fd) {
 static void pass_end(struct proxy_stream *stream, enum proxy_end end) {
     int target = target_of(stream)->source.fd;
     if (end == PROXY_END_FIN) {
-        (void)shutdown(target, SHUT_WR); /* fails only if the target is lost: its reader sees it */
+        /* fails only if the target is lost, which its reader notices */
+        (void)shutdown(target, SHUT_WR);
         proxy_pipe_clear(&stream->pipe);
         stream->state = PROXY_DONE;
     } else if (has_unsent(target)) {
@@ -241,17 +241,18 @@ static void pass_end(struct proxy_stream *stream, enum proxy_end end) {
     }
 }
 
-/* Before the node is connected: while requests are held, it is not asked. */
+/* Before the node is connected. While requests are held, do not connect. */
 static void approach_node(struct proxy_stream *requests) {
     struct proxy_connection *connection = requests->connection;
     if (proxy_pipe_is_empty(&requests->pipe) && requests->pipe.end == PROXY_END_RESET) {
-        proxy_connection_close(connection, true, true); /* the client left without a word */
+        /* the client left without sending anything */
+        proxy_connection_close(connection, true, true);
     } else if (connection->node == PROXY_NODE_UNOPENED && !requests->pipe.lane->rule.hold && !requests->pipe.frozen) {
         open_node(connection);
     }
 }
 
-/* Writes what is due. Returns whether anything left. */
+/* Writes what is due. Returns true if bytes left and another try may write more. */
 static bool give(struct proxy_stream *stream) {
     struct proxy_socket *to = target_of(stream);
     bool gave = false, once = stream->pipe.lane->rule.trickle;
@@ -288,7 +289,7 @@ static bool give(struct proxy_stream *stream) {
     return gave && !once;
 }
 
-/* When to look again, if no event comes first. */
+/* When to look again if no event comes first. */
 static int64_t next_us(struct proxy_stream *stream) {
     bool blocked = !target_of(stream)->writable && !proxy_pipe_is_empty(&stream->pipe);
     bool opening = way_of(stream) == PROXY_REQUESTS && stream->connection->node != PROXY_NODE_OPEN;
@@ -307,7 +308,7 @@ void proxy_stream_pump(struct proxy_stream *stream) {
     for (int i = 0; i < ROUNDS_MAX && more; i++) {
         bool took = take(stream);
         bool gave = !connection->closed && give(stream);
-        /* What left may have made room. */
+        /* Writing may have made room. */
         more = !connection->closed && (took || (gave && source_of(stream)->readable));
     }
     if (connection->closed) {
@@ -323,7 +324,8 @@ void proxy_stream_pump(struct proxy_stream *stream) {
 
 void proxy_connection_dismiss(struct proxy_connection *connection) {
     struct proxy_stream *replies = &connection->streams[PROXY_REPLIES];
-    (void)shutdown(connection->sockets[0].source.fd, SHUT_WR); /* fails only if it is gone */
+    /* fails only if the client is gone */
+    (void)shutdown(connection->sockets[0].source.fd, SHUT_WR);
     proxy_pipe_clear(&replies->pipe);
     replies->state = PROXY_DROPPING;
     proxy_stream_pump(replies);

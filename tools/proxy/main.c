@@ -1,4 +1,4 @@
-/* redlock-proxy: TCP links on loopback that misbehave as they are told; see README.md. */
+/* redlock-proxy: TCP links on loopback that misbehave on command. See README.md. */
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -11,10 +11,8 @@ static size_t lose(struct mishap_marks *marks, char *bytes, size_t size) {
     return size - lost;
 }
 
-/*
- * Only where they and the byte behind them came in one piece: what a node says of itself mostly
- * does.
- */
+/* Works only if these bytes and the next one came in one piece. What a node says of itself mostly
+ * does. */
 static bool alter(const struct mishap *planned, char *bytes, size_t size) {
     char *found = memmem(bytes, size, planned->bytes, planned->size);
     if (!found || (size_t)(found - bytes) + planned->size == size) {

@@ -1,17 +1,18 @@
-/* The pipe of the proxy: pieces in order, and the rule that says when the first may leave. */
+/* The proxy's pipe: pieces in order, and the rule that says when the first may leave. */
 #include "pipe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A link of limited bandwidth carries so much at a time, or what it carries in a millisecond. */
+/* A link of limited bandwidth sends this many bytes at a time, or as many as fit into a
+ * millisecond. */
 enum { SEGMENT_MIN = 1460, SEGMENTS_PER_S = 1000 };
 
 struct proxy_piece {
     struct proxy_piece *next;
     int64_t came_us;
-    uint32_t luck; /* of 2^16: how much of the jitter it gets */
+    uint32_t luck; /* its share of the jitter, of 2^16 */
     size_t size, gone;
     char bytes[];
 };
@@ -19,7 +20,7 @@ struct proxy_piece {
 void proxy_lane_set(struct proxy_lane *lane, const struct proxy_rule *rule, int64_t now_us) {
     assert(rule->delay_us >= 0 && rule->jitter_us >= 0 && rule->bytes_per_s >= 0);
     lane->rule = *rule;
-    /* It has carried nothing of what waited so far. */
+    /* The new rule starts with an idle link. */
     lane->free_us = now_us;
     lane->version++;
 }
@@ -28,7 +29,7 @@ static bool is_held(const struct proxy_pipe *pipe) {
     return pipe->frozen || pipe->lane->rule.hold;
 }
 
-/* splitmix64, its upper bits. */
+/* The upper bits of splitmix64. */
 static uint32_t draw(struct proxy_lane *lane) {
     uint64_t z = lane->random += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -104,7 +105,8 @@ static bool is_booked(const struct proxy_pipe *pipe) {
     return pipe->booked > 0 && pipe->booked_version == pipe->lane->version;
 }
 
-/* The link carries one booking after the other. Each connection has one, so that none starves. */
+/* Books the link for the next bytes. Bookings go one after another, one for each connection, so
+ * each gets its share. */
 static void book(struct proxy_pipe *pipe, int64_t from_us) {
     struct proxy_lane *lane = pipe->lane;
     size_t rest = pipe->first->size - pipe->first->gone;

@@ -1,4 +1,4 @@
-/* The inside of the proxy: its links, its connections, and when each stream has its turn. */
+/* The inside of the proxy: its links and connections, and when each stream runs. */
 #ifndef PROXY_PROXY_H
 #define PROXY_PROXY_H
 
@@ -11,11 +11,11 @@
 
 enum {
     PROXY_READ_SIZE = 65536,
-    PROXY_CONNECTIONS_MAX = 256, /* of a link */
-    PROXY_RETRY_MS = 100,        /* after descriptors, memory or ports ran out */
+    PROXY_CONNECTIONS_MAX = 256, /* for each link */
+    PROXY_RETRY_MS = 100,        /* after a lack of descriptors, memory or ports */
 };
 
-/* What an event of epoll points to: the first member of what it is about. */
+/* An epoll event points to this, the first member of the object that it is about. */
 struct proxy_source {
     int fd; /* -1: none */
     void (*on_event)(struct proxy_source *source, uint32_t events);
@@ -42,18 +42,20 @@ struct proxy_stream {
     struct proxy_connection *connection;
     struct proxy_pipe pipe;
     enum proxy_state state;
-    bool source_ended; /* nothing is read any more */
-    bool source_lost;  /* writing to it failed: any end that it shows is a RST */
-    bool deaf;         /* what comes is thrown away */
+    bool source_ended; /* read no more */
+    bool source_lost;  /* a write to it failed: any end that it shows is a RST */
+    bool deaf;         /* drop what comes */
     int64_t came;      /* bytes */
     struct mishap_marks marks;
-    int64_t retry_us; /* the next step waits until then; 0: for nothing but the pipe */
-    /* In the agenda, if wake_us is not PROXY_PIPE_NEVER_US. */
+    int64_t retry_us; /* do nothing before that time; 0: no such wait */
+    /* The entry in the agenda, unless wake_us is PROXY_PIPE_NEVER_US. */
     int64_t wake_us;
     struct proxy_stream *before, *after;
 };
 
-/* One socket of a connection. Events are edge-triggered: a flag holds until a call says EAGAIN. */
+/*
+ * One socket of a connection. Events are edge-triggered: a flag stays until a call returns EAGAIN.
+ */
 struct proxy_socket {
     struct proxy_source source;
     struct proxy_connection *connection;
@@ -64,11 +66,11 @@ enum proxy_node_state { PROXY_NODE_UNOPENED, PROXY_NODE_CONNECTING, PROXY_NODE_O
 
 struct proxy_connection {
     struct proxy_link *link;
-    struct proxy_connection *next, **self; /* in the link's list; once closed, in the proxy's */
+    struct proxy_connection *next, **self; /* in the link's list; after the close, in the proxy's */
     bool closed;
     enum proxy_node_state node;
     struct proxy_socket sockets[2]; /* the client's, the node's */
-    struct proxy_stream streams[2]; /* by enum proxy_way */
+    struct proxy_stream streams[2]; /* indexed by enum proxy_way */
 };
 
 struct proxy_link {
@@ -83,7 +85,7 @@ struct proxy_link {
     int64_t bytes[2], accepted, mishaps[MISHAP_KINDS];
 };
 
-/* The streams that wait for a time, sorted by it. Most are put at the end. */
+/* Streams with a wake-up time, sorted by it. Most insertions are at the end. */
 struct proxy_agenda {
     struct proxy_stream *first, *last;
     struct proxy_source timer;
@@ -94,13 +96,13 @@ struct proxy_server {
     struct proxy_source input;
     int output, epoll;
     bool over;         /* the input has ended */
-    bool complained;   /* that something ran out */
-    int64_t rested_us; /* listeners rest until then; 0: none does */
+    bool complained;   /* about a lack of resources */
+    int64_t rested_us; /* listeners pause until then; 0: none does */
     struct proxy_agenda agenda;
     struct proxy_connection *closed; /* freed when no event of this turn can point to them */
     struct proxy_link *links;
     size_t link_count;
-    size_t line_size; /* of the command that is not complete */
+    size_t line_size; /* of the incomplete command */
     char line[1024];
     char buffer[PROXY_READ_SIZE + MISHAP_BYTES_MAX];
 };
@@ -110,37 +112,37 @@ struct proxy_server {
 /* CLOCK_BOOTTIME */
 int64_t proxy_now_us(void);
 bool proxy_watch(struct proxy_server *proxy, struct proxy_source *source, uint32_t events);
-/* Whether the listener's clients are let in. */
+/* Switches the listener on or off. */
 void proxy_listen(struct proxy_link *link, bool on);
-/* Says on standard error, once a process, that something ran out (errno). */
+/* Reports errno on standard error: something ran out. Only once in a process. */
 void proxy_complain(struct proxy_link *link, const char *what);
-/* Closes those that stand, and resets those that wait in the kernel. */
+/* Closes all open connections, and resets those that wait in the kernel. */
 void proxy_cut(struct proxy_link *link, bool reset_client, bool reset_node);
 
 /* agenda.c */
 
-/* When the stream has its turn; PROXY_PIPE_NEVER_US takes it off. */
+/* Sets when the stream runs next. PROXY_PIPE_NEVER_US removes it. */
 void proxy_agenda_at(struct proxy_agenda *agenda, struct proxy_stream *stream, int64_t when_us);
-/* Takes off the first stream, if it is due; else NULL. */
+/* Removes and returns the first stream if it is due, otherwise NULL. */
 struct proxy_stream *proxy_agenda_due(struct proxy_agenda *agenda, int64_t now_us);
-/* How long the loop may wait for events, of which the timer is one: 0, or -1 for ever. */
+/* How long the loop may wait for events (the timer is one): 0, or -1 without a limit. */
 int proxy_agenda_timeout_ms(struct proxy_agenda *agenda);
 bool proxy_agenda_open(struct proxy_agenda *agenda);
 
 /* connection.c */
 
-/* Takes the client's socket, which is non-blocking. */
+/* Takes over the client's socket, which is non-blocking. */
 void proxy_connection_open(struct proxy_link *link, int client);
-/* The stream's turn, or what governs it has changed. */
+/* Runs the stream: it is due, or its rule has changed. */
 void proxy_stream_pump(struct proxy_stream *stream);
 void proxy_connection_close(struct proxy_connection *connection, bool reset_client, bool reset_node);
-/* The client is told that the node has closed; its requests still go on. */
+/* Tells the client that the node has closed. Its requests still go on. */
 void proxy_connection_dismiss(struct proxy_connection *connection);
 void proxy_socket_close(int fd, bool reset);
 
 /* command.c */
 
-/* Does what one line says, and writes the answer's line. The commands are in README.md. */
+/* Runs the command in a line and writes the line of the answer. README.md lists the commands. */
 void proxy_command(struct proxy_server *proxy, char *line, char *answer, size_t size);
 
 #endif

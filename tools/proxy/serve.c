@@ -16,10 +16,10 @@
 
 enum {
     BACKLOG = 1024,
-    ACCEPTS_MAX = 16, /* in one turn of the loop, from one listener */
+    ACCEPTS_MAX = 16, /* from one listener, in one turn of the loop */
     EVENTS_MAX = 256,
     FILES_OTHER = 32,     /* standard files, the input, the loop's own, … */
-    FILES_A_LINK = 1 + 4, /* a listener, and a connection beside the one that it replaces */
+    FILES_A_LINK = 1 + 4, /* a listener, and two connections: a new one may replace another */
 };
 
 int64_t proxy_now_us(void) {
@@ -48,7 +48,7 @@ void proxy_complain(struct proxy_link *link, const char *what) {
     }
 }
 
-/* The next connection that waits; -1 with errno. */
+/* Accepts the next waiting connection. Returns -1 with errno. */
 static int next_client(struct proxy_link *link) {
     int fd = accept4(link->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     link->accepted += fd >= 0;
@@ -60,7 +60,7 @@ static void on_listener(struct proxy_source *source, uint32_t events) {
     (void)events;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         if (link->connection_count >= PROXY_CONNECTIONS_MAX) {
-            proxy_listen(link, false); /* until one of them is closed */
+            proxy_listen(link, false); /* until one of them closes */
             return;
         }
         int client = next_client(link);
@@ -71,7 +71,7 @@ static void on_listener(struct proxy_source *source, uint32_t events) {
         } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else if (errno != EINTR && errno != ECONNABORTED) {
-            /* EMFILE and the like: the listener stays readable, and asking on would only spin. */
+            /* EMFILE and similar: the listener stays readable, so retrying at once would spin. */
             proxy_complain(link, "accept a connection");
             proxy_listen(link, false);
             link->proxy->rested_us = proxy_now_us() + PROXY_RETRY_MS * 1000;
@@ -87,7 +87,8 @@ static void end_rest(struct proxy_server *proxy) {
     }
 }
 
-/* To its clients, those that still wait in the kernel stand too. */
+/* Clients whose connection waits in the kernel are connected too, as they see it. Cut those as
+ * well. */
 void proxy_cut(struct proxy_link *link, bool reset_client, bool reset_node) {
     for (int fd; (fd = next_client(link)) >= 0 || errno == EINTR || errno == ECONNABORTED;) {
         if (fd >= 0) {
@@ -99,7 +100,7 @@ void proxy_cut(struct proxy_link *link, bool reset_client, bool reset_node) {
     }
 }
 
-/* Whoever does not take an answer has given up on it. */
+/* A reader that does not take an answer has given up on it. */
 static void say(const struct proxy_server *proxy, char *line, size_t size) {
     line[size++] = '\n';
     (void)!write(proxy->output, line, size);
@@ -128,7 +129,7 @@ static void on_input(struct proxy_source *source, uint32_t events) {
     proxy->over = got <= 0;
 }
 
-/* No event points to them now, and no list. */
+/* Now no event and no list points to them. */
 static void free_closed(struct proxy_server *proxy) {
     while (proxy->closed != NULL) {
         struct proxy_connection *connection = proxy->closed;
@@ -160,7 +161,8 @@ static void run(struct proxy_server *proxy) {
     }
 }
 
-/* Raises the limit of open files as far as it may. False with a sentence if that is not enough. */
+/* Raises the limit of open files to the hard limit. Returns false with a sentence if that is too
+ * low. */
 static bool have_files(size_t count, char *error, size_t size) {
     struct rlimit files;
     rlim_t needed = FILES_OTHER + FILES_A_LINK * count;
