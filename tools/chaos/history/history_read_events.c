@@ -1,392 +1,363 @@
-/* One event of a history, read strictly: each member that it needs, of its type and within its
- * range. */
+/* What each event adds to a history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/history_read.h"
+#include "history/history_members.h"
 
 /* 30 years since the boot: sums and differences of times stay far from the end of int64_t. */
 #define TIME_MAX_US   INT64_C(1000000000000000)
 #define LENGTH_MAX_MS INT64_C(1000000000)
-enum { TEXT_MAX = 65536 };
 
-/* The event that is read: every getter says for it what is wrong. */
-struct event {
-    struct chaos_reading *reading;
-    const json_t *members;
-    const char *name;
-    int64_t t_us;
-};
-
-static bool wrong_member(const struct event *event, const char *key, const char *expected) {
-    const json_t *value = json_object_get(event->members, key);
-    char *shown = value == NULL ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    chaos_reading_wrong(event->reading, event->reading->line, "%s: \"%s\" is %.60s; %s is expected", event->name, key,
-                        value == NULL   ? "missing"
-                        : shown == NULL ? "wrong"
-                                        : shown,
-                        expected);
-    free(shown);
-    return false;
-}
-
-static bool get_number(const struct event *event, const char *key, int64_t min, int64_t max, int64_t *number) {
-    const json_t *value = json_object_get(event->members, key);
-    if (!json_is_integer(value) || json_integer_value(value) < min || json_integer_value(value) > max) {
-        char expected[96];
-        snprintf(expected, sizeof expected, "a number from %" PRId64 " to %" PRId64, min, max);
-        return wrong_member(event, key, expected);
-    }
-    *number = json_integer_value(value);
-    return true;
-}
-
-/* 0 where it is missing: only runs with fencing tokens tell it, and histories of older versions do
- * not. */
-static bool get_optional(const struct event *event, const char *key, int64_t min, int64_t max, int64_t *number) {
-    *number = 0;
-    return json_object_get(event->members, key) == NULL || get_number(event, key, min, max, number);
-}
-
-/* Numbers from 1 become indexes from 0. */
-static bool get_index(const struct event *event, const char *key, size_t count, int *index) {
-    int64_t number = 0;
-    bool worked = get_number(event, key, 1, (int64_t)count, &number);
-    *index = (int)number - 1;
-    return worked;
-}
-
-static bool get_client(const struct event *event, int *client) {
-    return get_index(event, "client", event->reading->history->client_count, client);
-}
-
-static bool get_resource(const struct event *event, int *resource) {
-    return get_index(event, "resource", event->reading->history->resource_count, resource);
-}
-
-static bool get_flag(const struct event *event, const char *key, bool *flag) {
-    const json_t *value = json_object_get(event->members, key);
-    *flag = json_is_true(value);
-    return json_is_boolean(value) || wrong_member(event, key, "true or false");
-}
-
-/* False where it is missing. */
-static bool get_option(const struct event *event, const char *key, bool *flag) {
-    *flag = false;
-    return json_object_get(event->members, key) == NULL || get_flag(event, key, flag);
-}
-
-/* Of min to max bytes; it lives as long as the event. NULL with a sentence. */
-static const char *get_text(const struct event *event, const char *key, size_t min, size_t max) {
-    const json_t *value = json_object_get(event->members, key);
-    if (!json_is_string(value) || json_string_length(value) < min || json_string_length(value) > max) {
-        char expected[96];
-        snprintf(expected, sizeof expected, "a text of %zu to %zu bytes", min, max);
-        wrong_member(event, key, expected);
-        return NULL;
-    }
-    return json_string_value(value);
-}
-
-static bool get_token(const struct event *event, char token[CHAOS_TOKEN_SIZE]) {
-    const char *text = get_text(event, "token", 1, CHAOS_TOKEN_SIZE - 1);
-    if (text != NULL) {
-        snprintf(token, CHAOS_TOKEN_SIZE, "%s", text);
-    }
-    return text != NULL;
-}
-
-/* Which of two words it is. */
-static bool get_word(const struct event *event, const char *key, const char *first, const char *second,
-                     bool *is_second) {
-    const char *text = get_text(event, key, 0, TEXT_MAX);
-    char expected[64];
-    if (text == NULL) {
-        return false;
-    }
-    *is_second = strcmp(text, second) == 0;
-    snprintf(expected, sizeof expected, "\"%s\" or \"%s\"", first, second);
-    return *is_second || strcmp(text, first) == 0 || wrong_member(event, key, expected);
-}
-
-static bool no_memory(const struct event *event) {
-    return chaos_reading_wrong(event->reading, event->reading->line, "out of memory");
-}
-
-/* A copy that the caller owns. */
-static bool copy_text(const struct event *event, const char *key, char **copy) {
-    const char *text = get_text(event, key, 0, TEXT_MAX);
-    if (text == NULL) {
-        return false;
-    }
-    *copy = strdup(text);
-    return *copy != NULL || no_memory(event);
-}
-
-/* Likewise; NULL for an empty one. */
-static bool copy_words(const struct event *event, const char *key, char **copy) {
-    const char *text = get_text(event, key, 0, TEXT_MAX);
-    return text != NULL && (text[0] == '\0' || copy_text(event, key, copy));
-}
-
-static bool get_list(const struct event *event, const char *key, size_t min, size_t max, const json_t **list) {
-    *list = json_object_get(event->members, key);
-    if (!json_is_array(*list) || json_array_size(*list) < min || json_array_size(*list) > max) {
-        char expected[96];
-        snprintf(expected, sizeof expected, "a list of %zu to %zu", min, max);
-        return wrong_member(event, key, expected);
-    }
-    return true;
-}
-
-/* Owned copies of a list of texts; *count says how many there are, in any case. */
-static bool copy_texts(const struct event *event, const char *key, size_t min, size_t max, char ***texts,
-                       size_t *count) {
-    const json_t *list;
-    if (!get_list(event, key, min, max, &list)) {
-        return false;
-    }
-    size_t size = json_array_size(list);
-    *texts = calloc(size + 1, sizeof **texts);
-    if (*texts == NULL) {
-        return no_memory(event);
-    }
-    for (*count = 0; *count < size; ++*count) {
-        const char *text = json_string_value(json_array_get(list, *count));
-        if (text == NULL) {
-            return wrong_member(event, key, "a list of texts");
-        }
-        (*texts)[*count] = strdup(text);
-        if ((*texts)[*count] == NULL) {
-            return no_memory(event);
-        }
-    }
-    return true;
-}
-
-/* A list of numbers from 1 to count, as bits. */
-static bool get_set(const struct event *event, const char *key, size_t count, uint64_t *set) {
-    const json_t *list;
-    if (!get_list(event, key, 0, count, &list)) {
-        return false;
-    }
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *value = json_array_get(list, i);
-        json_int_t number = json_integer_value(value); /* 0 for anything else */
-        if (number < 1 || number > (json_int_t)count) {
-            char expected[64];
-            snprintf(expected, sizeof expected, "a list of numbers from 1 to %zu", count);
-            return wrong_member(event, key, expected);
-        }
-        *set |= UINT64_C(1) << (number - 1);
-    }
-    return true;
-}
-
-static struct chaos_half *add_half(const struct event *event, struct chaos_list *list, bool second) {
-    struct chaos_half *half = chaos_list_add(event->reading, list, sizeof *half);
-    if (half != NULL) {
-        half->line = event->reading->line;
-        half->second = second;
-        half->t_us = event->t_us;
-    }
-    return half;
-}
-
-static bool read_protection(const struct event *event, struct chaos_protection *protection) {
+static bool read_protection(struct chaos_reading *reading, struct chaos_protection *protection) {
     const char *guard = "off";
-    if (json_object_get(event->members, "restart_guard") != NULL &&
-        (guard = get_text(event, "restart_guard", 1, TEXT_MAX)) == NULL) {
-        return false;
-    }
-    return (chaos_restart_guard_find(guard, &protection->restart_guard) ||
-            wrong_member(event, "restart_guard", "off, observed or strict")) &&
-           get_option(event, "fencing", &protection->fencing) &&
-           get_option(event, "clock_guard", &protection->clock_guard) &&
-           get_option(event, "first_boot", &protection->first_boot) &&
-           get_option(event, "no_heal", &protection->no_heal) &&
-           get_optional(event, "ttl_max_ms", 0, LENGTH_MAX_MS, &protection->ttl_max_ms) &&
-           get_optional(event, "lock_delay_ms", 0, LENGTH_MAX_MS, &protection->lock_delay_ms);
+    return (json_object_get(reading->event, "restart_guard") == NULL ||
+            chaos_get_text(reading, "restart_guard", 1, CHAOS_TEXT_MAX, &guard)) &&
+           (chaos_restart_guard_find(guard, &protection->restart_guard) ||
+            chaos_wrong_member(reading, "restart_guard", "off, observed or strict")) &&
+           chaos_get_option(reading, "fencing", &protection->fencing) &&
+           chaos_get_option(reading, "clock_guard", &protection->clock_guard) &&
+           chaos_get_option(reading, "first_boot", &protection->first_boot) &&
+           chaos_get_option(reading, "no_heal", &protection->no_heal) &&
+           chaos_get_optional(reading, "ttl_max_ms", 0, LENGTH_MAX_MS, &protection->ttl_max_ms) &&
+           chaos_get_optional(reading, "lock_delay_ms", 0, LENGTH_MAX_MS, &protection->lock_delay_ms);
 }
 
-static bool take_start(const struct event *event) {
-    struct chaos_history *history = event->reading->history;
+static bool take_start(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
     int64_t nodes, clients, seed;
-    if (event->reading->started) {
-        return chaos_reading_wrong(event->reading, event->reading->line,
-                                   "a second `start`; each run has a history of its own");
+    if (history->node_count > 0) {
+        return chaos_reading_wrong(reading, "a second `start`; each run has a history of its own");
     }
-    if (!copy_text(event, "version", &history->version) || !copy_text(event, "command", &history->command) ||
-        !copy_text(event, "backend", &history->backend) || !copy_text(event, "experiment", &history->experiment) ||
-        !get_number(event, "seed", INT64_MIN, INT64_MAX, &seed) ||
-        !get_number(event, "nodes", 1, CHAOS_NODES_MAX, &nodes) ||
-        !get_number(event, "clients", 1, CHAOS_CLIENTS_MAX, &clients) ||
-        !copy_texts(event, "resources", 1, CHAOS_RESOURCES_MAX, &history->resources, &history->resource_count) ||
-        !get_number(event, "ttl_ms", 1, LENGTH_MAX_MS, &history->ttl_ms) ||
-        !get_number(event, "node_timeout_ms", 0, LENGTH_MAX_MS, &history->node_timeout_ms) ||
-        !get_number(event, "wait_ms", 0, LENGTH_MAX_MS, &history->wait_ms) ||
-        !get_flag(event, "breaks_assumptions", &history->breaks_assumptions) ||
-        !get_option(event, "memoryless", &history->memoryless) || !read_protection(event, &history->protection)) {
+    if (!chaos_copy_text(reading, "version", &history->version) ||
+        !chaos_copy_text(reading, "command", &history->command) ||
+        !chaos_copy_text(reading, "backend", &history->backend) ||
+        !chaos_copy_text(reading, "experiment", &history->experiment) ||
+        !chaos_get_number(reading, "seed", INT64_MIN, INT64_MAX, &seed) ||
+        !chaos_get_number(reading, "nodes", 1, CHAOS_NODES_MAX, &nodes) ||
+        !chaos_get_number(reading, "clients", 1, CHAOS_CLIENTS_MAX, &clients) ||
+        !chaos_copy_texts(reading, "resources", 1, CHAOS_RESOURCES_MAX, &history->resources,
+                          &history->resource_count) ||
+        !chaos_get_number(reading, "ttl_ms", 1, LENGTH_MAX_MS, &history->ttl_ms) ||
+        !chaos_get_number(reading, "node_timeout_ms", 0, LENGTH_MAX_MS, &history->node_timeout_ms) ||
+        !chaos_get_number(reading, "wait_ms", 0, LENGTH_MAX_MS, &history->wait_ms) ||
+        !chaos_get_flag(reading, "breaks_assumptions", &history->breaks_assumptions) ||
+        !chaos_get_option(reading, "memoryless", &history->memoryless) ||
+        !read_protection(reading, &history->protection)) {
         return false;
     }
     /* JSON's integers have a sign: the upper half comes as negative */
     history->seed = (uint64_t)seed;
     history->node_count = (size_t)nodes;
     history->client_count = (size_t)clients;
-    history->start_us = event->t_us;
-    event->reading->started = true;
+    history->start_us = reading->t_us;
     return true;
 }
 
-static bool take_spawn(const struct event *event) {
-    struct chaos_half *half = add_half(event, &event->reading->lives, false);
-    return half != NULL && get_client(event, &half->life.client) &&
-           get_number(event, "pid", 1, INT32_MAX, &half->life.pid);
+/* The process that the event names, if it runs; NULL if it does not. */
+static struct chaos_life *running(struct chaos_reading *reading, const struct chaos_key *key) {
+    json_int_t index = chaos_find(reading, key);
+    struct chaos_life *life = index < 0 ? NULL : &reading->history->lives[index];
+    return life != NULL && life->ended_us == CHAOS_NEVER_US ? life : NULL;
 }
 
-static bool take_exit(const struct event *event) {
-    struct chaos_half *half = add_half(event, &event->reading->lives, true);
-    return half != NULL && get_client(event, &half->life.client) &&
-           get_number(event, "pid", 1, INT32_MAX, &half->life.pid) &&
-           get_number(event, "status", -1, 255, &half->life.status) &&
-           get_number(event, "signal", 0, 127, &half->life.signal) && get_flag(event, "expected", &half->life.expected);
+static bool get_process(struct chaos_reading *reading, struct chaos_key *key) {
+    *key = (struct chaos_key){.kind = "life", .token = ""};
+    return chaos_get_client(reading, &key->client) && chaos_get_number(reading, "pid", 1, INT32_MAX, &key->number);
 }
 
-static bool take_fault(const struct event *event) {
-    const struct chaos_history *history = event->reading->history;
-    struct chaos_half *half = add_half(event, &event->reading->bands, false);
+static bool take_spawn(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_key key;
+    if (!get_process(reading, &key)) {
+        return false;
+    }
+    if (running(reading, &key) != NULL) {
+        return chaos_reading_wrong(reading,
+                                   "spawn: client %d's process %" PRId64 " was begun and did not end before it",
+                                   key.client + 1, key.number);
+    }
+    struct chaos_life *life = chaos_add(reading, &history->lives, &history->life_count, sizeof *life);
+    if (life == NULL) {
+        return false;
+    }
+    life->client = key.client;
+    life->pid = key.number;
+    life->spawned_us = reading->t_us;
+    life->ended_us = CHAOS_NEVER_US;
+    return chaos_note(reading, &key, life - history->lives);
+}
+
+static bool take_exit(struct chaos_reading *reading) {
+    struct chaos_key key;
+    struct chaos_life read;
+    if (!get_process(reading, &key) || !chaos_get_number(reading, "status", -1, 255, &read.status) ||
+        !chaos_get_number(reading, "signal", 0, 127, &read.signal) ||
+        !chaos_get_flag(reading, "expected", &read.expected)) {
+        return false;
+    }
+    struct chaos_life *life = running(reading, &key);
+    if (life == NULL) {
+        return chaos_reading_wrong(reading, "exit: client %d's process %" PRId64 " was not begun before it",
+                                   key.client + 1, key.number);
+    }
+    life->ended_us = reading->t_us;
+    life->status = read.status;
+    life->signal = read.signal;
+    life->expected = read.expected;
+    return true;
+}
+
+static bool take_fault(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_band *band = chaos_add(reading, &history->bands, &history->band_count, sizeof *band);
+    const char *kind, *error;
     uint64_t nodes = 0;
-    if (half == NULL) {
+    if (band == NULL || !chaos_get_text(reading, "kind", 1, CHAOS_TEXT_MAX, &kind) ||
+        !chaos_get_number(reading, "id", 1, INT64_MAX, &band->id) ||
+        !chaos_get_set(reading, "nodes", history->node_count, &nodes) ||
+        !chaos_get_set(reading, "clients", history->client_count, &band->fault.clients) ||
+        !chaos_get_number(reading, "amount", -LENGTH_MAX_MS * 10, LENGTH_MAX_MS * 10, &band->fault.amount) ||
+        !chaos_copy_text(reading, "text", &band->text) ||
+        !chaos_get_text(reading, "error", 0, CHAOS_TEXT_MAX, &error) ||
+        !chaos_copy_words(reading, error, &band->error)) {
         return false;
     }
-    struct chaos_fault *fault = &half->band.fault;
-    const char *kind = get_text(event, "kind", 1, TEXT_MAX);
-    if (kind == NULL || !get_number(event, "id", 1, INT64_MAX, &half->band.id) ||
-        !get_set(event, "nodes", history->node_count, &nodes) ||
-        !get_set(event, "clients", history->client_count, &fault->clients) ||
-        !get_number(event, "amount", -LENGTH_MAX_MS * 10, LENGTH_MAX_MS * 10, &fault->amount) ||
-        !copy_text(event, "text", &half->band.text) || !copy_words(event, "error", &half->band.error)) {
+    if (!chaos_fault_kind_find(kind, &band->fault.kind)) {
+        return chaos_wrong_member(reading, "kind", "the name of a kind of faults");
+    }
+    band->fault.nodes = (uint32_t)nodes;
+    band->from_us = reading->t_us;
+    band->to_us = CHAOS_NEVER_US;
+    struct chaos_key key = {"fault", 0, band->id, ""};
+    if (chaos_find(reading, &key) != CHAOS_UNKNOWN) {
+        return chaos_reading_wrong(reading, "fault: there is a fault %" PRId64 " already", band->id);
+    }
+    return chaos_note(reading, &key, band - history->bands);
+}
+
+static bool take_heal(struct chaos_reading *reading) {
+    struct chaos_key key = {"fault", 0, 0, ""};
+    const char *error;
+    if (!chaos_get_number(reading, "id", 1, INT64_MAX, &key.number) ||
+        !chaos_get_text(reading, "error", 0, CHAOS_TEXT_MAX, &error)) {
         return false;
     }
-    fault->nodes = (uint32_t)nodes;
-    return chaos_fault_kind_find(kind, &fault->kind) || wrong_member(event, "kind", "the name of a kind of faults");
+    json_int_t index = chaos_find(reading, &key);
+    struct chaos_band *band = index < 0 ? NULL : &reading->history->bands[index];
+    if (band == NULL || reading->t_us < band->from_us) {
+        return chaos_reading_wrong(reading, "heal: fault %" PRId64 " %s", key.number,
+                                   band != NULL             ? "began later"
+                                   : index == CHAOS_UNKNOWN ? "never began: there is no `fault` of it"
+                                                            : "has ended already");
+    }
+    /* With an error it was given up, not undone. */
+    band->to_us = error[0] == '\0' ? reading->t_us : CHAOS_NEVER_US;
+    return chaos_note(reading, &key, CHAOS_ENDED) &&
+           (band->error != NULL || chaos_copy_words(reading, error, &band->error));
 }
 
-static bool take_heal(const struct event *event) {
-    struct chaos_half *half = add_half(event, &event->reading->bands, true);
-    return half != NULL && get_number(event, "id", 1, INT64_MAX, &half->band.id) &&
-           copy_words(event, "error", &half->band.error);
-}
-
-static bool take_invoke(const struct event *event) {
-    struct chaos_half *half = add_half(event, &event->reading->operations, false);
+static bool take_invoke(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_operation *operation =
+        chaos_add(reading, &history->operations, &history->operation_count, sizeof *operation);
     bool release;
-    if (half == NULL || !get_client(event, &half->operation.client) ||
-        !get_number(event, "op", 0, INT64_MAX, &half->operation.op) ||
-        !get_word(event, "what", "acquire", "release", &release) || !get_resource(event, &half->operation.resource) ||
-        !get_number(event, "deadline", event->t_us, TIME_MAX_US, &half->operation.deadline_us)) {
+    if (operation == NULL || !chaos_get_client(reading, &operation->client) ||
+        !chaos_get_number(reading, "op", 0, INT64_MAX, &operation->op) ||
+        !chaos_get_word(reading, "what", "acquire", "release", &release) ||
+        !chaos_get_resource(reading, &operation->resource) ||
+        !chaos_get_number(reading, "deadline", reading->t_us, TIME_MAX_US, &operation->deadline_us)) {
         return false;
     }
-    half->operation.what = release ? CHAOS_RELEASE : CHAOS_ACQUIRE;
-    half->operation.invoked_us = event->t_us;
-    return true;
+    operation->what = release ? CHAOS_RELEASE : CHAOS_ACQUIRE;
+    operation->invoked_us = reading->t_us;
+    operation->completed_us = CHAOS_NEVER_US;
+    struct chaos_key key = {"operation", operation->client, operation->op, ""};
+    if (chaos_find(reading, &key) != CHAOS_UNKNOWN) {
+        return chaos_reading_wrong(reading, "invoke: client %d has an operation %" PRId64 " already",
+                                   operation->client + 1, operation->op);
+    }
+    return chaos_note(reading, &key, operation - history->operations);
 }
 
-static bool take_complete(const struct event *event) {
-    struct chaos_half *half = add_half(event, &event->reading->operations, true);
-    if (half == NULL) {
+static bool take_complete(struct chaos_reading *reading) {
+    struct chaos_operation read;
+    struct chaos_key key = {"operation", 0, 0, ""};
+    const char *message, *votes;
+    if (!chaos_get_client(reading, &key.client) || !chaos_get_number(reading, "op", 0, INT64_MAX, &key.number) ||
+        !chaos_get_number(reading, "attempts", 0, INT32_MAX, &read.attempts) ||
+        !chaos_get_chars(reading, "token", 0, read.token, sizeof read.token) ||
+        !chaos_get_optional(reading, "fence", 0, INT64_MAX, &read.fence) ||
+        !chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX, &message) ||
+        !chaos_get_chars(reading, "result", 1, read.result, sizeof read.result) ||
+        !chaos_get_text(reading, "votes", 0, reading->history->node_count, &votes)) {
         return false;
     }
-    struct chaos_operation *operation = &half->operation;
-    operation->completed_us = event->t_us;
-    if (!get_client(event, &operation->client) || !get_number(event, "op", 0, INT64_MAX, &operation->op) ||
-        !get_number(event, "attempts", 0, INT32_MAX, &operation->attempts) ||
-        get_text(event, "token", 0, CHAOS_TOKEN_SIZE - 1) == NULL ||
-        !get_optional(event, "fence", 0, INT64_MAX, &operation->fence) ||
-        !copy_words(event, "message", &operation->message)) {
-        return false;
+    json_int_t index = chaos_find(reading, &key);
+    struct chaos_operation *operation = index < 0 ? NULL : &reading->history->operations[index];
+    if (operation == NULL || operation->completed_us != CHAOS_NEVER_US || reading->t_us < operation->invoked_us) {
+        return chaos_reading_wrong(reading, "complete: client %d's operation %" PRId64 " %s", key.client + 1,
+                                   key.number,
+                                   operation == NULL ? "was never invoked: there is no `invoke` of it"
+                                   : operation->completed_us != CHAOS_NEVER_US ? "is complete already"
+                                                                               : "was invoked later");
     }
-    snprintf(operation->token, sizeof operation->token, "%s",
-             json_string_value(json_object_get(event->members, "token")));
-    const char *result = get_text(event, "result", 1, sizeof operation->result - 1);
-    const char *votes = get_text(event, "votes", 0, event->reading->history->node_count);
-    if (result == NULL || votes == NULL) {
-        return false;
-    }
-    snprintf(operation->result, sizeof operation->result, "%s", result);
+    operation->completed_us = reading->t_us;
+    operation->attempts = read.attempts;
+    operation->fence = read.fence;
+    memcpy(operation->result, read.result, sizeof read.result);
+    memcpy(operation->token, read.token, sizeof read.token);
     snprintf(operation->votes, sizeof operation->votes, "%s", votes);
+    return chaos_copy_words(reading, message, &operation->message);
+}
+
+/* The lease of the event's claim or end, which is the first of its token if `begins` is true. */
+static bool get_lease(struct chaos_reading *reading, const struct chaos_lease *read, bool begins,
+                      struct chaos_lease **lease) {
+    struct chaos_history *history = reading->history;
+    struct chaos_key key = {"lease", 0, 0, read->token};
+    json_int_t index = chaos_find(reading, &key);
+    if (index == CHAOS_UNKNOWN && !begins) {
+        return chaos_reading_wrong(reading, "end: there is no `claim` of token %s before it", read->token);
+    }
+    if (index == CHAOS_UNKNOWN) {
+        *lease = chaos_add(reading, &history->leases, &history->lease_count, sizeof **lease);
+        if (*lease == NULL) {
+            return false;
+        }
+        **lease = *read;
+        (*lease)->from_us = reading->t_us;
+        (*lease)->ended_us = CHAOS_NEVER_US;
+        return chaos_note(reading, &key, *lease - history->leases);
+    }
+    *lease = &history->leases[index];
+    if ((*lease)->client != read->client || (*lease)->resource != read->resource) {
+        return chaos_reading_wrong(reading, "%s: token %s is of client %d and resource %d", reading->event_name,
+                                   read->token, (*lease)->client + 1, (*lease)->resource + 1);
+    }
+    return (*lease)->ended_us == CHAOS_NEVER_US ||
+           chaos_reading_wrong(reading, "%s: token %s has an `end` before it", reading->event_name, read->token);
+}
+
+static bool read_lease(struct chaos_reading *reading, struct chaos_lease *read) {
+    return chaos_get_client(reading, &read->client) && chaos_get_resource(reading, &read->resource) &&
+           chaos_get_chars(reading, "token", 1, read->token, sizeof read->token);
+}
+
+static bool take_claim(struct chaos_reading *reading) {
+    struct chaos_lease read = {0}, *lease;
+    int64_t until_us;
+    if (!read_lease(reading, &read) || !chaos_get_number(reading, "until", reading->t_us, TIME_MAX_US, &until_us) ||
+        !get_lease(reading, &read, true, &lease)) {
+        return false;
+    }
+    /* One that reaches no further than the last says nothing new. */
+    if (lease->claim_count > 0 && until_us <= lease->until_us) {
+        return true;
+    }
+    struct chaos_claim *claim = chaos_add(reading, &lease->claims, &lease->claim_count, sizeof *claim);
+    if (claim != NULL) {
+        *claim = (struct chaos_claim){reading->t_us, until_us};
+        lease->until_us = until_us;
+    }
+    return claim != NULL;
+}
+
+static bool take_end(struct chaos_reading *reading) {
+    struct chaos_lease read = {0}, *lease;
+    if (!read_lease(reading, &read) || !chaos_get_word(reading, "how", "lost", "release", &read.released) ||
+        !get_lease(reading, &read, false, &lease)) {
+        return false;
+    }
+    lease->ended_us = reading->t_us;
+    lease->released = read.released;
     return true;
 }
 
-static bool take_lease(const struct event *event, bool ends) {
-    struct chaos_half *half = add_half(event, &event->reading->leases, ends);
-    if (half == NULL || !get_client(event, &half->lease.client) || !get_resource(event, &half->lease.resource) ||
-        !get_token(event, half->lease.token)) {
+static bool read_increment(struct chaos_reading *reading, struct chaos_increment *read) {
+    return chaos_get_client(reading, &read->client) && chaos_get_resource(reading, &read->resource) &&
+           chaos_get_chars(reading, "token", 1, read->token, sizeof read->token) &&
+           chaos_get_number(reading, "read", 0, INT64_MAX - 1, &read->read);
+}
+
+static bool take_intent(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_increment *increment =
+        chaos_add(reading, &history->increments, &history->increment_count, sizeof *increment);
+    if (increment == NULL || !read_increment(reading, increment) ||
+        !chaos_get_optional(reading, "fence", 0, INT64_MAX, &increment->fence) ||
+        !chaos_get_optional(reading, "number", 0, INT64_MAX, &increment->read_number)) {
         return false;
     }
-    return ends ? get_word(event, "how", "lost", "release", &half->lease.released)
-                : get_number(event, "until", event->t_us, TIME_MAX_US, &half->lease.until_us);
+    increment->intent_us = reading->t_us;
+    increment->done_us = CHAOS_NEVER_US;
+    struct chaos_key key = {"increment", increment->client, 0, increment->token};
+    return chaos_note(reading, &key, increment - history->increments);
 }
 
-static bool take_claim(const struct event *event) {
-    return take_lease(event, false);
+/* The increment under way, which the event ends; NULL with a sentence. A client does one thing at a
+ * time: it can only be the last. */
+static struct chaos_increment *end_increment(struct chaos_reading *reading, const struct chaos_increment *read) {
+    struct chaos_key key = {"increment", read->client, 0, read->token};
+    json_int_t index = chaos_find(reading, &key);
+    struct chaos_increment *last = index < 0 ? NULL : &reading->history->increments[index];
+    if (last != NULL && last->resource == read->resource && last->read == read->read &&
+        last->done_us == CHAOS_NEVER_US && !last->refused) {
+        return last;
+    }
+    chaos_reading_wrong(reading,
+                        "%s: there is no `intent` of client %d, token %s, to write the successor of %" PRId64
+                        " right before it",
+                        reading->event_name, read->client + 1, read->token, read->read);
+    return NULL;
 }
 
-static bool take_end(const struct event *event) {
-    return take_lease(event, true);
-}
-
-static struct chaos_half *take_increment(const struct event *event, bool second) {
-    struct chaos_half *half = add_half(event, &event->reading->increments, second);
-    bool worked = half != NULL && get_client(event, &half->increment.client) &&
-                  get_resource(event, &half->increment.resource) && get_token(event, half->increment.token) &&
-                  get_number(event, "read", 0, INT64_MAX - 1, &half->increment.read);
-    return worked ? half : NULL;
-}
-
-static bool take_intent(const struct event *event) {
-    struct chaos_half *half = take_increment(event, false);
-    return half != NULL && get_optional(event, "fence", 0, INT64_MAX, &half->increment.fence) &&
-           get_optional(event, "number", 0, INT64_MAX, &half->increment.read_number);
-}
-
-static bool take_done(const struct event *event) {
-    struct chaos_half *half = take_increment(event, true);
-    return half != NULL && get_number(event, "until", 0, TIME_MAX_US, &half->increment.until_us) &&
-           get_optional(event, "number", 0, INT64_MAX, &half->increment.write_number);
+static bool take_done(struct chaos_reading *reading) {
+    struct chaos_increment read, *increment;
+    if (!read_increment(reading, &read) || !chaos_get_number(reading, "until", 0, TIME_MAX_US, &read.until_us) ||
+        !chaos_get_optional(reading, "number", 0, INT64_MAX, &read.write_number) ||
+        (increment = end_increment(reading, &read)) == NULL) {
+        return false;
+    }
+    increment->done_us = reading->t_us;
+    increment->until_us = read.until_us;
+    increment->write_number = read.write_number;
+    return true;
 }
 
 /* Of a write, it is the end of an increment as well. */
-static bool take_refused(const struct event *event) {
-    struct chaos_refusal *refusal = chaos_list_add(event->reading, &event->reading->refusals, sizeof *refusal);
-    if (refusal == NULL || !get_client(event, &refusal->client) || !get_resource(event, &refusal->resource) ||
-        !get_number(event, "fence", 0, INT64_MAX, &refusal->fence) ||
-        !get_number(event, "highest", 0, INT64_MAX, &refusal->highest) ||
-        !get_word(event, "what", "read", "write", &refusal->write)) {
+static bool take_refused(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_refusal *refusal = chaos_add(reading, &history->refusals, &history->refusal_count, sizeof *refusal);
+    if (refusal == NULL || !chaos_get_client(reading, &refusal->client) ||
+        !chaos_get_resource(reading, &refusal->resource) ||
+        !chaos_get_number(reading, "fence", 0, INT64_MAX, &refusal->fence) ||
+        !chaos_get_number(reading, "highest", 0, INT64_MAX, &refusal->highest) ||
+        !chaos_get_word(reading, "what", "read", "write", &refusal->write)) {
         return false;
     }
-    refusal->at_us = event->t_us;
-    struct chaos_half *half = refusal->write ? take_increment(event, true) : NULL;
-    if (half != NULL) {
-        half->increment.refused = true;
+    refusal->at_us = reading->t_us;
+    struct chaos_increment read, *increment = NULL;
+    if (refusal->write && read_increment(reading, &read) && (increment = end_increment(reading, &read)) != NULL) {
+        increment->refused = true;
     }
-    return half != NULL || !refusal->write;
+    return increment != NULL || !refusal->write;
 }
 
-static bool take_tally(const struct event *event) {
-    struct chaos_tally *tally = chaos_list_add(event->reading, &event->reading->tallies, sizeof *tally);
+static bool take_tally(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    struct chaos_tally *tally = chaos_add(reading, &history->tallies, &history->tally_count, sizeof *tally);
     if (tally == NULL) {
         return false;
     }
-    tally->at_us = event->t_us;
-    return get_client(event, &tally->client) && get_number(event, "pid", 1, INT32_MAX, &tally->pid) &&
-           get_number(event, "fenced_fast", 0, INT64_MAX, &tally->fenced_fast) &&
-           get_number(event, "fenced_slow", 0, INT64_MAX, &tally->fenced_slow) &&
-           get_number(event, "healed", 0, INT64_MAX, &tally->healed) &&
-           get_number(event, "quarantines", 0, INT64_MAX, &tally->quarantines) &&
-           get_number(event, "clock_jumps", 0, INT64_MAX, &tally->clock_jumps);
+    tally->at_us = reading->t_us;
+    return chaos_get_client(reading, &tally->client) && chaos_get_number(reading, "pid", 1, INT32_MAX, &tally->pid) &&
+           chaos_get_number(reading, "fenced_fast", 0, INT64_MAX, &tally->fenced_fast) &&
+           chaos_get_number(reading, "fenced_slow", 0, INT64_MAX, &tally->fenced_slow) &&
+           chaos_get_number(reading, "healed", 0, INT64_MAX, &tally->healed) &&
+           chaos_get_number(reading, "quarantines", 0, INT64_MAX, &tally->quarantines) &&
+           chaos_get_number(reading, "clock_jumps", 0, INT64_MAX, &tally->clock_jumps);
 }
 
 /* null, ["", 0], [token, pttl] */
@@ -405,83 +376,106 @@ static bool read_sight(const json_t *value, struct chaos_sight *sight) {
     return true;
 }
 
-static bool take_keys(const struct event *event) {
-    size_t nodes = event->reading->history->node_count;
-    struct chaos_sweep *sweep = chaos_list_add(event->reading, &event->reading->sweeps, sizeof *sweep);
+static bool take_keys(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
+    size_t nodes = history->node_count;
+    struct chaos_sweep *sweep = chaos_add(reading, &history->sweeps, &history->sweep_count, sizeof *sweep);
     const json_t *list;
-    if (sweep == NULL || !get_number(event, "to", event->t_us, TIME_MAX_US, &sweep->to_us) ||
-        !get_resource(event, &sweep->resource) || !get_list(event, "nodes", nodes, nodes, &list)) {
+    if (sweep == NULL || !chaos_get_number(reading, "to", reading->t_us, TIME_MAX_US, &sweep->to_us) ||
+        !chaos_get_resource(reading, &sweep->resource) || !chaos_get_list(reading, "nodes", nodes, nodes, &list)) {
         return false;
     }
-    sweep->from_us = event->t_us;
+    sweep->from_us = reading->t_us;
     sweep->nodes = calloc(nodes, sizeof *sweep->nodes);
     if (sweep->nodes == NULL) {
-        return no_memory(event);
+        return chaos_no_memory(reading);
     }
     for (size_t n = 0; n < nodes; n++) {
         if (!read_sight(json_array_get(list, n), &sweep->nodes[n])) {
-            return wrong_member(event, "nodes", "a list of null, [\"\",0] or [token,pttl]");
+            return chaos_wrong_member(reading, "nodes", "a list of null, [\"\",0] or [token,pttl]");
         }
     }
     return true;
 }
 
-static bool take_left(const struct event *event) {
-    struct chaos_history *history = event->reading->history;
+static bool take_left(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
     if (history->left_told) {
-        return chaos_reading_wrong(event->reading, event->reading->line, "a second `left`");
+        return chaos_reading_wrong(reading, "a second `left`");
     }
     history->left_told = true;
-    return copy_texts(event, "what", 0, TEXT_MAX, &history->left, &history->left_count);
+    return chaos_copy_texts(reading, "what", 0, CHAOS_TEXT_MAX, &history->left, &history->left_count);
 }
 
-static bool take_finish(const struct event *event) {
-    struct chaos_history *history = event->reading->history;
+static bool take_finish(struct chaos_reading *reading) {
+    struct chaos_history *history = reading->history;
     const json_t *list;
     if (history->counters != NULL) {
-        return chaos_reading_wrong(event->reading, event->reading->line, "a second `finish`");
+        return chaos_reading_wrong(reading, "a second `finish`");
     }
-    if (!get_list(event, "counters", history->resource_count, history->resource_count, &list)) {
+    if (!chaos_get_list(reading, "counters", history->resource_count, history->resource_count, &list)) {
         return false;
     }
     history->counters = calloc(history->resource_count, sizeof *history->counters);
     if (history->counters == NULL) {
-        return no_memory(event);
+        return chaos_no_memory(reading);
     }
     for (size_t i = 0; i < history->resource_count; i++) {
         const json_t *value = json_array_get(list, i);
         if (!json_is_integer(value)) {
-            return wrong_member(event, "counters", "a list of numbers");
+            return chaos_wrong_member(reading, "counters", "a list of numbers");
         }
         history->counters[i] = json_integer_value(value);
     }
-    history->finish_us = event->t_us;
+    history->finish_us = reading->t_us;
     return true;
 }
 
-static const struct {
+/* Their order is said in history_read.h. */
+static const struct taker {
     const char *name;
-    bool (*take)(const struct event *event);
+    bool (*take)(struct chaos_reading *reading);
+    int pass, rank;
 } takers[] = {
-    {"start", take_start}, {"spawn", take_spawn},   {"exit", take_exit},         {"fault", take_fault},
-    {"heal", take_heal},   {"invoke", take_invoke}, {"complete", take_complete}, {"claim", take_claim},
-    {"end", take_end},     {"intent", take_intent}, {"done", take_done},         {"keys", take_keys},
-    {"left", take_left},   {"finish", take_finish}, {"refused", take_refused},   {"tally", take_tally},
+    {"start", take_start, 0, 0},     {"fault", take_fault, 1, 0},   {"invoke", take_invoke, 1, 0},
+    {"spawn", take_spawn, 2, 0},     {"claim", take_claim, 2, 0},   {"intent", take_intent, 2, 0},
+    {"keys", take_keys, 2, 0},       {"tally", take_tally, 2, 0},   {"left", take_left, 2, 0},
+    {"exit", take_exit, 2, 1},       {"finish", take_finish, 2, 0}, {"complete", take_complete, 2, 1},
+    {"heal", take_heal, 2, 1},       {"end", take_end, 2, 1},       {"done", take_done, 2, 1},
+    {"refused", take_refused, 2, 1},
 };
 
-bool chaos_reading_is_start(const json_t *event) {
-    const char *name = json_string_value(json_object_get(event, "event"));
-    return name != NULL && strcmp(name, "start") == 0;
-}
-
-bool chaos_reading_event(struct chaos_reading *reading, const json_t *members) {
-    struct event event = {.reading = reading, .members = members, .name = "an event"};
-    const char *name = get_text(&event, "event", 1, TEXT_MAX);
-    for (size_t i = 0; name != NULL && i < sizeof takers / sizeof *takers; i++) {
+/* The taker of an event that is known, and its time. False with a sentence. */
+static bool look(struct chaos_reading *reading, const struct taker **taker) {
+    const char *name;
+    *taker = NULL;
+    reading->event_name = "an event";
+    if (!chaos_get_text(reading, "event", 1, CHAOS_TEXT_MAX, &name)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {
         if (strcmp(name, takers[i].name) == 0) {
-            event.name = takers[i].name;
-            return get_number(&event, "t", 0, TIME_MAX_US, &event.t_us) && takers[i].take(&event);
+            *taker = &takers[i];
+            reading->event_name = takers[i].name;
+            return chaos_get_number(reading, "t", 0, TIME_MAX_US, &reading->t_us);
         }
     }
-    return name != NULL;
+    return true;
+}
+
+bool chaos_reading_place(struct chaos_reading *reading, struct chaos_line *line, bool *known) {
+    const struct taker *taker;
+    bool worked = look(reading, &taker);
+    *known = taker != NULL;
+    if (*known) {
+        line->pass = taker->pass;
+        line->t_us = reading->t_us;
+        line->rank = taker->rank;
+    }
+    return worked;
+}
+
+bool chaos_reading_event(struct chaos_reading *reading) {
+    const struct taker *taker;
+    return look(reading, &taker) && taker->take(reading);
 }
