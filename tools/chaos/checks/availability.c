@@ -39,10 +39,7 @@ static void push(struct edges *edges, int64_t from_us, int64_t to_us, int64_t we
 /* Begins come first, so that what touches is one. */
 static int compare(const void *a, const void *b) {
     const struct edge *x = a, *y = b;
-    if (x->at_us != y->at_us) {
-        return x->at_us < y->at_us ? -1 : 1;
-    }
-    return (x->weight < y->weight) - (x->weight > y->weight);
+    return chaos_order_by(x->at_us, y->at_us, y->weight, x->weight);
 }
 
 /* The times when all that counts is at least as much; the edges are freed. *count is SIZE_MAX and
@@ -223,11 +220,6 @@ static bool count_healthy(struct chaos_case *c, int client) {
     return true;
 }
 
-static int compare_times(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* When acquires that were OK completed, by time; and from when to when there were acquires at all.
  * NULL without memory. */
 static int64_t *acquired_times(const struct chaos_history *history, size_t *count, struct chaos_span *tried) {
@@ -246,7 +238,7 @@ static int64_t *acquired_times(const struct chaos_history *history, size_t *coun
         }
     }
     if (times_us != NULL) {
-        qsort(times_us, *count, sizeof *times_us, compare_times);
+        qsort(times_us, *count, sizeof *times_us, chaos_compare_times);
     }
     return times_us;
 }
@@ -318,6 +310,11 @@ bool chaos_availability(struct chaos_case *c) {
     size_t count;
     struct chaos_span tried;
     int64_t *times_us = acquired_times(c->history, &count, &tried);
+    for (size_t i = 1; times_us != NULL && i < count; i++) {
+        int64_t gap_us = times_us[i] - times_us[i - 1];
+        c->verdict->longest_without_us =
+            gap_us > c->verdict->longest_without_us ? gap_us : c->verdict->longest_without_us;
+    }
     bool worked = times_us != NULL && find_gap(c, times_us, count, tried) && find_recoveries(c, times_us, count);
     free(times_us);
     return worked;

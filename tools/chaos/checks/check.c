@@ -59,12 +59,25 @@ int64_t chaos_history_end_us(const struct chaos_history *history) {
     return end_us;
 }
 
+int chaos_compare_times(const void *a, const void *b) {
+    return chaos_order(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(const void *, const void *)) {
+    char *items = malloc((count + 1) * sizeof list);
+    for (size_t i = 0; items != NULL && i < count; i++) {
+        const void *item = (const char *)list + i * size;
+        memcpy(items + i * sizeof item, &item, sizeof item);
+    }
+    if (items != NULL) {
+        qsort(items, count, sizeof list, order);
+    }
+    return items;
+}
+
 static int compare_lives(const void *a, const void *b) {
     const struct chaos_life *x = *(const struct chaos_life *const *)a, *y = *(const struct chaos_life *const *)b;
-    if (x->client != y->client) {
-        return x->client < y->client ? -1 : 1;
-    }
-    return (x->spawned_us > y->spawned_us) - (x->spawned_us < y->spawned_us);
+    return chaos_order_by(x->client, y->client, x->spawned_us, y->spawned_us);
 }
 
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us) {
@@ -103,15 +116,11 @@ bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
                      struct chaos_verdict *verdict) {
     *c = (struct chaos_case){
         .history = history, .verdict = verdict, .slack_us = slack_us, .end_us = chaos_history_end_us(history)};
-    c->lives = malloc((history->life_count + 1) * sizeof *c->lives);
+    c->lives = chaos_sorted(history->lives, history->life_count, sizeof *history->lives, compare_lives);
     c->relied_until_us = malloc((history->lease_count + 1) * sizeof *c->relied_until_us);
     if (c->lives == NULL || c->relied_until_us == NULL) {
         return false;
     }
-    for (size_t i = 0; i < history->life_count; i++) {
-        c->lives[i] = &history->lives[i];
-    }
-    qsort(c->lives, history->life_count, sizeof *c->lives, compare_lives);
     for (size_t i = 0; i < history->lease_count; i++) {
         c->relied_until_us[i] = relied_until(c, &history->leases[i]);
     }
@@ -122,18 +131,6 @@ void chaos_case_close(struct chaos_case *c) {
     free(c->lives);
     free(c->relied_until_us);
     *c = (struct chaos_case){0};
-}
-
-static char *format_text(const char *format, va_list arguments) {
-    va_list again;
-    va_copy(again, arguments);
-    int length = vsnprintf(NULL, 0, format, arguments);
-    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
-    if (text != NULL) {
-        vsnprintf(text, (size_t)length + 1, format, again);
-    }
-    va_end(again);
-    return text;
 }
 
 bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...) {
@@ -148,11 +145,21 @@ bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, cons
         }
         verdict->violations = grown;
     }
+    size_t size;
+    FILE *out = open_memstream(&violation.text, &size);
+    if (out == NULL) {
+        return false;
+    }
+    if (violation.resource >= 0) {
+        fprintf(out, "%s: ", c->history->resources[violation.resource]);
+    }
     va_list arguments;
     va_start(arguments, format);
-    violation.text = format_text(format, arguments);
+    vfprintf(out, format, arguments);
     va_end(arguments);
-    if (violation.text == NULL) {
+    bool worked = ferror(out) == 0;
+    if (fclose(out) != 0 || !worked) {
+        free(violation.text);
         return false;
     }
     verdict->violations[verdict->violation_count++] = violation;
@@ -162,13 +169,8 @@ bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, cons
 
 static int compare_violations(const void *a, const void *b) {
     const struct chaos_violation *x = a, *y = b;
-    if (x->from_us != y->from_us) {
-        return x->from_us < y->from_us ? -1 : 1;
-    }
-    if (x->kind != y->kind) {
-        return x->kind < y->kind ? -1 : 1;
-    }
-    return strcmp(x->text, y->text);
+    int order = chaos_order_by(x->from_us, y->from_us, x->kind, y->kind);
+    return order != 0 ? order : strcmp(x->text, y->text);
 }
 
 bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict) {

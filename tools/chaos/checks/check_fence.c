@@ -27,62 +27,52 @@ struct granted {
     size_t count;
 };
 
-static int order_by(int resource, int other, int64_t key, int64_t other_key) {
-    return resource != other ? (resource < other ? -1 : 1) : (key > other_key) - (key < other_key);
-}
-
 static int compare_completed(const void *a, const void *b) {
     const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
                                  *y = *(const struct chaos_operation *const *)b;
-    return order_by(x->resource, y->resource, x->completed_us, y->completed_us);
+    return chaos_order_by(x->resource, y->resource, x->completed_us, y->completed_us);
 }
 
 static int compare_invoked(const void *a, const void *b) {
     const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
                                  *y = *(const struct chaos_operation *const *)b;
-    return order_by(x->resource, y->resource, x->invoked_us, y->invoked_us);
+    return chaos_order_by(x->resource, y->resource, x->invoked_us, y->invoked_us);
 }
 
 static int compare_tokens(const void *a, const void *b) {
     const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
                                  *y = *(const struct chaos_operation *const *)b;
-    int order = order_by(x->resource, y->resource, x->fence, y->fence);
-    return order != 0 ? order : (x->completed_us > y->completed_us) - (x->completed_us < y->completed_us);
+    int order = chaos_order_by(x->resource, y->resource, x->fence, y->fence);
+    return order != 0 ? order : chaos_order(x->completed_us, y->completed_us);
 }
 
 static struct chaos_violation about(enum chaos_violation_kind kind, const struct chaos_operation *first,
                                     const struct chaos_operation *second) {
-    return (struct chaos_violation){.kind = kind,
-                                    .from_us = first->completed_us,
-                                    .to_us = second->completed_us,
-                                    .resource = second->resource,
-                                    .clients = {first->client, second->client}};
+    return chaos_violation_of(kind, first->completed_us, second->completed_us, second->resource, first->client,
+                              second->client);
 }
 
 static bool add_none(struct chaos_case *c, const struct chaos_operation *operation) {
     struct chaos_violation violation = about(CHAOS_VIOLATION_FENCE, operation, operation);
     violation.clients[1] = -1;
-    return chaos_case_add(c, violation, "%s: client %d acquired it at %.3f s and got no fencing token",
-                          c->history->resources[operation->resource], operation->client + 1,
-                          chaos_seconds(c->history, operation->completed_us));
+    return chaos_case_add(c, violation, "client %d acquired it at %.3f s and got no fencing token",
+                          operation->client + 1, chaos_at(c, operation->completed_us));
 }
 
 static bool add_equal(struct chaos_case *c, const struct chaos_operation *a, const struct chaos_operation *b) {
     return chaos_case_add(c, about(CHAOS_VIOLATION_FENCE, a, b),
-                          "%s: client %d, which acquired it at %.3f s, and client %d, at %.3f s, both have the fencing "
+                          "client %d, which acquired it at %.3f s, and client %d, at %.3f s, both have the fencing "
                           "token %" PRId64,
-                          c->history->resources[a->resource], a->client + 1, chaos_seconds(c->history, a->completed_us),
-                          b->client + 1, chaos_seconds(c->history, b->completed_us), a->fence);
+                          a->client + 1, chaos_at(c, a->completed_us), b->client + 1, chaos_at(c, b->completed_us),
+                          a->fence);
 }
 
 static bool add_lower(struct chaos_case *c, const struct chaos_operation *before, const struct chaos_operation *after) {
-    return chaos_case_add(
-        c, about(CHAOS_VIOLATION_FENCE, before, after),
-        "%s: client %d, which asked for it at %.3f s and got it at %.3f s, has the fencing token %" PRId64
-        ", but client %d had got a higher one by %.3f s: %" PRId64,
-        c->history->resources[after->resource], after->client + 1, chaos_seconds(c->history, after->invoked_us),
-        chaos_seconds(c->history, after->completed_us), after->fence, before->client + 1,
-        chaos_seconds(c->history, before->completed_us), before->fence);
+    return chaos_case_add(c, about(CHAOS_VIOLATION_FENCE, before, after),
+                          "client %d, which asked for it at %.3f s and got it at %.3f s, has the fencing token %" PRId64
+                          ", but client %d had got a higher one by %.3f s: %" PRId64,
+                          after->client + 1, chaos_at(c, after->invoked_us), chaos_at(c, after->completed_us),
+                          after->fence, before->client + 1, chaos_at(c, before->completed_us), before->fence);
 }
 
 static bool judge_order(struct chaos_case *c, const struct granted *granted) {
@@ -151,10 +141,8 @@ struct access {
 
 static int compare_accesses(const void *a, const void *b) {
     const struct access *x = a, *y = b;
-    int order = order_by(x->increment->resource, y->increment->resource, x->number, y->number);
-    return order != 0 ? order
-                      : (x->increment->intent_us > y->increment->intent_us) -
-                            (x->increment->intent_us < y->increment->intent_us);
+    int order = chaos_order_by(x->increment->resource, y->increment->resource, x->number, y->number);
+    return order != 0 ? order : chaos_order(x->increment->intent_us, y->increment->intent_us);
 }
 
 static int64_t time_of(const struct access *access) {
@@ -165,26 +153,23 @@ static bool add_access(struct chaos_case *c, enum chaos_violation_kind kind, con
                        const struct access *access) {
     const struct chaos_increment *increment = access->increment;
     int64_t at_us = time_of(access);
-    struct chaos_violation violation = {.kind = kind,
-                                        .from_us = at_us,
-                                        .to_us = at_us,
-                                        .resource = increment->resource,
-                                        .clients = {increment->client, -1}};
-    const char *name = c->history->resources[increment->resource], *what = access->write ? "write" : "read";
-    double at_s = chaos_seconds(c->history, at_us);
+    struct chaos_violation violation =
+        chaos_violation_of(kind, at_us, at_us, increment->resource, increment->client, -1);
+    const char *what = access->write ? "write" : "read";
+    double at_s = chaos_at(c, at_us);
     if (before == NULL) {
-        return chaos_case_add(c, violation, "%s: a %s of client %d at %.3f s that the resource gave no number", name,
-                              what, increment->client + 1, at_s);
+        return chaos_case_add(c, violation, "a %s of client %d at %.3f s that the resource gave no number", what,
+                              increment->client + 1, at_s);
     }
     violation.clients[1] = before->increment->client;
     if (kind == CHAOS_VIOLATION_INCOMPLETE) {
-        return chaos_case_add(c, violation, "%s: two accesses have the number %" PRId64 ", of clients %d and %d", name,
+        return chaos_case_add(c, violation, "two accesses have the number %" PRId64 ", of clients %d and %d",
                               access->number, before->increment->client + 1, increment->client + 1);
     }
     return chaos_case_add(c, violation,
-                          "%s: the resource granted client %d (token %s) a %s at %.3f s with the fencing token %" PRId64
+                          "the resource granted client %d (token %s) a %s at %.3f s with the fencing token %" PRId64
                           ", after it had granted client %d an access with %" PRId64,
-                          name, increment->client + 1, increment->token, what, at_s, increment->fence,
+                          increment->client + 1, increment->token, what, at_s, increment->fence,
                           before->increment->client + 1, before->increment->fence);
 }
 
@@ -229,18 +214,14 @@ static bool judge_refusals(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     for (size_t i = 0; i < history->refusal_count; i++) {
         const struct chaos_refusal *refusal = &history->refusals[i];
-        struct chaos_violation violation = {.kind = CHAOS_VIOLATION_INCOMPLETE,
-                                            .from_us = refusal->at_us,
-                                            .to_us = refusal->at_us,
-                                            .resource = refusal->resource,
-                                            .clients = {refusal->client, -1}};
+        struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, refusal->at_us,
+                                                              refusal->at_us, refusal->resource, refusal->client, -1);
         if (refusal->fence >= refusal->highest &&
             !chaos_case_add(c, violation,
-                            "%s: client %d's %s at %.3f s was refused, though its fencing token %" PRId64
+                            "client %d's %s at %.3f s was refused, though its fencing token %" PRId64
                             " is not below the highest that was seen, %" PRId64,
-                            history->resources[refusal->resource], refusal->client + 1,
-                            refusal->write ? "write" : "read", chaos_seconds(history, refusal->at_us), refusal->fence,
-                            refusal->highest)) {
+                            refusal->client + 1, refusal->write ? "write" : "read", chaos_at(c, refusal->at_us),
+                            refusal->fence, refusal->highest)) {
             return false;
         }
     }

@@ -151,19 +151,15 @@ static bool add(struct bench *bench, size_t index) {
         length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%s%s", n == 0 ? "" : ", ", text);
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OUTLIVED,
-                                        .from_us = run->first->from_us,
-                                        .to_us = run->last->to_us,
-                                        .resource = lease->resource,
-                                        .clients = {lease->client, -1}};
+    struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, run->first->from_us,
+                                                          run->last->to_us, lease->resource, lease->client, -1);
     bool worked = chaos_case_add(
         c, violation,
-        "%s: client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
+        "client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
         "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
-        history->resources[lease->resource], lease->client + 1, lease->token,
-        chaos_seconds(history, claim == NULL ? lease->until_us : claim->until_us),
-        chaos_seconds(history, run->first->from_us), chaos_seconds(history, run->last->to_us), run->sweeps,
-        run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count, chaos_quorum(history), nodes);
+        lease->client + 1, lease->token, chaos_at(c, claim == NULL ? lease->until_us : claim->until_us),
+        chaos_at(c, run->first->from_us), chaos_at(c, run->last->to_us), run->sweeps, run->sweeps == 1 ? "" : "s",
+        history->node_count - against, history->node_count, chaos_quorum(history), nodes);
     bench->runs[index] = (struct run){.told = true};
     return worked;
 }
@@ -187,17 +183,13 @@ static bool judge_loss(struct bench *bench, size_t index) {
     if (!early || bench->runs[index].told || any_kept_out(c, lease->ended_us)) {
         return true;
     }
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OUTLIVED,
-                                        .from_us = lease->ended_us,
-                                        .to_us = lease->until_us,
-                                        .resource = lease->resource,
-                                        .clients = {lease->client, -1}};
+    struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, lease->ended_us, lease->until_us,
+                                                          lease->resource, lease->client, -1);
     return chaos_case_add(
         c, violation,
-        "%s: client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
+        "client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
         "had not released it",
-        history->resources[lease->resource], lease->client + 1, lease->token, chaos_seconds(history, lease->until_us),
-        chaos_seconds(history, lease->ended_us));
+        lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));
 }
 
 static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t index) {

@@ -35,28 +35,24 @@ static int64_t allowed_until(const struct chaos_case *c, const struct chaos_oper
 }
 
 static bool add_late(struct chaos_case *c, const struct chaos_operation *operation, int64_t until_us) {
-    const struct chaos_history *history = c->history;
     const char *what = operation->what == CHAOS_ACQUIRE ? "an acquire" : "a release";
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_LATE,
-                                        .from_us = operation->deadline_us,
-                                        .to_us = operation->completed_us == CHAOS_NEVER_US ? c->end_us
-                                                                                           : operation->completed_us,
-                                        .resource = operation->resource,
-                                        .clients = {operation->client, -1}};
-    double invoked_s = chaos_seconds(history, operation->invoked_us);
-    double due_s = chaos_seconds(history, operation->deadline_us), until_s = chaos_seconds(history, until_us);
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_LATE, operation->deadline_us,
+                           operation->completed_us == CHAOS_NEVER_US ? c->end_us : operation->completed_us,
+                           operation->resource, operation->client, -1);
+    double invoked_s = chaos_at(c, operation->invoked_us);
+    double due_s = chaos_at(c, operation->deadline_us), until_s = chaos_at(c, until_us);
     if (operation->completed_us == CHAOS_NEVER_US) {
-        return chaos_case_add(
-            c, violation,
-            "%s: %s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by "
-            "%.3f s) never completed, though its process lived on",
-            history->resources[operation->resource], what, operation->client + 1, invoked_s, due_s, until_s);
+        return chaos_case_add(c, violation,
+                              "%s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by "
+                              "%.3f s) never completed, though its process lived on",
+                              what, operation->client + 1, invoked_s, due_s, until_s);
     }
     return chaos_case_add(c, violation,
-                          "%s: %s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by "
+                          "%s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by "
                           "%.3f s) completed at %.3f s with %s",
-                          history->resources[operation->resource], what, operation->client + 1, invoked_s, due_s,
-                          until_s, chaos_seconds(history, operation->completed_us), operation->result);
+                          what, operation->client + 1, invoked_s, due_s, until_s, chaos_at(c, operation->completed_us),
+                          operation->result);
 }
 
 bool chaos_check_operations(struct chaos_case *c) {

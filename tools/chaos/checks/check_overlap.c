@@ -20,31 +20,21 @@ struct held {
 
 static int compare(const void *a, const void *b) {
     const struct held *x = a, *y = b;
-    if (x->lease->resource != y->lease->resource) {
-        return x->lease->resource < y->lease->resource ? -1 : 1;
-    }
-    if (x->lease->from_us != y->lease->from_us) {
-        return x->lease->from_us < y->lease->from_us ? -1 : 1;
-    }
-    return (x->until_us > y->until_us) - (x->until_us < y->until_us);
+    int order = chaos_order_by(x->lease->resource, y->lease->resource, x->lease->from_us, y->lease->from_us);
+    return order != 0 ? order : chaos_order(x->until_us, y->until_us);
 }
 
 static bool add(struct chaos_case *c, const struct held *first, const struct held *second) {
-    const struct chaos_history *history = c->history;
     const struct chaos_lease *a = first->lease, *b = second->lease;
     int64_t to_us = first->until_us < second->until_us ? first->until_us : second->until_us;
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_OVERLAP,
-                                        .from_us = b->from_us,
-                                        .to_us = to_us,
-                                        .resource = a->resource,
-                                        .clients = {a->client, b->client}};
-    return chaos_case_add(
-        c, violation,
-        "%s: client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
-        "to %.3f s: both for %.3f ms",
-        history->resources[a->resource], a->client + 1, a->token, chaos_seconds(history, a->from_us),
-        chaos_seconds(history, first->until_us), b->client + 1, b->token, chaos_seconds(history, b->from_us),
-        chaos_seconds(history, second->until_us), (double)(to_us - b->from_us) / 1e3);
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_OVERLAP, b->from_us, to_us, a->resource, a->client, b->client);
+    return chaos_case_add(c, violation,
+                          "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
+                          "to %.3f s: both for %.3f ms",
+                          a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, first->until_us), b->client + 1,
+                          b->token, chaos_at(c, b->from_us), chaos_at(c, second->until_us),
+                          (double)(to_us - b->from_us) / 1e3);
 }
 
 bool chaos_check_overlap(struct chaos_case *c) {

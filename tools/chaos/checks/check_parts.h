@@ -21,7 +21,13 @@ bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
-/* Adds a violation; its text is made from the format. False without memory. */
+static inline struct chaos_violation chaos_violation_of(enum chaos_violation_kind kind, int64_t from_us, int64_t to_us,
+                                                        int resource, int client, int other) {
+    return (struct chaos_violation){kind, from_us, to_us, resource, {client, other}, NULL};
+}
+
+/* Adds a violation; its text is made from the format, after the name of its resource, if it has
+ * one. False without memory. */
 bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -41,6 +47,24 @@ bool chaos_availability(struct chaos_case *c);
 static inline double chaos_seconds(const struct chaos_history *history, int64_t at_us) {
     return ((double)at_us - (double)history->start_us) / 1e6;
 }
+
+static inline double chaos_at(const struct chaos_case *c, int64_t at_us) {
+    return chaos_seconds(c->history, at_us);
+}
+
+/* For qsort(): by a number; by two. */
+static inline int chaos_order(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static inline int chaos_order_by(int64_t a, int64_t b, int64_t next_a, int64_t next_b) {
+    return a != b ? chaos_order(a, b) : chaos_order(next_a, next_b);
+}
+
+/* Of int64_t. */
+int chaos_compare_times(const void *a, const void *b);
+/* Pointers to the items of a list, sorted; to be freed. NULL without memory. */
+void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(const void *, const void *));
 
 /* a + b, at most the largest number: what a history says need not be sensible. b is not
  * negative. */

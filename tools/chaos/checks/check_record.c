@@ -32,16 +32,12 @@ struct order {
 };
 
 static bool add(struct chaos_case *c, int64_t at_us, int client, int resource, const char *text) {
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_INCOMPLETE,
-                                        .from_us = at_us,
-                                        .to_us = at_us,
-                                        .resource = resource,
-                                        .clients = {client, -1}};
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, at_us, at_us, resource, client, -1);
     if (client < 0) {
         return chaos_case_add(c, violation, "%s", text);
     }
-    return chaos_case_add(c, violation, "%s: client %d, at %.3f s: %s", c->history->resources[resource], client + 1,
-                          chaos_seconds(c->history, at_us), text);
+    return chaos_case_add(c, violation, "client %d, at %.3f s: %s", client + 1, chaos_at(c, at_us), text);
 }
 
 static bool check_whole(struct chaos_case *c) {
@@ -67,24 +63,17 @@ static bool check_ends(struct chaos_case *c) {
         if (life->expected || life->ended_us == CHAOS_NEVER_US) {
             continue;
         }
-        struct chaos_violation violation = {.kind = CHAOS_VIOLATION_CRASH,
-                                            .from_us = life->ended_us,
-                                            .to_us = life->ended_us,
-                                            .resource = -1,
-                                            .clients = {life->client, -1}};
+        struct chaos_violation violation =
+            chaos_violation_of(CHAOS_VIOLATION_CRASH, life->ended_us, life->ended_us, -1, life->client, -1);
         bool by_signal = life->status == -1;
         if (!chaos_case_add(c, violation, "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64,
-                            life->client + 1, life->pid, chaos_seconds(history, life->ended_us),
-                            by_signal ? "signal" : "status", by_signal ? life->signal : life->status)) {
+                            life->client + 1, life->pid, chaos_at(c, life->ended_us), by_signal ? "signal" : "status",
+                            by_signal ? life->signal : life->status)) {
             return false;
         }
     }
     for (size_t i = 0; i < history->left_count; i++) {
-        struct chaos_violation violation = {.kind = CHAOS_VIOLATION_LEFT,
-                                            .from_us = c->end_us,
-                                            .to_us = c->end_us,
-                                            .resource = -1,
-                                            .clients = {-1, -1}};
+        struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_LEFT, c->end_us, c->end_us, -1, -1, -1);
         if (!chaos_case_add(c, violation, "%s", history->left[i])) {
             return false;
         }
@@ -95,24 +84,18 @@ static bool check_ends(struct chaos_case *c) {
 static int compare_operations(const void *a, const void *b) {
     const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
                                  *y = *(const struct chaos_operation *const *)b;
-    if (x->client != y->client) {
-        return x->client < y->client ? -1 : 1;
-    }
-    return (x->invoked_us > y->invoked_us) - (x->invoked_us < y->invoked_us);
+    return chaos_order_by(x->client, y->client, x->invoked_us, y->invoked_us);
 }
 
 static int compare_leases(const void *a, const void *b) {
     const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
-    if (x->client != y->client) {
-        return x->client < y->client ? -1 : 1;
-    }
-    return (x->from_us > y->from_us) - (x->from_us < y->from_us);
+    return chaos_order_by(x->client, y->client, x->from_us, y->from_us);
 }
 
 static int compare_tokens(const void *a, const void *b) {
     const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
     int order = strcmp(x->token, y->token);
-    return order != 0 ? order : (x->from_us > y->from_us) - (x->from_us < y->from_us);
+    return order != 0 ? order : chaos_order(x->from_us, y->from_us);
 }
 
 /* Whether the process that lived at from_us also lived at to_us; an end that is not known is
@@ -212,14 +195,6 @@ static bool check_operation(struct chaos_case *c, const struct order *order, siz
 static bool check_order(struct chaos_case *c, struct order *order) {
     const struct chaos_history *history = c->history;
     for (size_t i = 0; i < history->operation_count; i++) {
-        order->operations[i] = &history->operations[i];
-    }
-    for (size_t i = 0; i < history->lease_count; i++) {
-        order->leases[i] = &history->leases[i];
-    }
-    qsort(order->operations, history->operation_count, sizeof *order->operations, compare_operations);
-    qsort(order->leases, history->lease_count, sizeof *order->leases, compare_leases);
-    for (size_t i = 0; i < history->operation_count; i++) {
         if (!check_operation(c, order, i)) {
             return false;
         }
@@ -241,8 +216,9 @@ static bool check_order(struct chaos_case *c, struct order *order) {
 }
 
 bool chaos_check_record(struct chaos_case *c) {
-    struct order order = {malloc((c->history->operation_count + 1) * sizeof *order.operations),
-                          malloc((c->history->lease_count + 1) * sizeof *order.leases)};
+    const struct chaos_history *h = c->history;
+    struct order order = {chaos_sorted(h->operations, h->operation_count, sizeof *h->operations, compare_operations),
+                          chaos_sorted(h->leases, h->lease_count, sizeof *h->leases, compare_leases)};
     bool worked =
         order.operations != NULL && order.leases != NULL && check_whole(c) && check_ends(c) && check_order(c, &order);
     free(order.operations);

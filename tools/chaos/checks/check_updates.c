@@ -33,10 +33,8 @@ struct token_key {
 };
 
 static int compare_keys(const struct token_key *x, const struct token_key *y) {
-    if (x->client != y->client) {
-        return x->client < y->client ? -1 : 1;
-    }
-    return x->resource != y->resource ? (x->resource < y->resource ? -1 : 1) : strcmp(x->token, y->token);
+    int order = chaos_order_by(x->client, y->client, x->resource, y->resource);
+    return order != 0 ? order : strcmp(x->token, y->token);
 }
 
 static struct token_key key_of(const struct chaos_lease *lease) {
@@ -60,18 +58,10 @@ static int find_lease(const void *increment, const void *lease) {
 static int compare_increments(const void *a, const void *b) {
     const struct chaos_increment *x = *(const struct chaos_increment *const *)a,
                                  *y = *(const struct chaos_increment *const *)b;
-    if (x->resource != y->resource) {
-        return x->resource < y->resource ? -1 : 1;
-    }
-    if (x->read != y->read) {
-        return x->read < y->read ? -1 : 1;
-    }
-    /* CHAOS_NEVER_US is the last */
-    uint64_t x_done_us = (uint64_t)x->done_us, y_done_us = (uint64_t)y->done_us;
-    if (x_done_us != y_done_us) {
-        return x_done_us < y_done_us ? -1 : 1;
-    }
-    return (x->intent_us > y->intent_us) - (x->intent_us < y->intent_us);
+    int order = chaos_order_by(x->resource, y->resource, x->read, y->read);
+    bool x_open = x->done_us == CHAOS_NEVER_US, y_open = y->done_us == CHAOS_NEVER_US;
+    order = order != 0 ? order : chaos_order_by(x_open, y_open, x->done_us, y->done_us);
+    return order != 0 ? order : chaos_order(x->intent_us, y->intent_us);
 }
 
 /* " (0.200 s after its own deadline: …)" or "". */
@@ -87,48 +77,37 @@ static const char *say_late(const struct chaos_increment *increment, char *text,
 }
 
 static bool add_twice(struct chaos_case *c, const struct chaos_increment *first, const struct chaos_increment *again) {
-    const struct chaos_history *history = c->history;
     char late[2][200];
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_LOST_UPDATE,
-                                        .from_us =
-                                            first->intent_us < again->intent_us ? first->intent_us : again->intent_us,
-                                        .to_us = again->done_us,
-                                        .resource = first->resource,
-                                        .clients = {first->client, again->client}};
+    struct chaos_violation violation = chaos_violation_of(
+        CHAOS_VIOLATION_LOST_UPDATE, first->intent_us < again->intent_us ? first->intent_us : again->intent_us,
+        again->done_us, first->resource, first->client, again->client);
     c->verdict->lost_updates++;
     return chaos_case_add(
         c, violation,
-        "%s: both wrote the successor of %" PRId64
+        "both wrote the successor of %" PRId64
         ": client %d (token %s) read it by %.3f s and wrote by %.3f s%s; client %d (token %s) read it "
         "by %.3f s and wrote by %.3f s%s",
-        history->resources[first->resource], first->read, first->client + 1, first->token,
-        chaos_seconds(history, first->intent_us), chaos_seconds(history, first->done_us),
-        say_late(first, late[0], sizeof late[0]), again->client + 1, again->token,
-        chaos_seconds(history, again->intent_us), chaos_seconds(history, again->done_us),
-        say_late(again, late[1], sizeof late[1]));
+        first->read, first->client + 1, first->token, chaos_at(c, first->intent_us), chaos_at(c, first->done_us),
+        say_late(first, late[0], sizeof late[0]), again->client + 1, again->token, chaos_at(c, again->intent_us),
+        chaos_at(c, again->done_us), say_late(again, late[1], sizeof late[1]));
 }
 
 static bool add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t missing) {
-    const struct chaos_history *history = c->history;
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_LOST_UPDATE,
-                                        .from_us = c->end_us,
-                                        .to_us = c->end_us,
-                                        .resource = resource,
-                                        .clients = {-1, -1}};
-    const char *name = history->resources[resource];
-    int64_t counter = history->counters[resource];
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_LOST_UPDATE, c->end_us, c->end_us, resource, -1, -1);
+    int64_t counter = c->history->counters[resource];
     c->verdict->lost_updates += beyond;
     if (beyond > 0 && !chaos_case_add(c, violation,
-                                      "%s: its counter is %" PRId64 " at the end, though %" PRId64
+                                      "its counter is %" PRId64 " at the end, though %" PRId64
                                       " count%s beyond it had been written: an old one was written over what was there",
-                                      name, counter, beyond, beyond == 1 ? "" : "s")) {
+                                      counter, beyond, beyond == 1 ? "" : "s")) {
         return false;
     }
     return missing == 0 ||
            chaos_case_add(c, violation,
-                          "%s: its counter is %" PRId64 " at the end, but of the counts up to there %" PRId64
+                          "its counter is %" PRId64 " at the end, but of the counts up to there %" PRId64
                           " %s written by nobody that the history knows of",
-                          name, counter, missing, missing == 1 ? "was" : "were");
+                          counter, missing, missing == 1 ? "was" : "were");
 }
 
 /*
@@ -144,17 +123,13 @@ static bool judge_open(struct chaos_case *c, const struct chaos_increment *incre
         return true;
     }
     *open = lease == NULL || (*lease)->ended_us == CHAOS_NEVER_US || released;
-    struct chaos_violation violation = {.kind = CHAOS_VIOLATION_INCOMPLETE,
-                                        .from_us = increment->intent_us,
-                                        .to_us = increment->intent_us,
-                                        .resource = increment->resource,
-                                        .clients = {increment->client, -1}};
-    return !released ||
-           chaos_case_add(c, violation,
-                          "%s: client %d, at %.3f s: an increment that was never done, though its lease was "
-                          "released",
-                          c->history->resources[increment->resource], increment->client + 1,
-                          chaos_seconds(c->history, increment->intent_us));
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, increment->intent_us, increment->intent_us, increment->resource,
+                           increment->client, -1);
+    return !released || chaos_case_add(c, violation,
+                                       "client %d, at %.3f s: an increment that was never done, though its lease was "
+                                       "released",
+                                       increment->client + 1, chaos_at(c, increment->intent_us));
 }
 
 /* The increments of one resource, from begin to end, and its counter. */
@@ -184,27 +159,19 @@ static bool judge_resource(struct chaos_case *c, const struct chaos_increment *c
 
 bool chaos_check_updates(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    const struct chaos_increment **increments = malloc((history->increment_count + 1) * sizeof *increments);
-    const struct chaos_lease **leases = malloc((history->lease_count + 1) * sizeof *leases);
+    const struct chaos_increment **increments =
+        chaos_sorted(history->increments, history->increment_count, sizeof *history->increments, compare_increments);
+    const struct chaos_lease **leases =
+        chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases);
     bool worked = increments != NULL && leases != NULL;
-    if (worked) {
-        for (size_t i = 0; i < history->increment_count; i++) {
-            increments[i] = &history->increments[i];
+    size_t begin = 0;
+    for (int r = 0; worked && r < (int)history->resource_count; r++) {
+        size_t end = begin;
+        while (end < history->increment_count && increments[end]->resource == r) {
+            end++;
         }
-        for (size_t i = 0; i < history->lease_count; i++) {
-            leases[i] = &history->leases[i];
-        }
-        qsort(increments, history->increment_count, sizeof *increments, compare_increments);
-        qsort(leases, history->lease_count, sizeof *leases, compare_leases);
-        size_t begin = 0;
-        for (int r = 0; worked && r < (int)history->resource_count; r++) {
-            size_t end = begin;
-            while (end < history->increment_count && increments[end]->resource == r) {
-                end++;
-            }
-            worked = judge_resource(c, &increments[begin], end - begin, r, leases);
-            begin = end;
-        }
+        worked = judge_resource(c, &increments[begin], end - begin, r, leases);
+        begin = end;
     }
     free(increments);
     free(leases);

@@ -4,11 +4,6 @@
 
 #include "checks/check_parts.h"
 
-static int compare(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* The nearest rank: the smallest that at least percent of all are not above. */
 static int64_t rank(const int64_t *sorted, size_t count, size_t percent) {
     return sorted[(count * percent + 99) / 100 - 1];
@@ -17,7 +12,7 @@ static int64_t rank(const int64_t *sorted, size_t count, size_t percent) {
 static struct chaos_percentiles percentiles(int64_t *times_us, size_t count) {
     struct chaos_percentiles result = {.count = count};
     if (count > 0) {
-        qsort(times_us, count, sizeof *times_us, compare);
+        qsort(times_us, count, sizeof *times_us, chaos_compare_times);
         result.p50_us = rank(times_us, count, 50);
         result.p90_us = rank(times_us, count, 90);
         result.p99_us = rank(times_us, count, 99);
@@ -48,26 +43,6 @@ static void count_operation(struct chaos_verdict *verdict, const struct chaos_op
     } else {
         verdict->other++;
     }
-}
-
-/* times_us has room for all of them. */
-static int64_t longest_without(const struct chaos_history *history, int64_t *times_us) {
-    size_t count = 0;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
-        if (operation->what == CHAOS_ACQUIRE && strcmp(operation->result, "OK") == 0) {
-            times_us[count++] = operation->completed_us;
-        }
-    }
-    int64_t longest_us = 0;
-    if (count > 0) {
-        qsort(times_us, count, sizeof *times_us, compare);
-    }
-    for (size_t i = 1; i < count; i++) {
-        int64_t gap_us = times_us[i] - times_us[i - 1];
-        longest_us = gap_us > longest_us ? gap_us : longest_us;
-    }
-    return longest_us;
 }
 
 static void count_protection(struct chaos_case *c) {
@@ -130,7 +105,6 @@ bool chaos_figures(struct chaos_case *c) {
     verdict->acquire = percentiles(acquires, acquire_count);
     verdict->acquire_first_try = percentiles(first_tries, first_try_count);
     verdict->release = percentiles(releases, release_count);
-    verdict->longest_without_us = longest_without(history, times_us); /* the lists are used up */
     free(times_us);
     return true;
 }
