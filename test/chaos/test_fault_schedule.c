@@ -129,6 +129,16 @@ static void check_moment(const struct chaos_schedule *schedule, size_t i, const 
     assert_in_range(count_bits(clients), 0, shape->clients < 3 ? 1 : shape->clients / 3);
 }
 
+/* When the last fault has ended. */
+static int64_t last_end_ms(const struct chaos_schedule *schedule) {
+    int64_t end_ms = 0;
+    for (size_t i = 0; i < schedule->count; i++) {
+        int64_t fault_end_ms = chaos_fault_end_ms(&schedule->faults[i]);
+        end_ms = fault_end_ms > end_ms ? fault_end_ms : end_ms;
+    }
+    return end_ms;
+}
+
 static void check_schedule(const struct chaos_schedule *schedule, const struct chaos_schedule_shape *shape) {
     for (size_t i = 0; i < schedule->count; i++) {
         check_fault(&schedule->faults[i], shape);
@@ -138,7 +148,7 @@ static void check_schedule(const struct chaos_schedule *schedule, const struct c
             check_pair(&schedule->faults[j], &schedule->faults[i]);
         }
     }
-    assert_true(chaos_schedule_end_ms(schedule) <= shape->duration_ms * 9 / 10);
+    assert_true(last_end_ms(schedule) <= shape->duration_ms * 9 / 10);
 }
 
 static const struct chaos_schedule_shape shapes[] = {
@@ -289,12 +299,12 @@ static void text_is_read(void **state) {
     assert_int_equal(schedule.faults[1].kind, CHAOS_FAULT_PAUSE);
     assert_int_equal(schedule.faults[2].nodes, 1); /* what is at one time stays in order */
     assert_int_equal(schedule.faults[3].nodes, 2);
-    assert_int_equal(chaos_schedule_end_ms(&schedule), 7000);
+    assert_int_equal(last_end_ms(&schedule), 7000);
     chaos_schedule_clear(&schedule);
     assert_null(schedule.faults);
     parse_ok("", &schedule);
     assert_int_equal(schedule.count, 0);
-    assert_int_equal(chaos_schedule_end_ms(&schedule), 0);
+    assert_int_equal(last_end_ms(&schedule), 0);
     chaos_schedule_clear(&schedule);
 }
 

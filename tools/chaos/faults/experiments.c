@@ -37,14 +37,6 @@ static uint32_t ring(const struct plan *plan, size_t index, size_t count) {
     return set;
 }
 
-static uint32_t all_nodes(const struct plan *plan) {
-    return (uint32_t)((UINT64_C(1) << plan->nodes) - 1);
-}
-
-static uint64_t all_clients(const struct plan *plan) {
-    return plan->clients >= 64 ? UINT64_MAX : (UINT64_C(1) << plan->clients) - 1;
-}
-
 /* A fault that would hit nobody, as with few nodes or clients, is left out. */
 static void add(struct plan *plan, struct chaos_fault fault) {
     enum chaos_target target = chaos_fault_about(fault.kind)->target;
@@ -122,13 +114,14 @@ static void split(struct plan *plan) {
                   {CHAOS_FAULT_PARTITION, true},
                   {CHAOS_FAULT_LOSE_REQUESTS, false}};
     const int64_t kinds = (int64_t)(sizeof phases / sizeof *phases);
-    uint64_t one = all_clients(plan) & ((UINT64_C(1) << (plan->clients + 1) / 2) - 1), other = all_clients(plan) & ~one;
+    uint64_t one = chaos_all((plan->clients + 1) / 2), other = chaos_all(plan->clients) & ~one;
     int64_t rounds = fit(plan, kinds * 6000, 1, 10), slots = rounds * kinds;
     int64_t slot_ms = (plan->to_ms - plan->from_ms) / slots;
     for (int64_t slot = 0; slot < slots; slot++) {
         /* The group of the minority side is cut off from the majority of the nodes, the other group
          * from the rest. */
-        uint32_t big = ring(plan, (size_t)slot * plan->minority, plan->quorum), small = all_nodes(plan) & ~big;
+        uint32_t big = ring(plan, (size_t)slot * plan->minority, plan->quorum),
+                 small = (uint32_t)chaos_all(plan->nodes) & ~big;
         bool swapped = (slot / kinds + slot) % 2 == 1;
         struct chaos_fault fault = {
             .kind = phases[slot % kinds].kind, .at_ms = plan->from_ms + slot * slot_ms, .for_ms = slot_ms * 3 / 5};
@@ -201,7 +194,7 @@ static void slow_node(struct plan *plan) {
         bool lasts = chaos_fault_about(fault.kind)->lasts;
         for (int piece = 0; piece < (lasts ? 1 : PIECES); piece++) {
             if (lasts) {
-                fault.clients = all_clients(plan);
+                fault.clients = chaos_all(plan->clients);
                 fault.for_ms = for_ms;
             } else {
                 fault.amount = most(1, least(1000, for_ms / PIECES * 2 / 3));
@@ -336,12 +329,9 @@ const struct chaos_experiment *chaos_experiment_find(const char *name) {
     return NULL;
 }
 
+/* What is told outside is the first member. */
 static const struct entry *entry_of(const struct chaos_experiment *experiment) {
-    size_t i = 0;
-    while (&entries[i].about != experiment) {
-        i++;
-    }
-    return &entries[i];
+    return (const struct entry *)experiment;
 }
 
 void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings) {

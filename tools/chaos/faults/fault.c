@@ -36,9 +36,7 @@ struct words {
     size_t length;
 };
 
-static void say(struct words *words, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct words *words, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void say(struct words *words, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(words->buffer + words->length, words->size - words->length, format, arguments);
@@ -61,64 +59,44 @@ static size_t run_end(uint64_t set, size_t first) {
     return first;
 }
 
-static size_t count_bits(uint64_t set) {
-    size_t count = 0;
-    for (size_t i = 0; i < 64; i++) {
-        count += has(set, i);
-    }
-    return count;
-}
-
 enum { RUN_MIN = 4 }; /* from so many on, "4-7" is easier to read than "4,5,6,7" */
 
-static void say_list(struct words *words, uint64_t set, size_t count) {
-    if (count_bits(set) == count) {
-        say(words, "all");
-        return;
-    }
-    const char *comma = "";
-    for (size_t i = 0; i < 64; i++) {
+/* "1,2,4-9", with `comma` between two, `last_comma` before the last, `to` within a run. */
+static void say_numbers(struct words *words, uint64_t set, const char *comma, const char *last_comma, const char *to) {
+    for (size_t i = 0, said = 0; i < 64; i++) {
         if (!has(set, i)) {
             continue;
         }
-        size_t end = run_end(set, i);
-        if (end - i + 1 >= RUN_MIN) {
-            say(words, "%s%zu-%zu", comma, i + 1, end + 1);
-            i = end;
-        } else {
-            say(words, "%s%zu", comma, i + 1);
+        size_t end = run_end(set, i), next = end - i + 1 >= RUN_MIN ? end : i;
+        bool last = next >= 63 || set >> (next + 1) == 0;
+        say(words, "%s%zu", said++ == 0 ? "" : last ? last_comma : comma, i + 1);
+        if (next > i) {
+            say(words, "%s%zu", to, next + 1);
         }
-        comma = ",";
+        i = next;
+    }
+}
+
+static void say_list(struct words *words, const char *word, uint64_t set, size_t count) {
+    say(words, " %s=%s", word, chaos_count_bits(set) == count ? "all" : "");
+    if (chaos_count_bits(set) != count) {
+        say_numbers(words, set, ",", ",", "-");
     }
 }
 
 /* "node 1", "nodes 1, 2 and 4 to 9", "all nodes" */
 static void say_set(struct words *words, const char *one, uint64_t set, size_t count) {
-    size_t bits = count_bits(set);
+    size_t bits = chaos_count_bits(set);
     if (bits == count && count > 1) {
         say(words, "all %ss", one);
         return;
     }
     say(words, "%s%s ", one, bits == 1 ? "" : "s");
-    const char *comma = "";
-    for (size_t i = 0; i < 64; i++) {
-        if (!has(set, i)) {
-            continue;
-        }
-        size_t end = run_end(set, i);
-        size_t next = end - i + 1 >= RUN_MIN ? end : i;
-        bool last = next >= 63 || set >> (next + 1) == 0;
-        say(words, "%s%zu", comma[0] != '\0' && last ? " and " : comma, i + 1);
-        if (next > i) {
-            say(words, " to %zu", next + 1);
-        }
-        i = next;
-        comma = ", ";
-    }
+    say_numbers(words, set, ", ", " and ", " to ");
 }
 
 /* With the largest unit that loses nothing. */
-static void say_time(struct words *words, int64_t ms) {
+static void say_time(struct words *words, const char *before, int64_t ms, const char *after) {
     static const struct {
         const char *name;
         int64_t ms;
@@ -127,7 +105,7 @@ static void say_time(struct words *words, int64_t ms) {
     while (ms % units[i].ms != 0) {
         i++;
     }
-    say(words, "%" PRId64 "%s", ms / units[i].ms, ms == 0 ? "ms" : units[i].name);
+    say(words, "%s%" PRId64 "%s%s", before, ms / units[i].ms, ms == 0 ? "ms" : units[i].name, after);
 }
 
 char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
@@ -135,30 +113,23 @@ char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, siz
     const struct chaos_fault_about *about = &abouts[fault->kind];
     struct words words = {buffer, size, 0};
     if (with_at) {
-        say(&words, "at=");
-        say_time(&words, fault->at_ms);
-        say(&words, " ");
+        say_time(&words, "at=", fault->at_ms, " ");
     }
     if (about->lasts) {
-        say(&words, "for=");
-        say_time(&words, fault->for_ms);
-        say(&words, " ");
+        say_time(&words, "for=", fault->for_ms, " ");
     }
     say(&words, "fault=%s", about->name);
     if (about->target != CHAOS_TARGET_CLIENTS) {
-        say(&words, " nodes=");
-        say_list(&words, fault->nodes, node_count);
+        say_list(&words, "nodes", fault->nodes, node_count);
     }
     if (about->target != CHAOS_TARGET_NODES) {
-        say(&words, " clients=");
-        say_list(&words, fault->clients, client_count);
+        say_list(&words, "clients", fault->clients, client_count);
     }
     switch (about->amount) {
     case CHAOS_AMOUNT_NONE:
         break;
     case CHAOS_AMOUNT_TIME:
-        say(&words, " amount=");
-        say_time(&words, fault->amount);
+        say_time(&words, " amount=", fault->amount, "");
         break;
     case CHAOS_AMOUNT_PPM:
         say(&words, " amount=%" PRId64 "ppm", fault->amount);
@@ -232,7 +203,7 @@ char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, s
                            size_t size) {
     const struct chaos_fault_about *about = &abouts[fault->kind];
     struct words words = {buffer, size, 0};
-    bool several = phrases[fault->kind].several != NULL && count_bits(fault->nodes) > 1;
+    bool several = phrases[fault->kind].several != NULL && chaos_count_bits(fault->nodes) > 1;
     for (const char *c = several ? phrases[fault->kind].several : phrases[fault->kind].one; *c != '\0'; c++) {
         switch (*c) {
         case '@':

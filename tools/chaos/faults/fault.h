@@ -86,6 +86,19 @@ static inline bool chaos_fault_is_named_only(enum chaos_fault_kind kind) {
     return kind == CHAOS_FAULT_DROP;
 }
 
+/* The bits of all, from 1 to count. */
+static inline uint64_t chaos_all(size_t count) {
+    return count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+}
+
+static inline size_t chaos_count_bits(uint64_t set) {
+    size_t count = 0;
+    for (; set != 0; set &= set - 1) {
+        count++;
+    }
+    return count;
+}
+
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 /* By name; false if there is none. */
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);

@@ -11,9 +11,7 @@
 #define PPM_MAX     INT64_C(1000000)    /* a clock that stands, or runs twice as fast */
 #define BYTES_MAX   INT64_C(1000000000)
 
-static bool wrong(char *error, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static bool wrong(char *error, size_t size, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(error, size, format, arguments);
@@ -129,10 +127,8 @@ static bool read_word(struct line *line, const char *word) {
 /* "1,3-5" or "all", of 1 to count. */
 static bool read_set(struct line *line, enum word word, size_t count, uint64_t *set) {
     const char *text = line->values[word];
-    uint64_t all = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
-    *set = 0;
-    if (text == NULL || strcmp(text, "all") == 0) {
-        *set = all;
+    *set = text == NULL || strcmp(text, "all") == 0 ? chaos_all(count) : 0;
+    if (*set != 0) {
         return true;
     }
     const char *what = word_names[word];
@@ -206,28 +202,15 @@ static bool read_amount(struct line *line, const struct chaos_fault_about *about
 
 /* A word is there if and only if the kind has it. */
 static bool check_word(struct line *line, enum word word, bool needed, const char *kind, const char *why_not) {
-    bool given = line->values[word] != NULL;
-    if (given && !needed) {
-        return wrong(line->error, line->error_size, "%s takes no %s=: %s", kind, word_names[word], why_not);
-    }
-    if (!given && needed) {
-        return wrong(line->error, line->error_size, "%s needs %s=, such as %s", kind, word_names[word], why_not);
-    }
-    return true;
+    return (line->values[word] != NULL) == needed ||
+           wrong(line->error, line->error_size, needed ? "%s needs %s=, such as %s" : "%s takes no %s=: %s", kind,
+                 word_names[word], why_not);
 }
 
-static const char *example_of(enum chaos_amount amount) {
-    switch (amount) {
-    case CHAOS_AMOUNT_TIME:
-        return "amount=500ms";
-    case CHAOS_AMOUNT_PPM:
-        return "amount=50000ppm";
-    case CHAOS_AMOUNT_BYTES_PER_S:
-        return "amount=2000B/s";
-    default:
-        return "there is nothing to measure";
-    }
-}
+static const char *const examples[] = {[CHAOS_AMOUNT_NONE] = "there is nothing to measure",
+                                       [CHAOS_AMOUNT_TIME] = "amount=500ms",
+                                       [CHAOS_AMOUNT_PPM] = "amount=50000ppm",
+                                       [CHAOS_AMOUNT_BYTES_PER_S] = "amount=2000B/s"};
 
 static bool read_values(struct line *line, size_t node_count, size_t client_count, struct chaos_fault *fault) {
     char names[CHAOS_FAULT_LINE_MAX];
@@ -242,7 +225,7 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
     bool of_nodes = about->target != CHAOS_TARGET_CLIENTS, of_clients = about->target != CHAOS_TARGET_NODES;
     uint64_t nodes = 0;
     if (!check_word(line, FOR, about->lasts, kind, about->lasts ? "for=3s" : "it has no length of its own") ||
-        !check_word(line, AMOUNT, amounts, kind, example_of(about->amount)) ||
+        !check_word(line, AMOUNT, amounts, kind, examples[about->amount]) ||
         (!of_nodes && !check_word(line, NODES, false, kind, "it hits clients")) ||
         (!of_clients && !check_word(line, CLIENTS, false, kind, "it hits nodes"))) {
         return false;

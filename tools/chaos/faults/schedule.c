@@ -114,12 +114,3 @@ int64_t chaos_fault_end_ms(const struct chaos_fault *fault) {
     bool for_amount = fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY;
     return fault->at_ms + (for_amount ? fault->amount : fault->for_ms);
 }
-
-int64_t chaos_schedule_end_ms(const struct chaos_schedule *schedule) {
-    int64_t end_ms = 0;
-    for (size_t i = 0; i < schedule->count; i++) {
-        int64_t fault_end_ms = chaos_fault_end_ms(&schedule->faults[i]);
-        end_ms = fault_end_ms > end_ms ? fault_end_ms : end_ms;
-    }
-    return end_ms;
-}

@@ -41,8 +41,6 @@ bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_on
 int64_t chaos_fault_end_ms(const struct chaos_fault *fault);
 /* Puts a fault in its place, after those at the same time. False without memory. */
 bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
-/* When the last fault has ended. */
-int64_t chaos_schedule_end_ms(const struct chaos_schedule *schedule);
 void chaos_schedule_clear(struct chaos_schedule *schedule);
 
 #endif

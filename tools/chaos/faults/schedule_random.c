@@ -42,29 +42,13 @@ static bool one_in(struct draw *draw, int64_t n) {
     return between(draw, 1, n) == 1;
 }
 
-static size_t count_bits(uint64_t set) {
-    size_t count = 0;
-    for (; set != 0; set &= set - 1) {
-        count++;
-    }
-    return count;
-}
-
 /* So many of the set, or all if it has fewer. */
 static uint64_t pick(struct draw *draw, uint64_t set, size_t count) {
-    while (count_bits(set) > count) {
+    while (chaos_count_bits(set) > count) {
         uint64_t bit = UINT64_C(1) << between(draw, 0, 63);
         set &= ~bit;
     }
     return set;
-}
-
-static uint32_t all_nodes(const struct draw *draw) {
-    return (uint32_t)((UINT64_C(1) << draw->shape->nodes) - 1);
-}
-
-static uint64_t all_clients(const struct draw *draw) {
-    return draw->shape->clients >= 64 ? UINT64_MAX : (UINT64_C(1) << draw->shape->clients) - 1;
 }
 
 /* As many as can be missing, at least one. */
@@ -80,10 +64,10 @@ static bool takes_node(enum chaos_fault_kind kind) {
 }
 
 static uint32_t draw_nodes(struct draw *draw, const struct spell *spell, enum chaos_fault_kind kind) {
-    uint32_t free_nodes = all_nodes(draw) & ~(takes_node(kind) ? spell->taken : 0);
+    uint32_t free_nodes = (uint32_t)chaos_all(draw->shape->nodes) & ~(takes_node(kind) ? spell->taken : 0);
     size_t quorum = draw->shape->nodes / 2 + 1;
     bool many = one_in(draw, 4);
-    if (many && count_bits(free_nodes) >= quorum) {
+    if (many && chaos_count_bits(free_nodes) >= quorum) {
         return (uint32_t)pick(draw, free_nodes, (size_t)between(draw, (int64_t)quorum, (int64_t)draw->shape->nodes));
     }
     uint32_t preferred = free_nodes & spell->weak;
@@ -93,12 +77,13 @@ static uint32_t draw_nodes(struct draw *draw, const struct spell *spell, enum ch
 
 static uint64_t draw_clients(struct draw *draw, const struct spell *spell, enum chaos_fault_kind kind) {
     int64_t clients = (int64_t)draw->shape->clients;
+    uint64_t all = chaos_all(draw->shape->clients);
     if (chaos_fault_about(kind)->target == CHAOS_TARGET_LINKS) {
-        return one_in(draw, 2) ? all_clients(draw) : pick(draw, all_clients(draw), (size_t)between(draw, 1, clients));
+        return one_in(draw, 2) ? all : pick(draw, all, (size_t)between(draw, 1, clients));
     }
     /* At most a third are hit, also by two faults at a time. */
-    int64_t room = (clients < 3 ? 1 : clients / 3) - (int64_t)count_bits(spell->taken_clients);
-    return room <= 0 ? 0 : pick(draw, all_clients(draw) & ~spell->taken_clients, (size_t)between(draw, 1, room));
+    int64_t room = (clients < 3 ? 1 : clients / 3) - (int64_t)chaos_count_bits(spell->taken_clients);
+    return room <= 0 ? 0 : pick(draw, all & ~spell->taken_clients, (size_t)between(draw, 1, room));
 }
 
 static int64_t draw_amount(struct draw *draw, enum chaos_fault_kind kind, int64_t most_ms) {
@@ -199,7 +184,7 @@ bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *sha
         longest_ms = longest_ms > LASTS_MAX_MS ? LASTS_MAX_MS : longest_ms;
         longest_ms = longest_ms < LASTS_MIN_MS ? LASTS_MIN_MS : longest_ms;
         struct spell spell = {.from_ms = now_ms, .to_ms = now_ms + between(&draw, LASTS_MIN_MS, longest_ms)};
-        spell.weak = (uint32_t)pick(&draw, all_nodes(&draw), minority(&draw));
+        spell.weak = (uint32_t)pick(&draw, chaos_all(shape->nodes), minority(&draw));
         if (!draw_spell(&draw, &spell, between(&draw, spells > 0 ? 2 : 1, SPELL_FAULTS_MAX), schedule)) {
             chaos_schedule_clear(schedule);
             return false;
