@@ -19,11 +19,6 @@ char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size
     return buffer;
 }
 
-/* "3 nodes", "1 node". */
-static void count_of(FILE *out, int64_t count, const char *one, const char *many) {
-    fprintf(out, "%s %s", CHAOS_COUNT(count), count == 1 ? one : many);
-}
-
 /* " (12 contended, 3 without a quorum)", without those that are 0. */
 struct part {
     int64_t count;
@@ -48,25 +43,18 @@ static void say_done(FILE *out, const struct chaos_history *history, const struc
                                     {verdict->other, "cut by the end of their client"}};
     const struct part losses[] = {{verdict->release_lost, "of a lost lease"},
                                   {verdict->release_no_quorum, "without a quorum"}};
-    count_of(out, (int64_t)history->client_count, "client, ", "clients, ");
-    count_of(out, (int64_t)history->node_count, "node", "nodes");
-    fprintf(out, " (%s, %s), ", history->version, history->backend);
-    count_of(out, (int64_t)history->resource_count, "resource", "resources");
-    fprintf(out, ", %.1f s%s%s, seed %" PRIu64 ":\n", chaos_seconds(history, chaos_history_end_us(history)),
-            history->experiment[0] == '\0' ? "" : ", ", history->experiment, history->seed);
-    count_of(out, verdict->acquires, "acquire", "acquires");
-    fputs(", ", out);
-    count_of(out, verdict->acquired, "got the lock", "got the lock");
+    fprintf(out, "%s, %s (%s, %s), %s, %.1f s%s%s, seed %" PRIu64 ":\n%s, %s got the lock",
+            CHAOS_MANY(history->client_count, "client"), CHAOS_MANY(history->node_count, "node"), history->version,
+            history->backend, CHAOS_MANY(history->resource_count, "resource"),
+            chaos_seconds(history, chaos_history_end_us(history)), history->experiment[0] == '\0' ? "" : ", ",
+            history->experiment, history->seed, CHAOS_MANY(verdict->acquires, "acquire"),
+            CHAOS_COUNT(verdict->acquired));
     parts(out, failures, sizeof failures / sizeof failures[0]);
-    fputs("; ", out);
-    count_of(out, verdict->releases, "release", "releases");
+    fprintf(out, "; %s", CHAOS_MANY(verdict->releases, "release"));
     parts(out, losses, sizeof losses / sizeof losses[0]);
-    fputs("; ", out);
-    count_of(out, verdict->increments, "increment", "increments");
-    fputs(" of the shared counters; ", out);
-    count_of(out, verdict->leases_lost, "lease lost", "leases lost");
-    fputs(" in the owner's eyes; the auditor looked at the keys ", out);
-    count_of(out, (int64_t)history->sweep_count, "time.\n", "times.\n");
+    fprintf(out, "; %s of the shared counters; %s lost in the owner's eyes; the auditor looked at the keys %s.\n",
+            CHAOS_MANY(verdict->increments, "increment"), CHAOS_MANY(verdict->leases_lost, "lease"),
+            CHAOS_MANY(history->sweep_count, "time"));
 }
 
 static void say_availability(FILE *out, const struct chaos_verdict *verdict) {
@@ -107,8 +95,7 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
     if (verdict->recovery_count == 0) {
         return;
     }
-    fputs("Recovery: a quorum came back ", out);
-    count_of(out, (int64_t)verdict->recovery_count, "time", "times");
+    fprintf(out, "Recovery: a quorum came back %s", CHAOS_MANY(verdict->recovery_count, "time"));
     if (seen == 1) {
         fprintf(out, "; the next success followed after %.3f s", (double)most_us / 1e6);
     } else if (seen > 1) {
@@ -116,15 +103,10 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
                 (double)most_us / 1e6);
     }
     if (seen < verdict->recovery_count) {
-        fputs("; ", out);
-        count_of(out, (int64_t)(verdict->recovery_count - seen), "time", "times");
-        fputs(" there was none before the next outage or the end", out);
+        fprintf(out, "; %s there was none before the next outage or the end",
+                CHAOS_MANY(verdict->recovery_count - seen, "time"));
     }
     fputs(".\n", out);
-}
-
-static bool breaks_by_kind(enum chaos_fault_kind kind) {
-    return chaos_fault_about(kind)->breaks;
 }
 
 /* Whether there was a fault of the kind that could be begun, and that the drift does not allow
@@ -144,7 +126,7 @@ static bool happened(const struct chaos_history *history, size_t kind) {
 bool chaos_breaks_assumptions(const struct chaos_history *history) {
     bool breaks = history->breaks_assumptions;
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        breaks |= breaks_by_kind((enum chaos_fault_kind)kind) && happened(history, kind);
+        breaks |= chaos_fault_about((enum chaos_fault_kind)kind)->breaks && happened(history, kind);
     }
     return breaks;
 }
@@ -153,7 +135,7 @@ bool chaos_all_guarded(const struct chaos_history *history) {
     bool any = false;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_fault *fault = &history->bands[i].fault;
-        bool breaks = (breaks_by_kind(fault->kind) && !chaos_fault_is_within_drift(fault)) ||
+        bool breaks = (chaos_fault_about(fault->kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
                       (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
         if (breaks && !chaos_is_guarded(history, fault)) {
             return false;
@@ -175,7 +157,7 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
           "breaks that",
           out);
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        if (breaks_by_kind((enum chaos_fault_kind)kind) && happened(history, kind)) {
+        if (chaos_fault_about((enum chaos_fault_kind)kind)->breaks && happened(history, kind)) {
             fprintf(out, "%s%s", before, chaos_fault_about((enum chaos_fault_kind)kind)->name);
             before = ", ";
         }
@@ -197,24 +179,23 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
 static void say_protection(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
     const struct chaos_protection *protection = &history->protection;
     if (chaos_has_guard(protection)) {
-        fprintf(out, "Guards: restarts %s%s, clocks %s, ttl_max %.1f s: ",
-                chaos_restart_guard_name(protection->restart_guard), protection->first_boot ? " (first boot)" : "",
-                protection->clock_guard ? "watched" : "not watched", (double)protection->ttl_max_ms / 1e3);
-        count_of(out, verdict->quarantines, "quarantine", "quarantines");
-        fputs(" of nodes, ", out);
-        count_of(out, verdict->clock_jumps, "jump of a clock noticed", "jumps of clocks noticed");
-        fprintf(out, ", counted by each client.\n");
+        fprintf(
+            out,
+            "Guards: restarts %s%s, clocks %s, ttl_max %.1f s: %s of nodes, %s %s noticed, counted by each client.\n",
+            chaos_restart_guard_name(protection->restart_guard), protection->first_boot ? " (first boot)" : "",
+            protection->clock_guard ? "watched" : "not watched", (double)protection->ttl_max_ms / 1e3,
+            CHAOS_MANY(verdict->quarantines, "quarantine"), CHAOS_COUNT(verdict->clock_jumps),
+            verdict->clock_jumps == 1 ? "jump of a clock" : "jumps of clocks");
     }
     if (protection->fencing) {
-        fprintf(out, "Fencing: %s tokens at once, ", CHAOS_COUNT(verdict->fenced_fast));
-        fprintf(out, "%s written back; the resource refused ", CHAOS_COUNT(verdict->fenced_slow));
-        count_of(out, verdict->reads_refused, "stale read and ", "stale reads and ");
-        count_of(out, verdict->writes_refused, "stale write", "stale writes");
-        fprintf(out, ", and granted %s.\n", CHAOS_COUNT(verdict->counts[CHAOS_VIOLATION_STALE]));
+        fprintf(out, "Fencing: %s tokens at once, %s written back; the resource refused %s and %s, and granted %s.\n",
+                CHAOS_COUNT(verdict->fenced_fast), CHAOS_COUNT(verdict->fenced_slow),
+                CHAOS_MANY(verdict->reads_refused, "stale read"), CHAOS_MANY(verdict->writes_refused, "stale write"),
+                CHAOS_COUNT(verdict->counts[CHAOS_VIOLATION_STALE]));
     }
     if (chaos_has_guard(protection) || protection->fencing) {
-        count_of(out, verdict->healed, "key", "keys");
-        fputs(" set again on nodes that had lost them, or never had them.\n", out);
+        fprintf(out, "%s set again on nodes that had lost them, or never had them.\n",
+                CHAOS_MANY(verdict->healed, "key"));
     }
 }
 
@@ -262,11 +243,10 @@ static void say_all(FILE *out, const struct chaos_history *history, const struct
     say_recoveries(out, verdict);
     say_not_begun(out, history);
     if (!breaks && verdict->release_lost > 0) {
-        count_of(out, verdict->release_lost, "release was", "releases were");
-        fputs(" answered by LOST, though no fault ended keys early. That is well where the lease was over by its "
-              "deadline, "
-              "or where a node was asked once more because its first answer did not come.\n",
-              out);
+        fprintf(out,
+                "%s %s answered by LOST, though no fault ended keys early. That is well where the lease was over by "
+                "its deadline, or where a node was asked once more because its first answer did not come.\n",
+                CHAOS_MANY(verdict->release_lost, "release"), verdict->release_lost == 1 ? "was" : "were");
     }
     if (breaks) {
         say_broken(out, history, verdict);
@@ -275,7 +255,7 @@ static void say_all(FILE *out, const struct chaos_history *history, const struct
         fputs("No violation.\n", out);
         return;
     }
-    count_of(out, (int64_t)verdict->violation_count, "violation:\n", "violations:\n");
+    fprintf(out, "%s:\n", CHAOS_MANY(verdict->violation_count, "violation"));
     say_violations(out, verdict);
 }
 
