@@ -55,7 +55,6 @@ struct probe {
 
 /* One resource's questions: GET, PTTL, GET. Where both GETs say the same, PTTL was of that key. */
 enum { QUESTIONS = 3 };
-
 enum { RETRY_MS = 100, CONNECT_MS = 1000, BEHIND_MS = 3000, READ_SIZE = 16384 };
 
 static const char auth[] = "*3\r\n$4\r\nAUTH\r\n$5\r\nchaos\r\n$5\r\nchaos\r\n";
@@ -68,12 +67,8 @@ static void probe_clear(struct probe *probe) {
     if (probe->fd >= 0) {
         close(probe->fd);
     }
-    if (probe->reader != NULL) {
-        redisReaderFree(probe->reader);
-    }
-    if (probe->first != NULL) {
-        freeReplyObject(probe->first);
-    }
+    redisReaderFree(probe->reader);
+    freeReplyObject(probe->first);
     probe->fd = -1;
     probe->reader = NULL;
     probe->first = NULL;
@@ -230,10 +225,8 @@ static void drop(struct probe *probe, redisReply *reply) {
     freeReplyObject(reply);
     if (--probe->owed == 0) {
         probe->state = IDLE;
-        if (probe->first != NULL) {
-            freeReplyObject(probe->first);
-            probe->first = NULL;
-        }
+        freeReplyObject(probe->first);
+        probe->first = NULL;
     }
 }
 
