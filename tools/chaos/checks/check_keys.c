@@ -57,10 +57,9 @@ struct run {
 struct bench {
     struct chaos_case *c;
     const struct chaos_sweep **sweeps; /* by resource, then from_us */
-    size_t *leases;                    /* indexes, by resource, then from_us */
-    size_t *active;                    /* those that may be relied on at the sweep in hand */
-    size_t active_count;
-    struct run *runs; /* of each lease */
+    const struct chaos_lease **leases; /* likewise */
+    size_t *active;                    /* indexes of those that may be relied on at the sweep in hand */
+    struct run *runs;                  /* of each lease */
 };
 
 /* The last claim that was made by then. */
@@ -116,25 +115,8 @@ static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_le
     return too_short && !clock_fell_behind(c, node, sweep->from_us, claim->until_us) ? SHORT : FOR;
 }
 
-static void describe(char *text, size_t size, enum opinion opinion, size_t node, int64_t pttl_ms) {
-    switch (opinion) {
-    case FOR:
-        snprintf(text, size, "node %zu has it", node + 1);
-        return;
-    case NO_KEY:
-        snprintf(text, size, "node %zu no key", node + 1);
-        return;
-    case OTHER:
-        snprintf(text, size, "node %zu another's token", node + 1);
-        return;
-    case SHORT:
-        snprintf(text, size, "node %zu has it for %lld ms more only", node + 1, (long long)pttl_ms);
-        return;
-    case SILENT:
-        snprintf(text, size, "node %zu did not answer", node + 1);
-        return;
-    }
-}
+/* As enum opinion has them. */
+static const char *const opinions[] = {"has it", "no key", "another's token", "has it for", "did not answer"};
 
 static bool add(struct bench *bench, size_t index) {
     struct chaos_case *c = bench->c;
@@ -145,10 +127,13 @@ static bool add(struct bench *bench, size_t index) {
     size_t length = 0, against = 0;
     for (size_t n = 0; n < history->node_count; n++) {
         enum opinion opinion = opinion_of(c, lease, run->first, n);
-        char text[64];
-        describe(text, sizeof text, opinion, n, run->first->nodes[n].pttl_ms);
         against += is_against(c, opinion, run->first, n);
-        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%s%s", n == 0 ? "" : ", ", text);
+        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%snode %zu %s", n == 0 ? "" : ", ", n + 1,
+                                   opinions[opinion]);
+        if (opinion == SHORT) {
+            length += (size_t)snprintf(nodes + length, sizeof nodes - length, " %lld ms more only",
+                                       (long long)run->first->nodes[n].pttl_ms);
+        }
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);
     struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, run->first->from_us,
@@ -211,76 +196,56 @@ static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t i
     return !well || run->first == NULL || add(bench, index);
 }
 
-/* The sweeps and leases of one resource, each from begin to end. */
-static bool judge_resource(struct bench *bench, const size_t sweeps[2], const size_t leases[2]) {
-    const struct chaos_case *c = bench->c;
-    size_t next = leases[0];
-    bench->active_count = 0;
-    for (size_t i = sweeps[0]; i < sweeps[1]; i++) {
+static int compare_sweeps(const void *a, const void *b) {
+    const struct chaos_sweep *x = *(const struct chaos_sweep *const *)a, *y = *(const struct chaos_sweep *const *)b;
+    return chaos_order_by(x->resource, y->resource, x->from_us, y->from_us);
+}
+
+static int compare_leases(const void *a, const void *b) {
+    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
+    return chaos_order_by(x->resource, y->resource, x->from_us, y->from_us);
+}
+
+static bool judge_sweeps(struct bench *bench) {
+    const struct chaos_history *history = bench->c->history;
+    size_t next = 0, active = 0;
+    for (size_t i = 0; i < history->sweep_count; i++) {
         const struct chaos_sweep *sweep = bench->sweeps[i];
-        while (next < leases[1] && c->history->leases[bench->leases[next]].from_us <= sweep->from_us) {
-            bench->active[bench->active_count++] = bench->leases[next++];
+        while (next < history->lease_count &&
+               (bench->leases[next]->resource < sweep->resource ||
+                (bench->leases[next]->resource == sweep->resource && bench->leases[next]->from_us <= sweep->from_us))) {
+            bench->active[active++] = (size_t)(bench->leases[next++] - history->leases);
         }
         size_t kept = 0;
-        for (size_t a = 0; a < bench->active_count; a++) {
+        for (size_t a = 0; a < active; a++) {
             size_t index = bench->active[a];
-            if (c->relied_until_us[index] <= sweep->from_us) {
+            int64_t until_us = bench->c->relied_until_us[index];
+            if (history->leases[index].resource != sweep->resource || until_us <= sweep->from_us) {
                 continue;
             }
             bench->active[kept++] = index;
-            if (c->relied_until_us[index] > sweep->to_us && !judge(bench, sweep, index)) {
+            if (until_us > sweep->to_us && !judge(bench, sweep, index)) {
                 return false;
             }
         }
-        bench->active_count = kept;
+        active = kept;
     }
     return true;
 }
 
-/* Both lists are by time already: counting them by resource keeps that order. begins has one more
- * for the end. */
-static void group(struct bench *bench, size_t *sweep_begins, size_t *lease_begins) {
-    const struct chaos_history *history = bench->c->history;
-    size_t sweeps = 0, leases = 0;
-    for (size_t r = 0; r < history->resource_count; r++) {
-        sweep_begins[r] = sweeps;
-        lease_begins[r] = leases;
-        for (size_t i = 0; i < history->sweep_count; i++) {
-            if (history->sweeps[i].resource == (int)r) {
-                bench->sweeps[sweeps++] = &history->sweeps[i];
-            }
-        }
-        for (size_t i = 0; i < history->lease_count; i++) {
-            if (history->leases[i].resource == (int)r) {
-                bench->leases[leases++] = i;
-            }
-        }
-    }
-    sweep_begins[history->resource_count] = sweeps;
-    lease_begins[history->resource_count] = leases;
-}
-
 bool chaos_check_keys(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    struct bench bench = {.c = c};
-    size_t *begins = malloc(2 * (history->resource_count + 1) * sizeof *begins);
-    bench.sweeps = malloc((history->sweep_count + 1) * sizeof *bench.sweeps);
-    bench.leases = malloc((history->lease_count + 1) * sizeof *bench.leases);
-    bench.active = malloc((history->lease_count + 1) * sizeof *bench.active);
-    bench.runs = calloc(history->lease_count + 1, sizeof *bench.runs);
-    bool worked =
-        begins != NULL && bench.sweeps != NULL && bench.leases != NULL && bench.active != NULL && bench.runs != NULL;
-    if (worked) {
-        size_t *lease_begins = begins + history->resource_count + 1;
-        group(&bench, begins, lease_begins);
-        for (size_t r = 0; worked && r < history->resource_count; r++) {
-            worked = judge_resource(&bench, &begins[r], &lease_begins[r]);
-        }
-        for (size_t i = 0; worked && i < history->lease_count; i++) {
-            worked = (bench.runs[i].first == NULL || add(&bench, i)) && judge_loss(&bench, i);
-        }
+    struct bench bench = {
+        .c = c,
+        .sweeps = chaos_sorted(history->sweeps, history->sweep_count, sizeof *history->sweeps, compare_sweeps),
+        .leases = chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases),
+        .active = malloc((history->lease_count + 1) * sizeof *bench.active),
+        .runs = calloc(history->lease_count + 1, sizeof *bench.runs)};
+    bool worked = bench.sweeps != NULL && bench.leases != NULL && bench.active != NULL && bench.runs != NULL &&
+                  judge_sweeps(&bench);
+    for (size_t i = 0; worked && i < history->lease_count; i++) {
+        worked = (bench.runs[i].first == NULL || add(&bench, i)) && judge_loss(&bench, i);
     }
-    free(begins);
     free(bench.sweeps);
     free(bench.leases);
     free(bench.active);
