@@ -8,7 +8,6 @@ bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fa
     case CHAOS_FAULT_CLOCK_JUMP:
         return protection->clock_guard;
     case CHAOS_FAULT_KILL:
-        return history->memoryless && protection->restart_guard != CHAOS_RESTART_GUARD_OFF;
     case CHAOS_FAULT_RESTART_EMPTY:
         /* An append-only file that is deleted makes a node look as if it remembered. */
         return history->memoryless && protection->restart_guard != CHAOS_RESTART_GUARD_OFF;

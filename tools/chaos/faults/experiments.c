@@ -237,8 +237,8 @@ static const struct entry entries[] = {
      false,
      minority_down},
     {{"rolling-restart", "Every node restarted in turn",
-      "One node after the other is killed and started again with the keys of its append-only file. "
-      "Leases are kept, and nobody waits.",
+      "One node after the other is killed and started again with the keys of its append-only file. Leases are kept, "
+      "and nobody waits.",
       false},
      3,
      {.resources = 10},
@@ -254,8 +254,7 @@ static const struct entry entries[] = {
      majority_pause},
     {{"split", "The network splits",
       "Half of the clients see most of the nodes, the other half the rest. Then only requests or only replies are "
-      "lost. "
-      "For a while no side sees a majority. Only a side with a majority gets locks.",
+      "lost. For a while no side sees a majority. Only a side with a majority gets locks.",
       false},
      3,
      {.resources = 6},
@@ -263,9 +262,8 @@ static const struct entry entries[] = {
      split},
     {{"clock-jump", "Clocks jump forward",
       "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: the nodes "
-      "forget "
-      "the keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one lock, "
-      "unless the clock guard is on (--protect).",
+      "forget the keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one "
+      "lock, unless the clock guard is on (--protect).",
       true},
      1,
      {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
@@ -273,17 +271,16 @@ static const struct entry entries[] = {
      clock_jump},
     {{"memoryless-restarts", "Nodes come back empty",
       "Nodes without an append-only file are restarted one after another within a ttl. Together they forget a lease "
-      "that "
-      "is held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the restart "
-      "guard is on (--protect).",
+      "that is held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the "
+      "restart guard is on (--protect).",
       true},
      1,
      {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
      true,
      memoryless_restarts},
     {{"slow-node", "A minority of the nodes is slow",
-      "Two of five nodes sleep, run long scripts, or sit behind links with delay, jitter or little bandwidth. "
-      "The others decide: acquires stay quick, and every one succeeds.",
+      "Two of five nodes sleep, run long scripts, or sit behind links with delay, jitter or little bandwidth. The "
+      "others decide: acquires stay quick, and every one succeeds.",
       false},
      3,
      {.resources = 10},
