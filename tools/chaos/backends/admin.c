@@ -86,22 +86,6 @@ static bool unanswered(const struct session *session, const char *what) {
     return false;
 }
 
-/* The answer, to be freed, or NULL with a sentence where there is none; an error's text is an
- * answer. */
-static redisReply *ask_anything(const struct session *session, const char *what, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static redisReply *ask_anything(const struct session *session, const char *what, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    redisReply *reply = redisvCommand(session->redis, format, arguments);
-    va_end(arguments);
-    if (reply == NULL) {
-        unanswered(session, what);
-    }
-    return reply;
-}
-
 static bool is_error(const redisReply *reply, const char *code) {
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
 }
@@ -109,7 +93,7 @@ static bool is_error(const redisReply *reply, const char *code) {
 /* Frees the answer. False with a sentence if it is an error, or none. */
 static bool accept_answer(const struct session *session, const char *what, redisReply *reply) {
     if (reply == NULL) {
-        return false;
+        return unanswered(session, what);
     }
     bool good = reply->type != REDIS_REPLY_ERROR;
     if (!good) {
@@ -122,11 +106,7 @@ static bool accept_answer(const struct session *session, const char *what, redis
 
 /* A command without arguments of ours, which is shown as it is. */
 static bool ask(const struct session *session, const char *command) {
-    redisReply *reply = redisCommand(session->redis, command);
-    if (reply == NULL) {
-        return unanswered(session, command);
-    }
-    return accept_answer(session, command, reply);
+    return accept_answer(session, command, redisCommand(session->redis, command));
 }
 
 /* Answers that nobody waited for lie before those that we are to get. */
@@ -154,12 +134,14 @@ static void drop_held(int *held) {
     *held = 0;
 }
 
-static void close_session(const struct session *session) {
+/* Returns whether what it was for is done. */
+static bool close_session(const struct session *session, bool done) {
     if (session->redis != NULL && is_held(session)) {
         (void)redisFreeKeepFd(session->redis);
     } else if (session->redis != NULL) {
         redisFree(session->redis);
     }
+    return done;
 }
 
 /* On the held connection, if there is one that lives. */
@@ -174,28 +156,20 @@ static bool open_session(struct session *session, uint16_t port, int *held, char
         if (skip_stale(session)) {
             return true;
         }
-        bool slow = is_timeout(session->redis);
-        close_session(session);
-        session->redis = NULL;
-        if (slow) {
+        if (close_session(session, is_timeout(session->redis))) {
             return false;
         }
         drop_held(held); /* the node was restarted */
     }
     session->redis = redisConnectWithTimeout("127.0.0.1", port, timeout);
-    bool opened = false;
     if (session->redis == NULL || session->redis->err != 0) {
-        unanswered(session, "a connection");
-    } else if (redisSetTimeout(session->redis, timeout) != REDIS_OK) {
-        unanswered(session, "a timeout");
-    } else {
-        opened = accept_answer(session, "AUTH", ask_anything(session, "AUTH", "AUTH chaos chaos"));
+        return close_session(session, unanswered(session, "a connection"));
     }
-    if (!opened) {
-        close_session(session);
-        session->redis = NULL;
+    if (redisSetTimeout(session->redis, timeout) != REDIS_OK) {
+        return close_session(session, unanswered(session, "a timeout"));
     }
-    return opened;
+    return accept_answer(session, "AUTH", redisCommand(session->redis, "AUTH chaos chaos")) ||
+           close_session(session, false);
 }
 
 /*
@@ -220,10 +194,7 @@ static bool tell(const struct session *session, const char *what, const char *fo
            now_us() < deadline_us) {
         (void)nanosleep(&(struct timespec){0, 200000}, NULL);
     }
-    if (result != REDIS_OK || unacknowledged > 0) {
-        return unanswered(session, what);
-    }
-    return true;
+    return (result == REDIS_OK && unacknowledged == 0) || unanswered(session, what);
 }
 
 static bool begin_slow(const struct session *session, int64_t amount_ms) {
@@ -237,8 +208,7 @@ static int64_t count_us(const struct session *session) {
     int64_t best_us = INT64_MAX;
     for (int i = 0; i < 3; i++) {
         int64_t start_us = now_us();
-        redisReply *reply = ask_anything(session, "EVAL", "EVAL %s 0 500000", COUNT_SCRIPT);
-        if (!accept_answer(session, "EVAL", reply)) {
+        if (!accept_answer(session, "EVAL", redisCommand(session->redis, "EVAL %s 0 500000", COUNT_SCRIPT))) {
             return 0;
         }
         int64_t took_us = now_us() - start_us;
@@ -254,8 +224,7 @@ static bool set_busy_after(const struct session *session, const char *limit_ms) 
     snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
     int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
     redisReply *reply;
-    while ((reply = ask_anything(session, what, "CONFIG SET lua-time-limit %s", limit_ms)) != NULL &&
-           is_error(reply, "BUSY") && now_us() < deadline_us) {
+    while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && now_us() < deadline_us) {
         freeReplyObject(reply);
         (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -263,26 +232,19 @@ static bool set_busy_after(const struct session *session, const char *limit_ms) 
 }
 
 static bool begin_busy(const struct session *session, int64_t amount_ms) {
-    if (!set_busy_after(session, BUSY_AFTER)) {
-        return false;
-    }
-    int64_t took_us = count_us(session);
+    int64_t took_us = set_busy_after(session, BUSY_AFTER) ? count_us(session) : 0;
     return took_us > 0 &&
            tell(session, "EVAL", "EVAL %s 0 %" PRId64, COUNT_SCRIPT, amount_ms * 500000 / took_us * 1000);
 }
 
 /* A script that has ended meanwhile is as good as killed. */
 static bool end_busy(const struct session *session) {
-    redisReply *reply = ask_anything(session, "SCRIPT KILL", "SCRIPT KILL");
-    if (reply == NULL) {
-        return false;
-    }
-    if (is_error(reply, "NOTBUSY")) {
+    redisReply *reply = redisCommand(session->redis, "SCRIPT KILL");
+    bool ended = reply != NULL && is_error(reply, "NOTBUSY");
+    if (ended) {
         freeReplyObject(reply);
-    } else if (!accept_answer(session, "SCRIPT KILL", reply)) {
-        return false;
     }
-    return set_busy_after(session, BUSY_AFTER_USUAL);
+    return (ended || accept_answer(session, "SCRIPT KILL", reply)) && set_busy_after(session, BUSY_AFTER_USUAL);
 }
 
 static bool begin_maxclients(const struct session *session) {
@@ -309,82 +271,63 @@ static bool end_maxclients(const struct session *session) {
 }
 
 static bool begin_password(const struct session *session) {
-    const char *what = "ACL SETUSER default with another password";
-    return accept_answer(session, what, ask_anything(session, what, "ACL SETUSER default resetpass >rotated")) &&
+    return accept_answer(session, "ACL SETUSER default with another password",
+                         redisCommand(session->redis, "ACL SETUSER default resetpass >rotated")) &&
            ask(session, "CLIENT KILL USER default");
+}
+
+/* The faults of one command, and what ends those that have to be undone. */
+static const struct {
+    const char *begin, *end;
+} commands[CHAOS_FAULT_KINDS] = {
+    [CHAOS_FAULT_SCRIPT_FLUSH] = {"SCRIPT FLUSH", NULL},
+    [CHAOS_FAULT_FLUSHALL] = {"FLUSHALL", NULL},
+    [CHAOS_FAULT_DISCONNECT] = {"CLIENT KILL USER default", NULL},
+    [CHAOS_FAULT_OOM] = {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
+    [CHAOS_FAULT_PASSWORD] = {NULL, "ACL SETUSER default nopass"},
+};
+
+static bool begin(const struct session *session, const struct chaos_fault *fault) {
+    switch (fault->kind) {
+    case CHAOS_FAULT_SLOW:
+        return begin_slow(session, fault->amount);
+    case CHAOS_FAULT_BUSY:
+        return begin_busy(session, fault->amount);
+    case CHAOS_FAULT_MAXCLIENTS:
+        return begin_maxclients(session);
+    case CHAOS_FAULT_PASSWORD:
+        return begin_password(session);
+    default:
+        if (commands[fault->kind].begin != NULL) {
+            return ask(session, commands[fault->kind].begin);
+        }
+        snprintf(session->error, session->error_size, "this fault is none that a node can be asked for");
+        return false;
+    }
+}
+
+static bool end(const struct session *session, const struct chaos_fault *fault) {
+    return fault->kind == CHAOS_FAULT_BUSY         ? end_busy(session)
+           : fault->kind == CHAOS_FAULT_MAXCLIENTS ? end_maxclients(session)
+                                                   : ask(session, commands[fault->kind].end);
 }
 
 bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
     struct session session;
-    if (!open_session(&session, port, held, error, error_size)) {
-        return false;
-    }
-    bool done = false;
-    switch (fault->kind) {
-    case CHAOS_FAULT_SLOW:
-        done = begin_slow(&session, fault->amount);
-        break;
-    case CHAOS_FAULT_BUSY:
-        done = begin_busy(&session, fault->amount);
-        break;
-    case CHAOS_FAULT_SCRIPT_FLUSH:
-        done = ask(&session, "SCRIPT FLUSH");
-        break;
-    case CHAOS_FAULT_FLUSHALL:
-        done = ask(&session, "FLUSHALL");
-        break;
-    case CHAOS_FAULT_DISCONNECT:
-        done = ask(&session, "CLIENT KILL USER default");
-        break;
-    case CHAOS_FAULT_MAXCLIENTS:
-        done = begin_maxclients(&session);
-        break;
-    case CHAOS_FAULT_OOM:
-        done = ask(&session, "CONFIG SET maxmemory 1");
-        break;
-    case CHAOS_FAULT_PASSWORD:
-        done = begin_password(&session);
-        break;
-    default:
-        snprintf(error, error_size, "this fault is none that a node can be asked for");
-        break;
-    }
-    close_session(&session);
-    return done;
+    return open_session(&session, port, held, error, error_size) && close_session(&session, begin(&session, fault));
 }
 
 bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
-    bool undoes = fault->kind == CHAOS_FAULT_BUSY || fault->kind == CHAOS_FAULT_MAXCLIENTS ||
-                  fault->kind == CHAOS_FAULT_OOM || fault->kind == CHAOS_FAULT_PASSWORD;
     struct session session;
-    if (!undoes) {
-        return true;
-    }
-    if (!open_session(&session, port, held, error, error_size)) {
-        return false;
-    }
-    bool done = false;
-    if (fault->kind == CHAOS_FAULT_BUSY) {
-        done = end_busy(&session);
-    } else if (fault->kind == CHAOS_FAULT_MAXCLIENTS) {
-        done = end_maxclients(&session);
-    } else if (fault->kind == CHAOS_FAULT_OOM) {
-        done = ask(&session, "CONFIG SET maxmemory 0");
-    } else {
-        done = ask(&session, "ACL SETUSER default nopass");
-    }
-    close_session(&session);
-    return done;
+    bool undoes =
+        fault->kind == CHAOS_FAULT_BUSY || fault->kind == CHAOS_FAULT_MAXCLIENTS || commands[fault->kind].end != NULL;
+    return !undoes ||
+           (open_session(&session, port, held, error, error_size) && close_session(&session, end(&session, fault)));
 }
 
 bool chaos_admin_ping(uint16_t port, char *error, size_t error_size) {
     struct session session;
-    if (!open_session(&session, port, NULL, error, error_size)) {
-        return false;
-    }
-    bool answered = ask(&session, "PING");
-    close_session(&session);
-    return answered;
+    return open_session(&session, port, NULL, error, error_size) && close_session(&session, ask(&session, "PING"));
 }
 
 /* A resource's counter of fencing tokens stays. */
@@ -401,15 +344,14 @@ int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size) {
         return -1;
     }
     int64_t count = -1;
-    redisReply *reply = ask_anything(&session, "KEYS *", "KEYS *");
+    redisReply *reply = redisCommand(session.redis, "KEYS *");
     if (reply != NULL && reply->type == REDIS_REPLY_ARRAY) {
         count = 0;
         for (size_t i = 0; i < reply->elements; i++) {
             count += is_lock(reply->element[i]);
         }
     }
-    (void)accept_answer(&session, "KEYS *", reply);
-    close_session(&session);
+    (void)close_session(&session, accept_answer(&session, "KEYS *", reply));
     return count;
 }
 
@@ -431,7 +373,7 @@ bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char
         return false;
     }
     bool known = false;
-    redisReply *reply = ask_anything(&session, "INFO server", "INFO server");
+    redisReply *reply = redisCommand(session.redis, "INFO server");
     if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
         bool valkey = member(reply->str, "\nvalkey_version:", number, sizeof number);
         known = valkey || member(reply->str, "\nredis_version:", number, sizeof number);
@@ -440,7 +382,5 @@ bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char
             snprintf(error, error_size, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
         }
     }
-    bool answered = accept_answer(&session, "INFO server", reply);
-    close_session(&session);
-    return answered && known;
+    return close_session(&session, accept_answer(&session, "INFO server", reply)) && known;
 }
