@@ -22,34 +22,28 @@ enum { LEASES_WITH_TOKENS = 40000 };
 
 struct run {
     struct chaos_view view;
-    int64_t tick_us, ticks;
+    json_int_t tick_us, ticks;
+    bool failed; /* there was no memory for all of it */
 };
 
-/* False without memory: for `item` too. */
-static bool add(json_t *list, json_t *item) {
-    return json_array_append_new(list, item) == 0;
-}
-
-static bool set(json_t *object, const char *name, json_t *item) {
-    return json_object_set_new(object, name, item) == 0;
+static void add(struct run *run, json_t *list, json_t *item) {
+    run->failed |= json_array_append_new(list, item) != 0;
 }
 
 /* Kept within the run. */
-static int64_t tick(const struct run *run, int64_t at_us) {
-    int64_t at = (at_us - run->view.history->start_us) / run->tick_us;
+static json_int_t tick(const struct run *run, int64_t at_us) {
+    json_int_t at = (at_us - run->view.history->start_us) / run->tick_us;
     return at < 0 ? 0 : at > run->ticks ? run->ticks : at;
 }
 
-static json_t *numbers(uint64_t bits) {
+static json_t *numbers(struct run *run, uint64_t bits) {
     json_t *list = json_array();
-    bool worked = true;
     for (int i = 0; i < 64; i++) {
-        worked = worked && ((bits >> i & 1) == 0 || add(list, json_integer(i)));
+        if ((bits >> i & 1) != 0) {
+            add(run, list, json_integer(i));
+        }
     }
-    if (!worked) {
-        json_decref(list);
-    }
-    return worked ? list : NULL;
+    return list;
 }
 
 /* The acquire that gave a lease: the client's last one that completed before it, if it was OK.
@@ -71,119 +65,106 @@ static const struct chaos_operation *acquire_of(const struct chaos_history *hist
     return gave ? found : NULL;
 }
 
-static bool add_lease(json_t *list, const struct run *run, const struct chaos_lease *lease,
-                      const struct chaos_operation *acquire, int64_t *last) {
+static void add_lease(struct run *run, json_t *list, const struct chaos_lease *lease,
+                      const struct chaos_operation *acquire, json_int_t *last) {
+    static const struct chaos_operation unknown = {.invoked_us = 1}; /* it took -1 */
     enum chaos_how how;
-    int64_t from = tick(run, lease->from_us), to = tick(run, chaos_view_lease_end(&run->view, lease, &how));
+    json_int_t from = tick(run, lease->from_us), to = tick(run, chaos_view_lease_end(&run->view, lease, &how));
     to = to < from ? from : to;
     bool plain = how == CHAOS_HOW_RELEASED && run->view.history->lease_count > LEASES_WITH_TOKENS;
-    json_t *item =
-        json_pack("[I,I,i,i,I,I,o,o]", (json_int_t)(from - *last), (json_int_t)(to - from), lease->resource, (int)how,
-                  (json_int_t)(acquire == NULL ? -1 : acquire->completed_us - acquire->invoked_us),
-                  (json_int_t)(acquire == NULL ? 0 : acquire->attempts),
-                  chaos_json_text(acquire == NULL ? "" : acquire->votes), chaos_json_text(plain ? "" : lease->token));
-    bool worked = true;
+    acquire = acquire == NULL ? &unknown : acquire;
+    json_t *item = json_pack("[I,I,i,i,I,I,o,o]", from - *last, to - from, lease->resource, (int)how,
+                             (json_int_t)(acquire->completed_us - acquire->invoked_us), (json_int_t)acquire->attempts,
+                             chaos_json_text(acquire->votes), chaos_json_text(plain ? "" : lease->token));
     if (how != CHAOS_HOW_RELEASED || lease->claim_count > 1) {
-        worked = add(item, json_integer((lease->until_us - lease->from_us) / run->tick_us));
+        add(run, item, json_integer((lease->until_us - lease->from_us) / run->tick_us));
     }
     for (size_t i = 1; i < lease->claim_count; i++) {
-        worked = worked && add(item, json_integer(tick(run, lease->claims[i].at_us) - from));
+        add(run, item, json_integer(tick(run, lease->claims[i].at_us) - from));
     }
     *last = to;
-    return add(list, item) && worked;
+    add(run, list, item);
 }
 
-static bool add_acquire(json_t *list, const struct run *run, const struct chaos_operation *operation, int64_t *last) {
-    int64_t at = tick(run, operation->completed_us), gap = at - *last;
-    *last = at;
-    return add(list, json_pack("[I,I,i,o,I,o]", (json_int_t)gap,
-                               (json_int_t)(operation->completed_us - operation->invoked_us), operation->resource,
-                               chaos_json_text(operation->result), (json_int_t)operation->attempts,
-                               chaos_json_text(operation->votes)));
-}
-
-static bool add_spans(json_t *list, const struct run *run, int client) {
+static json_t *unhealthy_spans(struct run *run, int client) {
     size_t count;
     struct chaos_span *spans = chaos_unhealthy_spans(run->view.history, client, &count);
-    bool worked = count != SIZE_MAX;
-    for (size_t i = 0; worked && i < count; i++) {
-        worked = add(
-            list, json_pack("[I,I]", (json_int_t)tick(run, spans[i].from_us), (json_int_t)tick(run, spans[i].to_us)));
+    json_t *list = json_array();
+    run->failed |= count == SIZE_MAX;
+    for (size_t i = 0; count != SIZE_MAX && i < count; i++) {
+        add(run, list, json_pack("[I,I]", tick(run, spans[i].from_us), tick(run, spans[i].to_us)));
     }
     free(spans);
-    return worked;
+    return list;
 }
 
 /* Operations that gave a lease are told with it. */
-static json_t *client_data(const struct run *run, int client, bool *gave) {
+static json_t *client_data(struct run *run, int client, bool *gave) {
     const struct chaos_history *history = run->view.history;
-    json_t *leases = json_array(), *acquires = json_array(), *unhealthy = json_array();
-    int64_t last = 0;
+    json_t *leases = json_array(), *acquires = json_array();
+    json_int_t last = 0;
     size_t cursor = 0;
-    bool worked = true;
     memset(gave, 0, history->operation_count * sizeof *gave);
-    for (size_t i = 0; worked && i < history->lease_count; i++) {
+    for (size_t i = 0; i < history->lease_count; i++) {
         const struct chaos_lease *lease = &history->leases[i];
         if (lease->client == client) {
             const struct chaos_operation *acquire = acquire_of(history, lease, &cursor);
-            worked = add_lease(leases, run, lease, acquire, &last);
+            add_lease(run, leases, lease, acquire, &last);
             if (acquire != NULL) {
                 gave[acquire - history->operations] = true;
             }
         }
     }
     last = 0;
-    for (size_t i = 0; worked && i < history->operation_count; i++) {
+    for (size_t i = 0; i < history->operation_count; i++) {
         const struct chaos_operation *operation = &history->operations[i];
-        bool told = operation->client == client && operation->what == CHAOS_ACQUIRE &&
-                    operation->completed_us != CHAOS_NEVER_US && !gave[i];
-        worked = !told || add_acquire(acquires, run, operation, &last);
+        if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
+            operation->completed_us != CHAOS_NEVER_US && !gave[i]) {
+            json_int_t at = tick(run, operation->completed_us);
+            add(run, acquires,
+                json_pack("[I,I,i,o,I,o]", at - last, (json_int_t)(operation->completed_us - operation->invoked_us),
+                          operation->resource, chaos_json_text(operation->result), (json_int_t)operation->attempts,
+                          chaos_json_text(operation->votes)));
+            last = at;
+        }
     }
-    worked = worked && add_spans(unhealthy, run, client);
-    json_t *data = json_pack("{s:o,s:o,s:o}", "leases", leases, "acquires", acquires, "unhealthy", unhealthy);
-    if (!worked) {
-        json_decref(data);
-    }
-    return worked ? data : NULL;
+    return json_pack("{s:o,s:o,s:o}", "leases", leases, "acquires", acquires, "unhealthy",
+                     unhealthy_spans(run, client));
 }
 
-static json_t *clients_data(const struct run *run) {
+static json_t *clients_data(struct run *run) {
     json_t *list = json_array();
     bool *gave = calloc(run->view.history->operation_count + 1, sizeof *gave);
-    bool worked = gave != NULL;
-    for (size_t i = 0; worked && i < run->view.history->client_count; i++) {
-        worked = add(list, client_data(run, (int)i, gave));
+    run->failed |= gave == NULL;
+    for (size_t i = 0; gave != NULL && i < run->view.history->client_count; i++) {
+        add(run, list, client_data(run, (int)i, gave));
     }
     free(gave);
-    if (!worked) {
-        json_decref(list);
-    }
-    return worked ? list : NULL;
+    return list;
 }
 
-static json_t *band_data(const struct run *run, const struct chaos_band *band) {
-    return json_pack("{s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", (json_int_t)tick(run, band->from_us), "to",
-                     (json_int_t)tick(run, chaos_view_band_end(&run->view, band)), "nodes", numbers(band->fault.nodes),
-                     "clients", numbers(band->fault.clients), "kind", chaos_fault_about(band->fault.kind)->name,
+static json_t *band_data(struct run *run, const struct chaos_band *band) {
+    return json_pack("{s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", tick(run, band->from_us), "to",
+                     tick(run, chaos_view_band_end(&run->view, band)), "nodes", numbers(run, band->fault.nodes),
+                     "clients", numbers(run, band->fault.clients), "kind", chaos_fault_about(band->fault.kind)->name,
                      "shade", chaos_view_shade(band), "text", chaos_json_text(band->text), "failed",
                      (int)(band->error != NULL));
 }
 
-static json_t *violation_data(const struct run *run, const struct chaos_violation *violation) {
+static json_t *violation_data(struct run *run, const struct chaos_violation *violation) {
     uint64_t clients = 0;
     for (int c = 0; c < 2; c++) {
         clients |= violation->clients[c] < 0 ? 0 : UINT64_C(1) << violation->clients[c];
     }
     return json_pack("{s:s,s:I,s:I,s:i,s:o,s:o}", "kind", chaos_violation_name(violation->kind), "from",
-                     (json_int_t)tick(run, violation->from_us), "to", (json_int_t)tick(run, violation->to_us),
-                     "resource", violation->resource, "clients", numbers(clients), "text",
-                     chaos_json_text(violation->text));
+                     tick(run, violation->from_us), "to", tick(run, violation->to_us), "resource", violation->resource,
+                     "clients", numbers(run, clients), "text", chaos_json_text(violation->text));
 }
 
 static json_t *refusal_data(const struct run *run, const struct chaos_refusal *refusal) {
-    return json_pack("{s:I,s:i,s:i,s:b,s:I,s:I}", "at", (json_int_t)tick(run, refusal->at_us), "client",
-                     refusal->client, "resource", refusal->resource, "write", (int)refusal->write, "fence",
-                     (json_int_t)refusal->fence, "highest", (json_int_t)refusal->highest);
+    return json_pack("{s:I,s:i,s:i,s:b,s:I,s:I}", "at", tick(run, refusal->at_us), "client", refusal->client,
+                     "resource", refusal->resource, "write", (int)refusal->write, "fence", (json_int_t)refusal->fence,
+                     "highest", (json_int_t)refusal->highest);
 }
 
 /* Whether the guards leave a quorum of nodes at this time. */
@@ -201,10 +182,12 @@ static int compare_times(const void *a, const void *b) {
 }
 
 /* Between two moments at which a guard begins or ends to keep a node out, nothing changes. */
-static bool add_voteless(json_t *list, const struct run *run) {
+static json_t *voteless_spans(struct run *run) {
     const struct chaos_history *history = run->view.history;
+    json_t *list = json_array();
     int64_t *times_us = calloc(2 * history->band_count + 1, sizeof *times_us);
     size_t count = 0;
+    run->failed |= times_us == NULL;
     for (size_t i = 0; times_us != NULL && i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];
         if (band->to_us != CHAOS_NEVER_US && chaos_is_guarded(history, &band->fault)) {
@@ -215,50 +198,40 @@ static bool add_voteless(json_t *list, const struct run *run) {
     if (count > 0) {
         qsort(times_us, count, sizeof *times_us, compare_times);
     }
-    bool worked = times_us != NULL;
-    for (size_t i = 1; worked && i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         if (!quorum_votes(history, times_us[i - 1] + (times_us[i] - times_us[i - 1]) / 2)) {
-            worked = add(
-                list, json_pack("[I,I]", (json_int_t)tick(run, times_us[i - 1]), (json_int_t)tick(run, times_us[i])));
+            add(run, list, json_pack("[I,I]", tick(run, times_us[i - 1]), tick(run, times_us[i])));
         }
     }
     free(times_us);
-    return worked;
-}
-
-/* The lists that are not by client. */
-static bool set_lists(json_t *data, const struct run *run) {
-    const struct chaos_history *history = run->view.history;
-    const struct chaos_verdict *verdict = run->view.verdict;
-    json_t *resources = json_array(), *bands = json_array(), *violations = json_array(), *refusals = json_array(),
-           *voteless = json_array();
-    bool worked = set(data, "resources", resources) & set(data, "faults", bands) & set(data, "violations", violations) &
-                  set(data, "refusals", refusals) & set(data, "voteless", voteless);
-    for (size_t i = 0; worked && i < history->resource_count; i++) {
-        worked = add(resources, chaos_json_text(history->resources[i]));
-    }
-    for (size_t i = 0; worked && i < history->band_count; i++) {
-        worked = add(bands, band_data(run, &history->bands[i]));
-    }
-    for (size_t i = 0; worked && i < verdict->violation_count && i < CHAOS_VIOLATIONS_SHOWN; i++) {
-        worked = add(violations, violation_data(run, &verdict->violations[i]));
-    }
-    for (size_t i = 0; worked && i < history->refusal_count; i++) {
-        worked = add(refusals, refusal_data(run, &history->refusals[i]));
-    }
-    return worked && add_voteless(voteless, run);
+    return list;
 }
 
 json_t *chaos_page_data(const struct chaos_view *view) {
+    const struct chaos_history *history = view->history;
     struct run run = {.view = *view, .tick_us = 100};
+    json_t *resources = json_array(), *bands = json_array(), *violations = json_array(), *refusals = json_array();
     /* A browser draws with 24 bits of precision. */
     while (view->end_us / run.tick_us > 8000000) {
         run.tick_us *= 10;
     }
     run.ticks = view->end_us / run.tick_us + 1;
-    json_t *data = json_pack("{s:I,s:I,s:i,s:o}", "tick_us", (json_int_t)run.tick_us, "end", (json_int_t)run.ticks,
-                             "nodes", (int)view->history->node_count, "clients", clients_data(&run));
-    if (data == NULL || !set_lists(data, &run)) {
+    for (size_t i = 0; i < history->resource_count; i++) {
+        add(&run, resources, chaos_json_text(history->resources[i]));
+    }
+    for (size_t i = 0; i < history->band_count; i++) {
+        add(&run, bands, band_data(&run, &history->bands[i]));
+    }
+    for (size_t i = 0; i < view->verdict->violation_count && i < CHAOS_VIOLATIONS_SHOWN; i++) {
+        add(&run, violations, violation_data(&run, &view->verdict->violations[i]));
+    }
+    for (size_t i = 0; i < history->refusal_count; i++) {
+        add(&run, refusals, refusal_data(&run, &history->refusals[i]));
+    }
+    json_t *data = json_pack("{s:I,s:I,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
+                             (int)history->node_count, "clients", clients_data(&run), "resources", resources, "faults",
+                             bands, "violations", violations, "refusals", refusals, "voteless", voteless_spans(&run));
+    if (run.failed) {
         json_decref(data);
         return NULL;
     }
