@@ -26,7 +26,7 @@ static void put_verdict(FILE *out, const struct chaos_comparison *comparison) {
     bool holds = chaos_comparison_holds(comparison);
     bool shows = comparison->verdicts[CHAOS_SIDE_NONE].violation_count > 0;
     char text[512];
-    chaos_page_verdict(out, holds ? "clean" : "wrong",
+    chaos_page_verdict(out, holds ? CHAOS_MOOD_CLEAN : CHAOS_MOOD_WRONG,
                        holds   ? "Violations without protection, none with it"
                        : shows ? "The protection does not hold what it promises"
                                : "Nothing went wrong without protection either: this shows nothing");

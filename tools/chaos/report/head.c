@@ -1,30 +1,24 @@
 /* The head of the page: what was run, the verdict, the figures, how to repeat it. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "report/html.h"
 #include "report/parts.h"
 
-/* How the verdict is shown: a sign, a colour, and words that need neither. */
-enum mood { MOOD_CLEAN, MOOD_EXPECTED, MOOD_WRONG, MOOD_NOTHING };
+/* How the verdict is shown: a class of the style sheet, a sign, and words that need neither. */
+static const struct {
+    const char *class, *sign;
+} moods[] = {[CHAOS_MOOD_CLEAN] = {"clean", "<path d=\"M7 16.5l6 6 12-13\"/>"},
+             [CHAOS_MOOD_EXPECTED] = {"expected", "<path d=\"M16 7v11M16 23v1.5\"/>"},
+             [CHAOS_MOOD_WRONG] = {"wrong", "<path d=\"M9 9l14 14M23 9L9 23\"/>"},
+             [CHAOS_MOOD_NOTHING] = {"nothing", "<path d=\"M8 16h16\"/>"}};
 
-static enum mood mood_of(const struct chaos_view *view) {
+static enum chaos_mood mood_of(const struct chaos_view *view) {
     const struct chaos_verdict *verdict = view->verdict;
-    size_t hard = chaos_hard_count(view->history, verdict);
-    if (verdict->violation_count > 0) {
-        bool expected = view->history->breaks_assumptions && !chaos_all_guarded(view->history) && hard == 0;
-        return expected ? MOOD_EXPECTED : MOOD_WRONG;
-    }
-    return verdict->acquired == 0 ? MOOD_NOTHING : MOOD_CLEAN;
-}
-
-static void say_headline(const struct chaos_view *view, enum mood mood, char *headline, size_t size) {
-    if (mood == MOOD_CLEAN || mood == MOOD_NOTHING) {
-        snprintf(headline, size, "No violation%s", mood == MOOD_NOTHING ? ", but nothing was acquired" : "");
-    } else {
-        snprintf(headline, size, "%s%s", CHAOS_MANY(view->verdict->violation_count, "violation"),
-                 mood == MOOD_EXPECTED ? ", as expected" : "");
-    }
+    bool expected = view->history->breaks_assumptions && !chaos_all_guarded(view->history) &&
+                    chaos_hard_count(view->history, verdict) == 0;
+    return verdict->violation_count > 0 ? expected ? CHAOS_MOOD_EXPECTED : CHAOS_MOOD_WRONG
+           : verdict->acquired == 0     ? CHAOS_MOOD_NOTHING
+                                        : CHAOS_MOOD_CLEAN;
 }
 
 /* "20 clients acquired 3 resources 9,812 times on 5 nodes within 60 s, under 34 faults." */
@@ -37,13 +31,9 @@ static void put_what_was_done(FILE *out, const struct chaos_view *view) {
                history->band_count == 0 ? "" : CHAOS_MANY(history->band_count, "fault"));
 }
 
-static bool only_incomplete(const struct chaos_verdict *verdict) {
-    return verdict->counts[CHAOS_VIOLATION_INCOMPLETE] == verdict->violation_count;
-}
-
-static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mood) {
+static void put_judgement(FILE *out, const struct chaos_view *view, enum chaos_mood mood) {
     switch (mood) {
-    case MOOD_CLEAN:
+    case CHAOS_MOOD_CLEAN:
         fputs(" At no time did two clients rely on one resource; no update was lost; every operation ended by its "
               "deadline; nothing "
               "was left behind.",
@@ -55,10 +45,10 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
                     "well show violations.",
               out);
         break;
-    case MOOD_NOTHING:
+    case CHAOS_MOOD_NOTHING:
         fputs(" So there was little that could have gone wrong: this run proves nothing.", out);
         break;
-    case MOOD_EXPECTED:
+    case CHAOS_MOOD_EXPECTED:
         fputs(" These faults break what Redlock assumes: a node forgot keys, or its clock was wrong. So violations are "
               "what to "
               "expect here; they show what the assumption is worth.",
@@ -68,8 +58,8 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
                   : "",
               out);
         break;
-    case MOOD_WRONG:
-        if (only_incomplete(view->verdict)) {
+    case CHAOS_MOOD_WRONG:
+        if (view->verdict->counts[CHAOS_VIOLATION_INCOMPLETE] == view->verdict->violation_count) {
             fputs(" What is known of it is not whole: it proves nothing.", out);
             break;
         }
@@ -81,29 +71,23 @@ static void put_judgement(FILE *out, const struct chaos_view *view, enum mood mo
     }
 }
 
-void chaos_page_verdict(FILE *out, const char *mood, const char *headline) {
-    static const struct {
-        const char *mood, *sign;
-    } signs[] = {{"clean", "<path d=\"M7 16.5l6 6 12-13\"/>"},
-                 {"expected", "<path d=\"M16 7v11M16 23v1.5\"/>"},
-                 {"wrong", "<path d=\"M9 9l14 14M23 9L9 23\"/>"},
-                 {"nothing", "<path d=\"M8 16h16\"/>"}};
-    chaos_html(out,
-               "<section class=\"verdict %s\" aria-labelledby=\"verdict\"><svg class=\"sign\" viewBox=\"0 0 32 32\" "
-               "aria-hidden=\"true\">",
-               mood);
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        fputs(strcmp(mood, signs[i].mood) == 0 ? signs[i].sign : "", out);
-    }
+void chaos_page_verdict(FILE *out, enum chaos_mood mood, const char *headline) {
+    fprintf(out,
+            "<section class=\"verdict %s\" aria-labelledby=\"verdict\"><svg class=\"sign\" viewBox=\"0 0 32 32\" "
+            "aria-hidden=\"true\">%s",
+            moods[mood].class, moods[mood].sign);
     chaos_html(out, "</svg><div><h2 id=\"verdict\">%s</h2>", headline);
 }
 
 static void put_verdict(FILE *out, const struct chaos_view *view) {
-    static const char *const moods[] = {"clean", "expected", "wrong", "nothing"};
-    enum mood mood = mood_of(view);
+    enum chaos_mood mood = mood_of(view);
+    size_t count = view->verdict->violation_count;
     char headline[80];
-    say_headline(view, mood, headline, sizeof headline);
-    chaos_page_verdict(out, moods[mood], headline);
+    snprintf(headline, sizeof headline, "%s%s", count == 0 ? "No violation" : CHAOS_MANY(count, "violation"),
+             mood == CHAOS_MOOD_NOTHING    ? ", but nothing was acquired"
+             : mood == CHAOS_MOOD_EXPECTED ? ", as expected"
+                                           : "");
+    chaos_page_verdict(out, mood, headline);
     fputs("<p>", out);
     put_what_was_done(out, view);
     put_judgement(out, view, mood);

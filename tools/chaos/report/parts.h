@@ -5,9 +5,33 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "report/view.h"
+#include "checks/check.h"
+#include "faults/experiments.h"
+#include "history/history.h"
+
+/* How a lease ended. LATE: it had run out before its owner, which had been stopped, released it.
+ * HELD: to the end of the run. */
+enum chaos_how { CHAOS_HOW_RELEASED, CHAOS_HOW_LOST, CHAOS_HOW_DIED, CHAOS_HOW_HELD, CHAOS_HOW_LATE };
+
+struct chaos_view {
+    const struct chaos_history *history;
+    const struct chaos_verdict *verdict;
+    const struct chaos_experiment *experiment; /* NULL for none */
+    int64_t end_us;                            /* since the start */
+};
+
+struct chaos_view chaos_view_of(const struct chaos_history *history, const struct chaos_verdict *verdict,
+                                const struct chaos_experiment *experiment);
+/* When a fault was over: the end of the run if it never was; a fault that takes its amount of time
+ * lasts for that. */
+int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band);
+/* The class of a fault in the style sheet: "down", "link", "ill" or "breaks". */
+const char *chaos_view_shade(const struct chaos_band *band);
+/* Until when the client relied on the lease, as the checker sees it, and how it ended. */
+int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how);
 
 /* The page lists so many violations; the numbers count all. */
 enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
@@ -19,9 +43,9 @@ enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
  */
 bool chaos_page_write(FILE *out, const char *title, size_t violations, void (*body)(FILE *out, const void *what),
                       const void *what, json_t *data);
-/* Begins the box of the verdict. Its class in the style sheet: "clean", "expected", "wrong",
- * "nothing". */
-void chaos_page_verdict(FILE *out, const char *mood, const char *headline);
+enum chaos_mood { CHAOS_MOOD_CLEAN, CHAOS_MOOD_EXPECTED, CHAOS_MOOD_WRONG, CHAOS_MOOD_NOTHING };
+/* Begins the box of the verdict. */
+void chaos_page_verdict(FILE *out, enum chaos_mood mood, const char *headline);
 /* Title, verdict, figures, how to repeat it. */
 void chaos_page_head(FILE *out, const struct chaos_view *view);
 /* What was wrong, one by one. Nothing if nothing was. */

@@ -7,13 +7,8 @@
 
 enum { VIOLATIONS_AT_ONCE = 5 };
 
-static void put_violation(FILE *out, const struct chaos_view *view, size_t index) {
-    const struct chaos_violation *violation = &view->verdict->violations[index];
-    fprintf(out, "<li id=\"v%zu\"><a href=\"#time\" data-violation=\"%zu\">", index + 1, index);
-    chaos_html(out, "<span class=\"when\">%s</span> <b>%s</b></a> <span class=\"what\">%s</span></li>\n",
-               CHAOS_TIME(violation->from_us - view->history->start_us), chaos_violation_name(violation->kind),
-               violation->text);
-}
+/* The cells of a row, the first being its head. */
+#define CELLS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 void chaos_page_violations(FILE *out, const struct chaos_view *view) {
     size_t count = view->verdict->violation_count;
@@ -26,13 +21,17 @@ void chaos_page_violations(FILE *out, const struct chaos_view *view) {
           "<ol class=\"violations\">\n",
           out);
     for (size_t i = 0; i < shown; i++) {
+        const struct chaos_violation *violation = &view->verdict->violations[i];
         if (i == VIOLATIONS_AT_ONCE) {
             chaos_html(out,
                        "</ol>\n<details class=\"more\"><summary>%zu more</summary>\n<ol class=\"violations\" "
                        "start=\"%d\">\n",
                        shown - i, VIOLATIONS_AT_ONCE + 1);
         }
-        put_violation(out, view, i);
+        fprintf(out, "<li id=\"v%zu\"><a href=\"#time\" data-violation=\"%zu\">", i + 1, i);
+        chaos_html(out, "<span class=\"when\">%s</span> <b>%s</b></a> <span class=\"what\">%s</span></li>\n",
+                   CHAOS_TIME(violation->from_us - view->history->start_us), chaos_violation_name(violation->kind),
+                   violation->text);
     }
     fputs("</ol>\n", out);
     if (count > shown) {
@@ -50,13 +49,20 @@ static void put_table(FILE *out, const char *classes, const char *caption, const
     fputs("</tr></thead><tbody>\n", out);
 }
 
+static void put_row(FILE *out, const char *const *cells) {
+    chaos_html(out, "<tr><th scope=\"row\">%s</th>", *cells);
+    while (*++cells != NULL) {
+        chaos_html(out, "<td>%s</td>", *cells);
+    }
+    fputs("</tr>\n", out);
+}
+
 static void end_table(FILE *out) {
     fputs("</tbody></table></div>\n", out);
 }
 
 static void put_checks(FILE *out, const struct chaos_view *view) {
-    static const char *const columns[] = {"Violation", "Meaning", "Found", NULL};
-    put_table(out, "checks", "What was looked for", columns);
+    put_table(out, "checks", "What was looked for", CELLS("Violation", "Meaning", "Found"));
     for (int i = 0; i < CHAOS_VIOLATION_KINDS; i++) {
         size_t found = view->verdict->counts[i];
         chaos_html(out, "<tr class=\"%s\"><th scope=\"row\">%s</th><td>%s</td><td class=\"n\">%s</td></tr>\n",
@@ -73,63 +79,58 @@ static void put_checks(FILE *out, const struct chaos_view *view) {
     }
 }
 
-static void put_percentiles(FILE *out, const char *name, const struct chaos_percentiles *percentiles) {
-    const int64_t times_us[] = {percentiles->p50_us, percentiles->p90_us, percentiles->p99_us, percentiles->max_us};
-    chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%zu</td>", name, percentiles->count);
-    for (size_t i = 0; i < sizeof times_us / sizeof *times_us; i++) {
-        chaos_html(out, "<td>%s</td>", percentiles->count > 0 ? CHAOS_DURATION(times_us[i]) : "–");
-    }
-    fputs("</tr>\n", out);
+static void put_percentiles(FILE *out, const char *name, const struct chaos_percentiles *took) {
+    bool any = took->count > 0;
+    put_row(out, CELLS(name, CHAOS_COUNT(took->count), any ? CHAOS_DURATION(took->p50_us) : "–",
+                       any ? CHAOS_DURATION(took->p90_us) : "–", any ? CHAOS_DURATION(took->p99_us) : "–",
+                       any ? CHAOS_DURATION(took->max_us) : "–"));
 }
 
-static void put_latencies(FILE *out, const struct chaos_verdict *verdict) {
-    static const char *const columns[] = {"Operation", "Number", "Median", "90 %", "99 %", "Longest", NULL};
-    put_table(out, "numbers", "How long it took, where it succeeded", columns);
+static void put_result(FILE *out, const char *name, int64_t number, int64_t of) {
+    put_row(out, CELLS(name, CHAOS_COUNT(number), of == 0 ? "–" : CHAOS_SHARE(number * 10000 / of)));
+}
+
+static void put_operations(FILE *out, const struct chaos_verdict *verdict) {
+    fputs("<div class=\"pair\"><div>", out);
+    put_table(out, "numbers", "How long it took, where it succeeded",
+              CELLS("Operation", "Number", "Median", "90 %", "99 %", "Longest"));
     put_percentiles(out, "acquire", &verdict->acquire);
     put_percentiles(out, "acquire, at the first attempt", &verdict->acquire_first_try);
     put_percentiles(out, "release", &verdict->release);
     end_table(out);
-}
-
-static void put_results(FILE *out, const struct chaos_verdict *verdict) {
-    static const char *const columns[] = {"Result", "Number", "Share", NULL};
-    const struct {
-        const char *name;
-        int64_t number, of;
-    } rows[] = {{"acquired", verdict->acquired, verdict->acquires},
-                {"held by others until the end of the wait", verdict->contended, verdict->acquires},
-                {"no quorum of nodes", verdict->no_quorum, verdict->acquires},
-                {"too slow", verdict->too_slow, verdict->acquires},
-                {"others, as when the run ended", verdict->other, verdict->acquires},
-                {"released", verdict->released, verdict->releases},
-                {"released too late: lost before", verdict->release_lost, verdict->releases},
-                {"release found no quorum", verdict->release_no_quorum, verdict->releases}};
-    put_table(out, "numbers", "What operations came to", columns);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%" PRId64 "</td><td>%s</td></tr>\n", rows[i].name,
-                   rows[i].number, rows[i].of == 0 ? "–" : CHAOS_SHARE(rows[i].number * 10000 / rows[i].of));
-    }
+    fputs("</div><div>", out);
+    put_table(out, "numbers", "What operations came to", CELLS("Result", "Number", "Share"));
+    put_result(out, "acquired", verdict->acquired, verdict->acquires);
+    put_result(out, "held by others until the end of the wait", verdict->contended, verdict->acquires);
+    put_result(out, "no quorum of nodes", verdict->no_quorum, verdict->acquires);
+    put_result(out, "too slow", verdict->too_slow, verdict->acquires);
+    put_result(out, "others, as when the run ended", verdict->other, verdict->acquires);
+    put_result(out, "released", verdict->released, verdict->releases);
+    put_result(out, "released too late: lost before", verdict->release_lost, verdict->releases);
+    put_result(out, "release found no quorum", verdict->release_no_quorum, verdict->releases);
     end_table(out);
-    chaos_html(out, "<p class=\"note\">%s ended without a release: their owners saw it in time and stopped.</p>\n",
+    chaos_html(out,
+               "<p class=\"note\">%s ended without a release: their owners saw it in time and stopped.</p>\n"
+               "</div></div>",
                CHAOS_MANY(verdict->leases_lost, "lease"));
 }
 
 static void put_recoveries(FILE *out, const struct chaos_view *view) {
-    static const char *const columns[] = {"Quorum back at", "First acquire at", "Took", NULL};
     const struct chaos_verdict *verdict = view->verdict;
     int64_t start_us = view->history->start_us;
     if (verdict->recovery_count == 0) {
         fputs("<p>At all times all clients had a healthy quorum: there was nothing to recover from.</p>\n", out);
         return;
     }
-    put_table(out, "numbers", "After each time without a healthy quorum", columns);
+    put_table(out, "numbers", "After each time without a healthy quorum",
+              CELLS("Quorum back at", "First acquire at", "Took"));
     for (size_t i = 0; i < verdict->recovery_count; i++) {
         const struct chaos_recovery *recovery = &verdict->recoveries[i];
         bool came = recovery->acquired_us != CHAOS_NEVER_US;
-        chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td></tr>\n",
-                   CHAOS_TIME(recovery->healed_us - start_us),
-                   came ? CHAOS_TIME(recovery->acquired_us - start_us) : "none before the next fault or the end",
-                   came ? CHAOS_DURATION(recovery->acquired_us - recovery->healed_us) : "–");
+        put_row(out,
+                CELLS(CHAOS_TIME(recovery->healed_us - start_us),
+                      came ? CHAOS_TIME(recovery->acquired_us - start_us) : "none before the next fault or the end",
+                      came ? CHAOS_DURATION(recovery->acquired_us - recovery->healed_us) : "–"));
     }
     end_table(out);
 }
@@ -152,53 +153,47 @@ static void put_fault(FILE *out, const struct chaos_view *view, size_t index) {
 }
 
 static void put_faults(FILE *out, const struct chaos_view *view) {
-    static const char *const columns[] = {"From", "For", "Fault", "What happened", NULL};
     if (view->history->band_count == 0) {
         fputs("<p>There were none.</p>\n", out);
         return;
     }
-    put_table(out, "faults", "All faults, by time", columns);
+    put_table(out, "faults", "All faults, by time", CELLS("From", "For", "Fault", "What happened"));
     for (size_t i = 0; i < view->history->band_count; i++) {
         put_fault(out, view, i);
     }
     end_table(out);
 }
 
-static void put_setting(FILE *out, const char *name, int64_t number, const char *unit) {
-    chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%" PRId64 "%s</td></tr>\n", name, number, unit);
-}
-
-static void put_choice(FILE *out, const char *name, const char *choice) {
-    chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%s</td></tr>\n", name, choice);
+static void put_ms(FILE *out, const char *name, int64_t ms) {
+    chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%" PRId64 " ms</td></tr>\n", name, ms);
 }
 
 static void put_protection(FILE *out, const struct chaos_protection *protection) {
-    put_choice(out, "fencing tokens", protection->fencing ? "on" : "off");
-    put_choice(out, "restart guard", chaos_restart_guard_name(protection->restart_guard));
-    put_choice(out, "clock guard", protection->clock_guard ? "on" : "off");
+    put_row(out, CELLS("fencing tokens", protection->fencing ? "on" : "off"));
+    put_row(out, CELLS("restart guard", chaos_restart_guard_name(protection->restart_guard)));
+    put_row(out, CELLS("clock guard", protection->clock_guard ? "on" : "off"));
     if (chaos_has_guard(protection)) {
-        put_choice(out, "first boot", protection->first_boot ? "yes, of the first processes" : "no");
-        put_setting(out, "ttl_max", protection->ttl_max_ms, " ms");
+        put_row(out, CELLS("first boot", protection->first_boot ? "yes, of the first processes" : "no"));
+        put_ms(out, "ttl_max", protection->ttl_max_ms);
     }
     if (protection->lock_delay_ms > 0) {
-        put_setting(out, "lock delay", protection->lock_delay_ms, " ms");
+        put_ms(out, "lock delay", protection->lock_delay_ms);
     }
     if (protection->no_heal) {
-        put_choice(out, "healing", "off");
+        put_row(out, CELLS("healing", "off"));
     }
 }
 
 static void put_settings(FILE *out, const struct chaos_history *history) {
-    static const char *const columns[] = {"Setting", "Value", NULL};
-    put_table(out, "settings", "How it was set up", columns);
-    put_choice(out, "nodes run as", history->backend);
-    put_setting(out, "nodes", (int64_t)history->node_count, "");
-    put_setting(out, "quorum", (int64_t)chaos_quorum(history), "");
-    put_setting(out, "clients", (int64_t)history->client_count, "");
-    put_setting(out, "resources", (int64_t)history->resource_count, "");
-    put_setting(out, "ttl", history->ttl_ms, " ms");
-    put_setting(out, "node timeout", history->node_timeout_ms, " ms");
-    put_setting(out, "wait of an acquire", history->wait_ms, " ms");
+    put_table(out, "settings", "How it was set up", CELLS("Setting", "Value"));
+    put_row(out, CELLS("nodes run as", history->backend == NULL ? "" : history->backend));
+    put_row(out, CELLS("nodes", CHAOS_COUNT(history->node_count)));
+    put_row(out, CELLS("quorum", CHAOS_COUNT(chaos_quorum(history))));
+    put_row(out, CELLS("clients", CHAOS_COUNT(history->client_count)));
+    put_row(out, CELLS("resources", CHAOS_COUNT(history->resource_count)));
+    put_ms(out, "ttl", history->ttl_ms);
+    put_ms(out, "node timeout", history->node_timeout_ms);
+    put_ms(out, "wait of an acquire", history->wait_ms);
     put_protection(out, &history->protection);
     end_table(out);
 }
@@ -206,14 +201,9 @@ static void put_settings(FILE *out, const struct chaos_history *history) {
 void chaos_page_tables(FILE *out, const struct chaos_view *view) {
     fputs("<div id=\"tables\">\n<section aria-labelledby=\"checks\"><h2 id=\"checks\">Checks</h2>\n", out);
     put_checks(out, view);
-    fputs("</section>\n<section aria-labelledby=\"latency\"><h2 id=\"latency\">Operations</h2>\n<div "
-          "class=\"pair\"><div>",
-          out);
-    put_latencies(out, view->verdict);
-    fputs("</div><div>", out);
-    put_results(out, view->verdict);
-    fputs("</div></div></section>\n<section aria-labelledby=\"recoveries\"><h2 id=\"recoveries\">Recoveries</h2>\n",
-          out);
+    fputs("</section>\n<section aria-labelledby=\"latency\"><h2 id=\"latency\">Operations</h2>\n", out);
+    put_operations(out, view->verdict);
+    fputs("</section>\n<section aria-labelledby=\"recoveries\"><h2 id=\"recoveries\">Recoveries</h2>\n", out);
     put_recoveries(out, view);
     fputs("</section>\n<section aria-labelledby=\"faults\"><h2 id=\"faults\">Faults</h2>\n", out);
     put_faults(out, view);

@@ -1,5 +1,5 @@
 /* What the page says of a run beyond its history: when things were over, and how they ended. */
-#include "report/view.h"
+#include "report/parts.h"
 
 int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band) {
     const struct chaos_fault_about *about = chaos_fault_about(band->fault.kind);
