@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,7 +40,6 @@ struct processes {
     struct chaos_server server;
     /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
     int shim;
-    char **environment;
     struct node nodes[CHAOS_NODES_MAX];
 };
 
@@ -70,27 +68,35 @@ static struct node *node_of(const struct chaos_backend *backend, size_t n) {
     return &own->nodes[n];
 }
 
-/* In the child: becomes the server, or leaves why not in the node's log. */
-static void become_server(const struct processes *own, const struct node *node, pid_t parent) {
-    char *argv[] = {own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
-    sigset_t none;
-    sigemptyset(&none);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent || chdir(node->directory) != 0) {
-        _exit(127);
+/* In the child: ours, with the clock preloaded where there is one. A locale that is not installed
+ * would keep the server from starting. */
+static bool set_environment(int shim) {
+    const char *preload = getenv("LD_PRELOAD");
+    char *libraries = NULL;
+    bool worked = unsetenv(CHAOS_CLOCK_ENV) == 0 && setenv("LC_ALL", "C", 1) == 0;
+    if (worked && shim >= 0) {
+        worked = setenv(CHAOS_CLOCK_ENV, "clock", 1) == 0 &&
+                 asprintf(&libraries, "/proc/self/fd/%d%s%s", shim, preload != NULL ? ":" : "",
+                          preload != NULL ? preload : "") >= 0 &&
+                 setenv("LD_PRELOAD", libraries, 1) == 0;
     }
-    (void)setpgid(0, 0); /* Ctrl-C is for the parent, which ends its nodes */
-    (void)signal(SIGPIPE, SIG_DFL);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    int input = open("/dev/null", O_RDONLY), log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
-    if (input < 0 || log < 0 || dup2(input, 0) < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0) {
+    return worked;
+}
+
+/* In the child: becomes the server, or leaves why not in the node's log. */
+static _Noreturn void become_server(const struct processes *own, const struct node *node, pid_t parent) {
+    char *argv[] = {own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
+    int log = chdir(node->directory) == 0 ? open("log", O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    if (log < 0 || !chaos_program_begin(parent, log)) {
         _exit(127);
     }
     for (int fd = 3; fd < 1024; fd++) {
-        (void)fcntl(fd, F_SETFD,
-                    /* what the parent has open is none of its business */
-                    fd == own->shim ? 0 : FD_CLOEXEC);
+        /* what the parent has open is none of its business */
+        (void)fcntl(fd, F_SETFD, fd == own->shim ? 0 : FD_CLOEXEC);
     }
-    execve(own->server.path, argv, own->environment);
+    if (set_environment(own->shim)) {
+        execv(own->server.path, argv);
+    }
     dprintf(2, "redlock-chaos: %s cannot be run: %s\n", own->server.path, strerror(errno));
     _exit(127);
 }
@@ -311,18 +317,10 @@ static bool start(struct chaos_backend *backend, char *error, size_t size) {
     return true;
 }
 
-static void free_environment(char **environment) {
-    for (char **entry = environment; entry != NULL && *entry != NULL; entry++) {
-        free(*entry);
-    }
-    free(environment);
-}
-
 static void free_own(struct processes *own) {
     for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
         free(own->nodes[n].directory);
     }
-    free_environment(own->environment);
     chaos_server_clear(&own->server);
     if (own->shim >= 0) {
         close(own->shim);
@@ -361,42 +359,6 @@ static void stop(struct chaos_backend *backend, char **left) {
     backend->own = NULL;
 }
 
-static bool starts_with(const char *text, const char *start) {
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-/* Ours, with the clock preloaded where there is one; a locale that is not installed would keep the
- * server from starting. */
-static char **make_environment(int shim) {
-    const char *preload = getenv("LD_PRELOAD");
-    size_t count = 0, used = 0;
-    while (environ[count] != NULL) {
-        count++;
-    }
-    char **out = calloc(count + 4, sizeof *out);
-    bool failed = out == NULL;
-    for (size_t i = 0; !failed && i < count; i++) {
-        bool ours = starts_with(environ[i], "LD_PRELOAD=") || starts_with(environ[i], CHAOS_CLOCK_ENV "=") ||
-                    starts_with(environ[i], "LC_ALL=");
-        if (!ours || (shim < 0 && starts_with(environ[i], "LD_PRELOAD="))) {
-            failed = (out[used++] = strdup(environ[i])) == NULL;
-        }
-    }
-    failed = failed || (out[used++] = strdup("LC_ALL=C")) == NULL;
-    failed = failed || (shim >= 0 && (out[used++] = strdup(CHAOS_CLOCK_ENV "=clock")) == NULL);
-    if (!failed && shim >= 0 &&
-        asprintf(&out[used], "LD_PRELOAD=/proc/self/fd/%d%s%s", shim, preload != NULL ? ":" : "",
-                 preload != NULL ? preload : "") < 0) {
-        out[used] = NULL;
-        failed = true;
-    }
-    if (failed) {
-        free_environment(out);
-        return NULL;
-    }
-    return out;
-}
-
 static bool drop_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
     return fail(backend, n, error, size,
                 "a process shares this machine's network, so its packets are not dropped: use --backend compose, or "
@@ -433,8 +395,6 @@ bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t er
     if (shim != NULL && (own->shim = open(shim, O_RDONLY | O_CLOEXEC)) < 0) {
         snprintf(error, error_size, "the clock %s, which is to be preloaded into the servers, cannot be opened: %s",
                  shim, strerror(errno));
-    } else if ((own->environment = make_environment(own->shim)) == NULL) {
-        snprintf(error, error_size, "out of memory");
     } else if (chaos_server_find(&own->server, backend->options.server, error, error_size)) {
         backend->ops = &ops;
         backend->own = own;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,19 +19,20 @@ int64_t chaos_now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* In the child. The program does not inherit what the conductor blocks or ignores, nor its
- * terminal. */
-static _Noreturn void become(const char *const *argv, const char *const *more, int out, pid_t parent) {
+bool chaos_program_begin(pid_t parent, int out) {
     sigset_t none;
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
-    (void)setpgid(0, 0); /* to be killed with all that it starts */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) {
-        _exit(CHAOS_CANNOT_RUN);
-    }
+    (void)setpgid(0, 0); /* to be killed with all that it starts; Ctrl-C is for the parent */
     int in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) {
+    return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && in >= 0 && dup2(in, 0) >= 0 &&
+           dup2(out, 1) >= 0 && dup2(out, 2) >= 0;
+}
+
+/* In the child. */
+static _Noreturn void become(const char *const *argv, const char *const *more, int out, pid_t parent) {
+    if (!chaos_program_begin(parent, out)) {
         _exit(CHAOS_CANNOT_RUN);
     }
     static const char *const steering[] = {"COMPOSE_FILE", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME",
