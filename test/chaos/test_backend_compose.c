@@ -205,9 +205,10 @@ static bool can_drop(void) {
 }
 
 static void ask_inside(const char *key, struct chaos_said *said) {
-    char name[96], script[160];
+    const struct chaos_compose *compose = nodes->own;
+    char script[160];
     snprintf(script, sizeof script, "$(command -v redis-cli || command -v valkey-cli) GET %s", key);
-    CHAOS_DOCKER(said, "exec", chaos_compose_name(nodes->own, 1, name), "sh", "-c", script);
+    CHAOS_DOCKER(said, "exec", compose->names[1], "sh", "-c", script);
     assert_int_equal(said->status, 0);
     said->text[strcspn(said->text, "\r\n")] = '\0';
 }

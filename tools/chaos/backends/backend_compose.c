@@ -18,9 +18,6 @@
 
 enum { ANSWER_MS = 10000, DIES_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
-/* A container, as docker sees it. */
-enum state { STATE_UNKNOWN, STATE_DEAD, STATE_RUNS, STATE_PAUSED };
-
 static bool check_docker(char *error, size_t error_size) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "version", "--format", "{{.Server.Version}}");
@@ -55,55 +52,61 @@ static bool check_compose(struct chaos_compose *compose, char *error, size_t err
     return said.status == 0;
 }
 
-static enum state look(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    char name[96];
+static const char *name_of(const struct chaos_backend *backend, size_t node) {
+    const struct chaos_compose *compose = backend->own;
+    return compose->names[node];
+}
+
+enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend, size_t node,
+                                            struct chaos_container *container, char *error, size_t error_size) {
+    struct chaos_container ignored;
     struct chaos_said said;
     int running = 0, paused = 0;
+    container = container == NULL ? &ignored : container;
     CHAOS_DOCKER(&said, "inspect", "--type", "container", "--format",
-                 "{{if .State.Running}}1{{else}}0{{end}} {{if .State.Paused}}1{{else}}0{{end}}",
-                 chaos_compose_name(backend->own, node, name));
-    if (said.status != 0 || sscanf(said.text, "%d %d", &running, &paused) != 2) {
-        snprintf(error, error_size, "node %zu: docker inspect %s: %.300s", node + 1, name, chaos_said_why(&said));
-        return STATE_UNKNOWN;
+                 "{{if .State.Running}}1{{else}}0{{end}} {{if .State.Paused}}1{{else}}0{{end}} {{.State.Pid}} {{.Id}}",
+                 name_of(backend, node));
+    if (said.status != 0 ||
+        sscanf(said.text, "%d %d %d %79s", &running, &paused, &container->pid, container->id) != 4) {
+        snprintf(error, error_size, "node %zu: docker inspect %s: %.300s", node + 1, name_of(backend, node),
+                 chaos_said_why(&said));
+        return CHAOS_CONTAINER_UNKNOWN;
     }
-    return !running ? STATE_DEAD : paused ? STATE_PAUSED : STATE_RUNS;
+    return !running ? CHAOS_CONTAINER_DEAD : paused ? CHAOS_CONTAINER_PAUSED : CHAOS_CONTAINER_RUNS;
 }
 
 /* `docker VERB container`. */
 static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, char *error, size_t error_size) {
-    char name[96];
     struct chaos_said said;
-    CHAOS_DOCKER(&said, verb, chaos_compose_name(backend->own, node, name));
+    CHAOS_DOCKER(&said, verb, name_of(backend, node));
     if (said.status != 0) {
-        snprintf(error, error_size, "node %zu: docker %s %s: %.300s", node + 1, verb, name, chaos_said_why(&said));
+        snprintf(error, error_size, "node %zu: docker %s %s: %.300s", node + 1, verb, name_of(backend, node),
+                 chaos_said_why(&said));
     }
     return said.status == 0;
 }
 
 static bool compose_kill(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum state state = look(backend, node, error, error_size);
-    if (state == STATE_UNKNOWN || state == STATE_DEAD) {
-        return state == STATE_DEAD;
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+    if (state == CHAOS_CONTAINER_UNKNOWN || state == CHAOS_CONTAINER_DEAD) {
+        return state == CHAOS_CONTAINER_DEAD;
     }
     /* A paused container does not die before it is resumed. It may also end by itself. */
-    bool told = (state != STATE_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
+    bool told = (state != CHAOS_CONTAINER_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
                 tell(backend, node, "kill", error, error_size);
     int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
-    for (;;) {
-        char why[512];
-        state = look(backend, node, why, sizeof why);
-        if (state == STATE_DEAD) {
-            return true;
-        }
+    char why[512];
+    while (chaos_compose_look(backend, node, NULL, why, sizeof why) != CHAOS_CONTAINER_DEAD) {
         if (chaos_now_ms() >= deadline_ms) {
-            break;
+            if (told) {
+                snprintf(error, error_size, "node %zu did not die within %d s of docker kill", node + 1,
+                         DIES_MS / 1000);
+            }
+            return false;
         }
         (void)poll(NULL, 0, 20);
     }
-    if (told) {
-        snprintf(error, error_size, "node %zu did not die within %d s of docker kill", node + 1, DIES_MS / 1000);
-    }
-    return false;
+    return true;
 }
 
 static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *where) {
@@ -113,9 +116,9 @@ static int remove_entry(const char *path, const struct stat *stat, int type, str
 }
 
 static bool compose_restart(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size) {
-    enum state state = look(backend, node, error, error_size);
-    if (state != STATE_DEAD) {
-        return state != STATE_UNKNOWN;
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+    if (state != CHAOS_CONTAINER_DEAD) {
+        return state != CHAOS_CONTAINER_UNKNOWN;
     }
     if (empty) {
         char data[PATH_MAX];
@@ -129,17 +132,18 @@ static bool compose_restart(struct chaos_backend *backend, size_t node, bool emp
 }
 
 static bool compose_pause(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum state state = look(backend, node, error, error_size);
-    if (state == STATE_DEAD) {
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+    if (state == CHAOS_CONTAINER_DEAD) {
         snprintf(error, error_size, "node %zu is dead: it cannot be paused", node + 1);
     }
-    return state == STATE_PAUSED || (state == STATE_RUNS && tell(backend, node, "pause", error, error_size));
+    return state == CHAOS_CONTAINER_PAUSED ||
+           (state == CHAOS_CONTAINER_RUNS && tell(backend, node, "pause", error, error_size));
 }
 
 static bool compose_resume(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum state state = look(backend, node, error, error_size);
-    return state == STATE_RUNS || state == STATE_DEAD ||
-           (state == STATE_PAUSED && tell(backend, node, "unpause", error, error_size));
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+    return state == CHAOS_CONTAINER_RUNS || state == CHAOS_CONTAINER_DEAD ||
+           (state == CHAOS_CONTAINER_PAUSED && tell(backend, node, "unpause", error, error_size));
 }
 
 static bool choose_ports(struct chaos_backend *backend, char *error, size_t error_size) {
@@ -179,9 +183,8 @@ static bool make_directory(struct chaos_backend *backend, size_t node, char *err
 
 /* What a container that ended had to say. */
 static void tell_end(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    char name[96];
     struct chaos_said said;
-    CHAOS_DOCKER(&said, "logs", "--tail", "6", chaos_compose_name(backend->own, node, name));
+    CHAOS_DOCKER(&said, "logs", "--tail", "6", name_of(backend, node));
     for (char *at = said.text; *at != '\0'; at++) {
         *at = *at == '\n' || *at == '\r' ? ' ' : *at;
     }
@@ -194,13 +197,13 @@ static bool wait_for_answer(const struct chaos_backend *backend, size_t node, ch
     int64_t deadline_ms = chaos_now_ms() + ANSWER_MS;
     char why[512] = "";
     while (!chaos_admin_ping(backend->ports[node], why, sizeof why)) {
-        enum state state = look(backend, node, error, error_size);
-        if (state == STATE_DEAD) {
+        enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+        if (state == CHAOS_CONTAINER_DEAD) {
             tell_end(backend, node, error, error_size);
-        } else if (state != STATE_UNKNOWN && chaos_now_ms() > deadline_ms) {
+        } else if (state != CHAOS_CONTAINER_UNKNOWN && chaos_now_ms() > deadline_ms) {
             snprintf(error, error_size, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s",
                      node + 1, backend->ports[node], ANSWER_MS / 1000, why);
-        } else if (state != STATE_UNKNOWN) {
+        } else if (state != CHAOS_CONTAINER_UNKNOWN) {
             (void)poll(NULL, 0, 20);
             continue;
         }
@@ -320,13 +323,13 @@ static bool compose_start(struct chaos_backend *backend, char *error, size_t err
 
 /* For whoever looks why something happened. */
 static void save_log(const struct chaos_backend *backend, size_t node) {
-    char path[PATH_MAX], name[96];
+    char path[PATH_MAX];
     struct chaos_said said;
     snprintf(path, sizeof path, "%s/node-%zu/log", backend->options.directory, node + 1);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd >= 0) {
-        chaos_program_run((const char *const[]){"docker", "logs", chaos_compose_name(backend->own, node, name), NULL},
-                          NULL, fd, CHAOS_DOCKER_MS, &said);
+        chaos_program_run((const char *const[]){"docker", "logs", name_of(backend, node), NULL}, NULL, fd,
+                          CHAOS_DOCKER_MS, &said);
         close(fd);
     }
 }
@@ -374,6 +377,9 @@ bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t er
     }
     compose->guard = -1;
     snprintf(compose->project, sizeof compose->project, "redlock-chaos-%d-%08x", (int)getpid(), (unsigned)random);
+    for (size_t n = 0; n < options->nodes; n++) {
+        snprintf(compose->names[n], sizeof compose->names[n], "%s-node%zu", compose->project, n + 1);
+    }
     const char *file = options->compose_file != NULL ? options->compose_file : "docker-compose.yml";
     bool worked = false;
     if (realpath(file, compose->file) == NULL) {

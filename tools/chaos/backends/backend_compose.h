@@ -20,8 +20,26 @@ struct chaos_compose {
     char project[64];
     char file[PATH_MAX];     /* docker-compose.yml, absolute */
     char override[PATH_MAX]; /* ours, laid over it */
+    char names[31][96];      /* of the containers */
     int guard;               /* the guard's ear; -1: there is none */
 };
+
+/* A container, as docker sees it. */
+enum chaos_compose_state {
+    CHAOS_CONTAINER_UNKNOWN,
+    CHAOS_CONTAINER_DEAD,
+    CHAOS_CONTAINER_RUNS,
+    CHAOS_CONTAINER_PAUSED
+};
+
+struct chaos_container {
+    int pid;
+    char id[80];
+};
+
+/* What a node's container does; UNKNOWN with a sentence. container: NULL where nobody asks. */
+enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend, size_t node,
+                                            struct chaos_container *container, char *error, size_t error_size);
 
 /* docker, for a minute at most. */
 enum { CHAOS_DOCKER_MS = 60000 };
@@ -37,8 +55,6 @@ size_t chaos_compose_argv(const struct chaos_compose *compose, bool with_overrid
 bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, char *error, size_t error_size);
 /* Writes the override. False with a sentence. */
 bool chaos_compose_write_override(const struct chaos_backend *backend, char *error, size_t error_size);
-/* A container's name, in a buffer of 96. Returns it. */
-char *chaos_compose_name(const struct chaos_compose *compose, size_t node, char *name);
 
 /* Lost packets (backend_compose_drop.c): the operations drop and pass. */
 bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size);

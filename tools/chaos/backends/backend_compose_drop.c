@@ -18,26 +18,6 @@ static const char *const rules[][3] = {{"INPUT", "-i", "lo"}, {"OUTPUT", "-o", "
 
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-struct container {
-    bool runs;
-    int pid;
-    char id[80];
-};
-
-static bool look(const struct chaos_backend *backend, size_t node, struct container *container, char *error,
-                 size_t error_size) {
-    char name[96], running[8] = "";
-    struct chaos_said said;
-    CHAOS_DOCKER(&said, "inspect", "--type", "container", "--format", "{{.State.Running}} {{.State.Pid}} {{.Id}}",
-                 chaos_compose_name(backend->own, node, name));
-    if (said.status != 0 || sscanf(said.text, "%7s %d %79s", running, &container->pid, container->id) != 3) {
-        snprintf(error, error_size, "node %zu: docker inspect %s: %.300s", node + 1, name, chaos_said_why(&said));
-        return false;
-    }
-    container->runs = strcmp(running, "true") == 0 && container->pid > 0;
-    return true;
-}
-
 static bool is_in_container(int proc, const char *id) {
     char text[4096];
     int fd = openat(proc, "cgroup", O_RDONLY | O_CLOEXEC);
@@ -55,7 +35,7 @@ static bool is_in_container(int proc, const char *id) {
  * in the container's control group, and its network must not be our own; and all is asked of one
  * directory in /proc, which is that process or none.
  */
-static int open_network(const struct container *container, size_t node, char *error, size_t error_size) {
+static int open_network(const struct chaos_container *container, size_t node, char *error, size_t error_size) {
     char path[64];
     struct stat own, its;
     snprintf(path, sizeof path, "/proc/%d", container->pid);
@@ -120,39 +100,33 @@ static bool set_rules(int network, size_t node, bool there, char *error, size_t 
     return worked;
 }
 
-bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    struct container container;
-    if (!look(backend, node, &container, error, error_size)) {
-        return false;
-    }
-    if (!container.runs) {
+/* Whether the node's rules are there, or not, from now on. Those of a dead node ended with it. */
+static bool set_packets(struct chaos_backend *backend, size_t node, bool drop, char *error, size_t error_size) {
+    struct chaos_container container;
+    enum chaos_compose_state state = chaos_compose_look(backend, node, &container, error, error_size);
+    if (state == CHAOS_CONTAINER_DEAD && drop) {
         snprintf(error, error_size, "node %zu is dead: there are no packets to be dropped", node + 1);
-        return false;
+    }
+    if (state == CHAOS_CONTAINER_UNKNOWN || state == CHAOS_CONTAINER_DEAD) {
+        return state == CHAOS_CONTAINER_DEAD && !drop;
     }
     int network = open_network(&container, node, error, error_size);
-    bool worked = network >= 0 && set_rules(network, node, true, error, error_size);
-    if (network >= 0 && !worked) {
+    if (network < 0) {
+        return false;
+    }
+    bool worked = set_rules(network, node, drop, error, error_size);
+    if (drop && !worked) {
         char ignored[512];
         (void)set_rules(network, node, false, ignored, sizeof ignored);
     }
-    if (network >= 0) {
-        close(network);
-    }
+    close(network);
     return worked;
 }
 
+bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+    return set_packets(backend, node, true, error, error_size);
+}
+
 bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    struct container container;
-    if (!look(backend, node, &container, error, error_size)) {
-        return false;
-    }
-    if (!container.runs) {
-        return true; /* its rules have ended with it */
-    }
-    int network = open_network(&container, node, error, error_size);
-    bool worked = network >= 0 && set_rules(network, node, false, error, error_size);
-    if (network >= 0) {
-        close(network);
-    }
-    return worked;
+    return set_packets(backend, node, false, error, error_size);
 }

@@ -26,15 +26,6 @@ size_t chaos_compose_argv(const struct chaos_compose *compose, bool with_overrid
     return argc;
 }
 
-char *chaos_compose_name(const struct chaos_compose *compose, size_t node, char *name) {
-    snprintf(name, 96, "%s-node%zu", compose->project, node + 1);
-    return name;
-}
-
-static size_t indentation(const char *line) {
-    return strspn(line, " ");
-}
-
 /*
  * The image of a service, out of what `config` prints: both versions of compose lay it out alike,
  * two blanks a level. False if there is no such service.
@@ -45,7 +36,7 @@ static bool find_image(const char *config, const char *service, char *image) {
     snprintf(key, sizeof key, "%s:", service);
     image[0] = '\0';
     for (const char *line = config; *line != '\0';) {
-        size_t length = strcspn(line, "\r\n"), indent = indentation(line);
+        size_t length = strcspn(line, "\r\n"), indent = strspn(line, " ");
         const char *word = line + indent;
         size_t word_length = length > indent ? length - indent : 0;
         if (indent == 0 && word_length > 0) {
@@ -127,8 +118,8 @@ static void write_bind(FILE *out, const char *source, const char *target, bool r
 static void write_node(FILE *out, const struct chaos_backend *backend, size_t n) {
     const struct chaos_compose *compose = backend->own;
     const struct chaos_backend_options *options = &backend->options;
-    char name[96], directory[PATH_MAX];
-    fprintf(out, "  node%zu:\n    container_name: \"%s\"\n", n + 1, chaos_compose_name(compose, n, name));
+    char directory[PATH_MAX];
+    fprintf(out, "  node%zu:\n    container_name: \"%s\"\n", n + 1, compose->names[n]);
     /* Its files must be ours. As root, the image may change to another user. */
     fprintf(out, "    user: \"%u:%u\"\n", (unsigned)geteuid(), (unsigned)getegid());
     fprintf(out, "    working_dir: \"%s/data\"\n", CHAOS_COMPOSE_MOUNT);
