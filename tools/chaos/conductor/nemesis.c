@@ -31,7 +31,7 @@ struct active {
 struct chaos_nemesis {
     struct chaos_backend *backend;
     struct chaos_links *links;
-    struct chaos_clients_door clients;
+    struct chaos_crew *crew;
     struct chaos_log *log;
     int64_t last_id;
     int held[CHAOS_NODES_MAX]; /* for chaos_admin_begin() */
@@ -46,13 +46,10 @@ struct outcome {
 };
 
 struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
-                                        const struct chaos_clients_door *clients, struct chaos_log *log) {
+                                        struct chaos_crew *crew, struct chaos_log *log) {
     struct chaos_nemesis *nemesis = calloc(1, sizeof *nemesis);
     if (nemesis != NULL) {
-        nemesis->backend = backend;
-        nemesis->links = links;
-        nemesis->clients = *clients;
-        nemesis->log = log;
+        *nemesis = (struct chaos_nemesis){.backend = backend, .links = links, .crew = crew, .log = log};
     }
     return nemesis;
 }
@@ -92,103 +89,81 @@ static void count(struct outcome *outcome, bool worked, const char *error) {
     }
 }
 
-static void apply_rules(struct chaos_nemesis *nemesis, struct outcome *outcome) {
-    for (size_t c = 0; c < nemesis->links->clients; c++) {
-        for (size_t n = 0; n < nemesis->links->nodes; n++) {
-            struct chaos_link_rule rule = {0};
-            for (size_t i = 0; i < ACTIVE_MAX; i++) {
-                const struct chaos_fault *fault = &nemesis->active[i].fault;
-                if (!nemesis->active[i].on || (fault->nodes >> n & 1) == 0 || (fault->clients >> c & 1) == 0) {
-                    continue;
-                }
-                rule.hold_requests |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REQUESTS;
-                rule.hold_replies |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REPLIES;
-                rule.delay_us += fault->kind == CHAOS_FAULT_DELAY ? fault->amount * 1000 : 0;
-                rule.jitter_us += fault->kind == CHAOS_FAULT_JITTER ? fault->amount * 1000 : 0;
-                if (fault->kind == CHAOS_FAULT_BANDWIDTH &&
-                    (rule.bytes_per_s == 0 || fault->amount < rule.bytes_per_s)) {
-                    rule.bytes_per_s = fault->amount;
-                }
-            }
-            struct chaos_link_rule *old = &nemesis->rules[c][n];
-            bool same = rule.hold_requests == old->hold_requests && rule.hold_replies == old->hold_replies &&
-                        rule.delay_us == old->delay_us && rule.jitter_us == old->jitter_us &&
-                        rule.bytes_per_s == old->bytes_per_s;
-            if (!same) {
-                char error[512];
-                bool worked = chaos_links_set(nemesis->links, c, n, &rule, error, sizeof error);
-                count(outcome, worked, error);
-                *old = rule;
-                if (!worked) {
-                    return; /* the proxy is dead or hangs: no other link would hear of it either */
-                }
-            }
-        }
-    }
+static bool hits_link(const struct chaos_fault *fault, size_t c, size_t n) {
+    return (fault->clients >> c & 1) != 0 && (fault->nodes >> n & 1) != 0;
 }
 
-static void cut_links(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct outcome *outcome) {
-    for (size_t c = 0; c < nemesis->links->clients; c++) {
-        for (size_t n = 0; n < nemesis->links->nodes; n++) {
-            if ((fault->clients >> c & 1) != 0 && (fault->nodes >> n & 1) != 0) {
-                char error[512];
-                bool worked = chaos_links_cut(nemesis->links, c, n, error, sizeof error);
-                count(outcome, worked, error);
-            }
+/* What all faults that are on make of a link. */
+static struct chaos_link_rule rule_of(const struct chaos_nemesis *nemesis, size_t c, size_t n) {
+    struct chaos_link_rule rule = {0};
+    for (size_t i = 0; i < ACTIVE_MAX; i++) {
+        const struct chaos_fault *fault = &nemesis->active[i].fault;
+        if (!nemesis->active[i].on || !hits_link(fault, c, n)) {
+            continue;
+        }
+        rule.hold_requests |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REQUESTS;
+        rule.hold_replies |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REPLIES;
+        rule.delay_us += fault->kind == CHAOS_FAULT_DELAY ? fault->amount * 1000 : 0;
+        rule.jitter_us += fault->kind == CHAOS_FAULT_JITTER ? fault->amount * 1000 : 0;
+        if (fault->kind == CHAOS_FAULT_BANDWIDTH && (rule.bytes_per_s == 0 || fault->amount < rule.bytes_per_s)) {
+            rule.bytes_per_s = fault->amount;
         }
     }
+    return rule;
 }
 
-static bool begin_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
-                          size_t size) {
+/* False: the proxy is dead or hangs; no other link would hear of it either. */
+static bool on_link(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t c, size_t n,
+                    struct outcome *outcome) {
+    char error[512];
+    if (fault->kind == CHAOS_FAULT_CUT) {
+        if (hits_link(fault, c, n)) {
+            count(outcome, chaos_links_cut(nemesis->links, c, n, error, sizeof error), error);
+        }
+        return true;
+    }
+    struct chaos_link_rule rule = rule_of(nemesis, c, n), *old = &nemesis->rules[c][n];
+    bool same = rule.hold_requests == old->hold_requests && rule.hold_replies == old->hold_replies &&
+                rule.delay_us == old->delay_us && rule.jitter_us == old->jitter_us &&
+                rule.bytes_per_s == old->bytes_per_s;
+    if (same) {
+        return true;
+    }
+    *old = rule;
+    bool worked = chaos_links_set(nemesis->links, c, n, &rule, error, sizeof error);
+    count(outcome, worked, error);
+    return worked;
+}
+
+static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, bool begins, char *error,
+                    size_t size) {
     struct chaos_backend *backend = nemesis->backend;
+    const struct chaos_backend_ops *ops = backend->ops;
+    bool empty = fault->kind == CHAOS_FAULT_RESTART_EMPTY || !backend->options.append_only;
     switch (fault->kind) {
     case CHAOS_FAULT_KILL:
     case CHAOS_FAULT_RESTART_EMPTY:
-        return backend->ops->kill(backend, n, error, size);
+        return begins ? ops->kill(backend, n, error, size) : ops->restart(backend, n, empty, error, size);
     case CHAOS_FAULT_PAUSE:
-        return backend->ops->pause(backend, n, error, size);
+        return (begins ? ops->pause : ops->resume)(backend, n, error, size);
     case CHAOS_FAULT_DROP:
-        return backend->ops->drop(backend, n, error, size);
+        return (begins ? ops->drop : ops->pass)(backend, n, error, size);
     case CHAOS_FAULT_CLOCK_JUMP:
-        chaos_clock_jump(backend->clocks[n], fault->amount);
+        chaos_clock_jump(backend->clocks[n], begins ? fault->amount : 0);
         return true;
     case CHAOS_FAULT_CLOCK_SKEW:
-        chaos_clock_skew(backend->clocks[n], fault->amount);
+        chaos_clock_skew(backend->clocks[n], begins ? fault->amount : 0);
         return true;
     default:
-        return chaos_admin_begin(backend->ports[n], fault, &nemesis->held[n], error, size);
-    }
-}
-
-static bool end_on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, char *error,
-                        size_t size) {
-    struct chaos_backend *backend = nemesis->backend;
-    switch (fault->kind) {
-    case CHAOS_FAULT_KILL:
-        return backend->ops->restart(backend, n, !backend->options.append_only, error, size);
-    case CHAOS_FAULT_RESTART_EMPTY:
-        return backend->ops->restart(backend, n, true, error, size);
-    case CHAOS_FAULT_PAUSE:
-        return backend->ops->resume(backend, n, error, size);
-    case CHAOS_FAULT_DROP:
-        return backend->ops->pass(backend, n, error, size);
-    case CHAOS_FAULT_CLOCK_SKEW:
-        chaos_clock_skew(backend->clocks[n], 0);
-        return true;
-    case CHAOS_FAULT_SLOW:
-        return true; /* it has ended by itself */
-    default:
-        return chaos_admin_end(backend->ports[n], fault, &nemesis->held[n], error, size);
+        return (begins ? chaos_admin_begin : chaos_admin_end)(backend->ports[n], fault, &nemesis->held[n], error, size);
     }
 }
 
 static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind, size_t c, bool begins) {
-    struct chaos_clients_door *door = &nemesis->clients;
     if (kind == CHAOS_FAULT_CLIENT_PAUSE) {
-        return door->signal(door->ctx, c, begins ? SIGSTOP : SIGCONT);
+        return chaos_crew_signal(nemesis->crew, c, begins ? SIGSTOP : SIGCONT);
     }
-    return begins ? door->signal(door->ctx, c, SIGKILL) : door->spawn(door->ctx, c);
+    return begins ? chaos_crew_signal(nemesis->crew, c, SIGKILL) : chaos_crew_spawn(nemesis->crew, c);
 }
 
 /* Link rules come from all faults that are on, so the caller sets or clears `on` first. */
@@ -198,9 +173,7 @@ static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, 
     case CHAOS_TARGET_NODES:
         for (size_t n = 0; n < nemesis->backend->options.nodes; n++) {
             if ((fault->nodes >> n & 1) != 0) {
-                bool worked = begins ? begin_on_node(nemesis, fault, n, error, sizeof error)
-                                     : end_on_node(nemesis, fault, n, error, sizeof error);
-                count(outcome, worked, error);
+                count(outcome, on_node(nemesis, fault, n, begins, error, sizeof error), error);
             }
         }
         return;
@@ -214,12 +187,11 @@ static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, 
         }
         return;
     case CHAOS_TARGET_LINKS:
-        if (fault->kind == CHAOS_FAULT_CUT) {
-            cut_links(nemesis, fault, outcome);
-        } else {
-            apply_rules(nemesis, outcome);
+        for (size_t i = 0, nodes = nemesis->links->nodes; i < nemesis->links->clients * nodes; i++) {
+            if (!on_link(nemesis, fault, i / nodes, i % nodes, outcome)) {
+                return;
+            }
         }
-        return;
     }
 }
 

@@ -5,26 +5,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "backends/backend.h"
+#include "client/crew.h"
 #include "faults/fault.h"
 #include "history/log.h"
 #include "links/links.h"
-
-/* What the nemesis may do to clients; they are the conductor's. */
-struct chaos_clients_door {
-    void *ctx;
-    bool (*signal)(void *ctx, size_t client, int signal);
-    /* Starts the client anew. */
-    bool (*spawn)(void *ctx, size_t client);
-};
 
 struct chaos_nemesis;
 
 /* NULL without memory. All that is given must live as long. */
 struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
-                                        const struct chaos_clients_door *clients, struct chaos_log *log);
+                                        struct chaos_crew *crew, struct chaos_log *log);
 void chaos_nemesis_free(struct chaos_nemesis *nemesis);
 
 /*

@@ -112,53 +112,44 @@ static bool read_time(const char *name, const char *text, int64_t least_ms, int6
     return true;
 }
 
-static bool read_persistence(const char *text, bool *append_only) {
-    *append_only = strcmp(text, "aof") == 0;
-    return *append_only || strcmp(text, "none") == 0 || complain("--persistence takes none or aof, not '%s'", text);
-}
-
-static bool read_faults(const char *text, struct chaos_options *options) {
-    char error[1024];
-    options->kinds_given = true;
-    return chaos_fault_kinds_parse(text, &options->kinds, error, sizeof error) || complain("--faults: %s", error);
-}
-
-static bool read_seed(const char *text, struct chaos_options *options) {
-    int64_t number;
-    bool worked = read_number("seed", text, 0, INT64_MAX, &number);
-    options->seed = worked ? (uint64_t)number : 0;
-    return options->seed_given = worked;
-}
-
-static bool read_backend(const char *text, struct chaos_options *options) {
-    options->backend = text;
-    return strcmp(text, "process") == 0 || strcmp(text, "compose") == 0 ||
-           complain("--backend takes process or compose, not '%s'", text);
-}
-
 /* What the options of protection beside it have said stays. */
-static void protect(struct chaos_protection *protection) {
+static bool protect(struct chaos_protection *protection) {
     struct chaos_protection full = chaos_protection_full();
     full.ttl_max_ms = protection->ttl_max_ms;
     full.lock_delay_ms = protection->lock_delay_ms;
     full.no_heal = protection->no_heal;
     *protection = full;
+    return true;
 }
 
 static bool take_other(struct chaos_options *options, const char *name, const char *value) {
     struct chaos_protection *protection = &options->settings.protection;
     if (strcmp(name, "protect") == 0) {
-        protect(protection);
-        return true;
+        return protect(protection);
     }
     if (strcmp(name, "restart-guard") == 0) {
         return chaos_restart_guard_find(value, &protection->restart_guard) ||
                complain("--restart-guard takes off, observed or strict, not '%s'", value);
     }
-    return strcmp(name, "backend") == 0  ? read_backend(value, options)
-           : strcmp(name, "seed") == 0   ? read_seed(value, options)
-           : strcmp(name, "faults") == 0 ? read_faults(value, options)
-                                         : read_persistence(value, &options->settings.append_only);
+    if (strcmp(name, "backend") == 0) {
+        options->backend = value;
+        return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
+               complain("--backend takes process or compose, not '%s'", value);
+    }
+    if (strcmp(name, "seed") == 0) {
+        int64_t number = 0;
+        options->seed_given = read_number("seed", value, 0, INT64_MAX, &number);
+        options->seed = (uint64_t)number;
+        return options->seed_given;
+    }
+    if (strcmp(name, "faults") == 0) {
+        char error[1024];
+        options->kinds_given = true;
+        return chaos_fault_kinds_parse(value, &options->kinds, error, sizeof error) || complain("--faults: %s", error);
+    }
+    options->settings.append_only = strcmp(value, "aof") == 0;
+    return options->settings.append_only || strcmp(value, "none") == 0 ||
+           complain("--persistence takes none or aof, not '%s'", value);
 }
 
 static bool take(struct chaos_options *options, const struct about *about, const char *value) {
@@ -367,46 +358,40 @@ static bool asks_for_help(int argc, char **argv) {
     return false;
 }
 
-static bool takes_nothing(int argc, char **argv) {
-    return argc == 2 || complain("%s takes nothing, not '%s'", argv[1], argv[2]);
+static bool parse_nothing(int argc, char **argv, struct chaos_options *options) {
+    (void)options;
+    return argc == 1 || complain("%s takes nothing, not '%s'", argv[0], argv[1]);
 }
 
 bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
+    static const struct {
+        const char *name;
+        enum chaos_command command;
+        bool (*parse)(int argc, char **argv, struct chaos_options *options);
+    } commands[] = {{"run", CHAOS_RUN, parse_run},
+                    {"fault", CHAOS_FAULT, parse_fault},
+                    {"check", CHAOS_CHECK, parse_judge},
+                    {"report", CHAOS_REPORT, parse_judge},
+                    {"list", CHAOS_LIST, parse_nothing},
+                    {"help", CHAOS_HELP, parse_nothing},
+                    {"--help", CHAOS_HELP, parse_nothing},
+                    {"-h", CHAOS_HELP, parse_nothing},
+                    {"--version", CHAOS_VERSION, parse_nothing}};
     *options = (struct chaos_options){
         .command = CHAOS_HELP, .backend = "process", .compose_file = "docker-compose.yml", .slack_ms = 1000};
     chaos_settings_default(&options->settings);
     keep_command_line(argc, argv, options);
-    const char *name = argc > 1 ? argv[1] : "";
-    bool help = strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
-    bool run = strcmp(name, "run") == 0, fault = strcmp(name, "fault") == 0, list = strcmp(name, "list") == 0;
-    bool check = strcmp(name, "check") == 0, report = strcmp(name, "report") == 0;
-    if ((run || fault || list || check || report || help) && asks_for_help(argc, argv)) {
-        return true;
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) != 0) {
+            continue;
+        }
+        if (commands[i].command != CHAOS_VERSION && asks_for_help(argc, argv)) {
+            return true;
+        }
+        options->command = commands[i].command;
+        return commands[i].parse(argc - 1, argv + 1, options);
     }
-    if (run) {
-        options->command = CHAOS_RUN;
-        return parse_run(argc - 1, argv + 1, options);
-    }
-    if (fault) {
-        options->command = CHAOS_FAULT;
-        return parse_fault(argc - 1, argv + 1, options);
-    }
-    if (check || report) {
-        options->command = check ? CHAOS_CHECK : CHAOS_REPORT;
-        return parse_judge(argc - 1, argv + 1, options);
-    }
-    if (list) {
-        options->command = CHAOS_LIST;
-        return takes_nothing(argc, argv);
-    }
-    if (strcmp(name, "--version") == 0) {
-        options->command = CHAOS_VERSION;
-        return takes_nothing(argc, argv);
-    }
-    if (help) {
-        return takes_nothing(argc, argv);
-    }
-    return argc > 1 ? complain("there is no command '%s'", name)
+    return argc > 1 ? complain("there is no command '%s'", argv[1])
                     : complain("say what to do: run, fault, check, report, list");
 }
 

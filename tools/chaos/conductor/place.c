@@ -107,29 +107,25 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
 
 /* A client that is killed right after its start has written nothing; its file is there all the
  * same. */
-static bool make_empty(const struct chaos_place *place, char *error, size_t error_size) {
-    for (size_t i = 0; i < place->client_count + 1; i++) {
-        const char *path = i < place->client_count ? place->client_paths[i] : place->auditor_path;
-        int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        if (fd < 0) {
-            snprintf(error, error_size, "cannot make %s: %s", path, strerror(errno));
+static bool make_files(const struct chaos_place *place, char *error, size_t error_size) {
+    for (size_t i = CHAOS_FILE_COUNTERS; i < place->path_count; i++) {
+        off_t size = i == CHAOS_FILE_COUNTERS ? CHAOS_RESOURCE_FILE_SIZE : 0;
+        if (i == CHAOS_FILE_CONDUCTOR) {
+            continue; /* chaos_log_open() makes it */
+        }
+        int fd = open(place->paths[i], O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        bool made = fd >= 0 && ftruncate(fd, size) == 0;
+        if (!made) {
+            snprintf(error, error_size, "cannot make %s: %s", place->paths[i], strerror(errno));
+        }
+        if (fd >= 0) {
+            close(fd);
+        }
+        if (!made) {
             return false;
         }
-        close(fd);
     }
     return true;
-}
-
-static bool make_counters(const struct chaos_place *place, char *error, size_t error_size) {
-    int fd = open(place->counters_path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    bool worked = fd >= 0 && ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) == 0;
-    if (!worked) {
-        snprintf(error, error_size, "cannot make %s: %s", place->counters_path, strerror(errno));
-    }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return worked;
 }
 
 bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size) {
@@ -137,33 +133,28 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
     if (!chaos_place_make_directory(place, options, error, error_size)) {
         return false;
     }
-    place->client_count = (size_t)options->settings.clients;
-    place->resource_count = (size_t)options->settings.resources;
-    place->conductor_path = format("%s/conductor.jsonl", place->directory);
-    place->auditor_path = format("%s/auditor.jsonl", place->directory);
-    place->counters_path = format("%s/counters", place->directory);
-    place->history_path = format("%s/history.jsonl", place->directory);
-    bool whole = place->conductor_path && place->auditor_path && place->counters_path && place->history_path;
-    for (size_t c = 0; c < place->client_count; c++) {
-        place->client_paths[c] = format("%s/client-%zu.jsonl", place->directory, c + 1);
-        whole &= place->client_paths[c] != NULL;
+    static const char *const names[CHAOS_FILE_CLIENTS] = {"history.jsonl", "schedule.txt", "counters",
+                                                          "conductor.jsonl", "auditor.jsonl"};
+    place->path_count = CHAOS_FILE_CLIENTS + (size_t)options->settings.clients;
+    for (size_t i = 0; i < place->path_count; i++) {
+        place->paths[i] = i < CHAOS_FILE_CLIENTS
+                              ? format("%s/%s", place->directory, names[i])
+                              : format("%s/client-%zu.jsonl", place->directory, i - CHAOS_FILE_CLIENTS + 1);
+        if (place->paths[i] == NULL) {
+            snprintf(error, error_size, "out of memory");
+            return false;
+        }
     }
+    place->resource_count = (size_t)options->settings.resources;
     for (size_t i = 0; i < place->resource_count; i++) {
         snprintf(place->names[i], sizeof place->names[i], "r%zu", i + 1);
         place->resources[i] = place->names[i];
     }
-    if (!whole) {
-        snprintf(error, error_size, "out of memory");
-        return false;
-    }
     place->shim = find_shim();
-    return make_empty(place, error, error_size) && make_counters(place, error, error_size);
+    return make_files(place, error, error_size);
 }
 
-bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,
-                       size_t error_size) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", place->directory, name);
+bool chaos_place_write(const char *path, const char *text, char *error, size_t error_size) {
     FILE *out = fopen(path, "we");
     bool worked = out != NULL && fputs(text, out) >= 0;
     if (out != NULL && fclose(out) != 0) {
@@ -198,10 +189,10 @@ char *chaos_place_read(const char *path, char *error, size_t error_size) {
 }
 
 bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size) {
-    FILE *in = fopen(place->counters_path, "re");
+    FILE *in = fopen(place->paths[CHAOS_FILE_COUNTERS], "re");
     size_t got = in == NULL ? 0 : fread(counters, sizeof counters[0], place->resource_count, in);
     if (got != place->resource_count) {
-        snprintf(error, error_size, "cannot read %s: %s", place->counters_path, strerror(errno));
+        snprintf(error, error_size, "cannot read %s: %s", place->paths[CHAOS_FILE_COUNTERS], strerror(errno));
     }
     if (in != NULL) {
         fclose(in);
@@ -210,50 +201,30 @@ bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, ch
 }
 
 bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size) {
-    const char *paths[CHAOS_CLIENTS_MAX + 2];
-    size_t count = 0;
-    paths[count++] = place->conductor_path;
-    paths[count++] = place->auditor_path;
-    for (size_t c = 0; c < place->client_count; c++) {
-        paths[count++] = place->client_paths[c];
-    }
-    if (!chaos_merge(paths, count, place->history_path, error, error_size)) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
+    char **paths = &place->paths[CHAOS_FILE_CONDUCTOR];
+    size_t count = place->path_count - CHAOS_FILE_CONDUCTOR;
+    bool merged = chaos_merge((const char *const *)paths, count, place->paths[CHAOS_FILE_HISTORY], error, error_size);
+    for (size_t i = 0; merged && i < count; i++) {
         (void)unlink(paths[i]); /* they are a second copy from here on */
     }
-    return true;
+    return merged;
 }
 
 void chaos_place_discard(struct chaos_place *place) {
-    static const char *const names[] = {"conductor.jsonl", "auditor.jsonl", "counters", "schedule.txt"};
-    if (place->directory == NULL) {
-        return;
+    for (size_t i = CHAOS_FILE_SCHEDULE; i < place->path_count && place->paths[i] != NULL; i++) {
+        (void)unlink(place->paths[i]);
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0] + place->client_count; i++) {
-        char *path = i < place->client_count ? format("%s/client-%zu.jsonl", place->directory, i + 1)
-                                             : format("%s/%s", place->directory, names[i - place->client_count]);
-        if (path != NULL) {
-            (void)unlink(path);
-        }
-        free(path);
-    }
-    if (place->made && rmdir(place->directory) == 0) {
+    if (place->directory != NULL && place->made && rmdir(place->directory) == 0) {
         free(place->directory);
         place->directory = NULL;
     }
 }
 
 void chaos_place_clear(struct chaos_place *place) {
-    for (size_t c = 0; c < place->client_count; c++) {
-        free(place->client_paths[c]);
+    for (size_t i = 0; i < place->path_count; i++) {
+        free(place->paths[i]);
     }
     free(place->directory);
-    free(place->conductor_path);
-    free(place->auditor_path);
-    free(place->counters_path);
-    free(place->history_path);
     free(place->shim);
     *place = (struct chaos_place){0};
 }

@@ -8,12 +8,21 @@
 
 #include "conductor/options.h"
 
+/* The run's files; one a client follows. */
+enum chaos_file {
+    CHAOS_FILE_HISTORY,
+    CHAOS_FILE_SCHEDULE,
+    CHAOS_FILE_COUNTERS,
+    CHAOS_FILE_CONDUCTOR,
+    CHAOS_FILE_AUDITOR,
+    CHAOS_FILE_CLIENTS,
+};
+
 struct chaos_place {
     char *directory; /* absolute */
     bool made;       /* it was not there before */
-    char *conductor_path, *auditor_path, *counters_path, *history_path;
-    char *client_paths[CHAOS_CLIENTS_MAX];
-    size_t client_count;
+    char *paths[CHAOS_FILE_CLIENTS + CHAOS_CLIENTS_MAX];
+    size_t path_count;
     const char *resources[CHAOS_RESOURCES_MAX];
     char names[CHAOS_RESOURCES_MAX][24];
     size_t resource_count;
@@ -25,8 +34,7 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
                                 size_t error_size);
 /* Makes the directory (it must be new, or empty) and the counters, all 0. False with a sentence. */
 bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size);
-bool chaos_place_write(const struct chaos_place *place, const char *name, const char *text, char *error,
-                       size_t error_size);
+bool chaos_place_write(const char *path, const char *text, char *error, size_t error_size);
 /* The file's text, or that of standard input for "-"; to be freed; NULL with a sentence. */
 char *chaos_place_read(const char *path, char *error, size_t error_size);
 /* One number a resource. False with a sentence. */

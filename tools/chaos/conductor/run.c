@@ -3,17 +3,13 @@
 #include "conductor/run.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +18,6 @@
 #include "conductor/control.h"
 #include "conductor/nemesis.h"
 #include "conductor/run_state.h"
-#include "history/merge.h"
 
 /* timeout(1) sends one signal twice: to us, and to our group. */
 enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
@@ -85,15 +80,11 @@ static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor)
 static void reap(struct chaos_run *run) {
     int status;
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-        bool auditor = pid == run->crew.auditor;
-        if (chaos_crew_ended(&run->crew, pid, status) && !auditor) {
-            continue;
-        }
-        if (run->state == CHAOS_BROKEN || run->state == CHAOS_DONE) {
-            continue;
-        }
+        bool auditor = pid == run->crew.auditor, client = chaos_crew_ended(&run->crew, pid, status) && !auditor;
         /* The backend itself waits for those that it ends. */
-        tell_end(run, pid, status, auditor);
+        if (!client && run->state != CHAOS_BROKEN && run->state != CHAOS_DONE) {
+            tell_end(run, pid, status, auditor);
+        }
     }
     if (run->state == CHAOS_RUNNING && run->crew.crashes > CRASHES_MAX) {
         chaos_run_broke(run, "more than %d client processes ended by themselves", CRASHES_MAX);
@@ -104,6 +95,13 @@ static void reap(struct chaos_run *run) {
             (void)chaos_crew_spawn(&run->crew, c);
         }
     }
+}
+
+static void to_healing(struct chaos_run *run, int64_t now_us, const char *why) {
+    tell(run, why);
+    run->state = CHAOS_HEALING;
+    run->state_end_us = now_us + HEAL_MS * INT64_C(1000);
+    chaos_nemesis_heal(run->nemesis);
 }
 
 static void to_ending(struct chaos_run *run, int64_t now_us) {
@@ -142,10 +140,7 @@ static void turn(struct chaos_run *run) {
             (void)begin_fault(run, &run->schedule.faults[run->next++], error, sizeof error);
         }
         if (now_us >= run->start_us + run_us(run)) {
-            run->state = CHAOS_HEALING;
-            run->state_end_us = now_us + HEAL_MS * INT64_C(1000);
-            chaos_nemesis_heal(run->nemesis);
-            tell(run, "its time is over: the faults end, then the clients");
+            to_healing(run, now_us, "its time is over: the faults end, then the clients");
         }
     }
     chaos_nemesis_turn(run->nemesis, now_us);
@@ -167,9 +162,8 @@ static void turn(struct chaos_run *run) {
         run->state_end_us =
             now_us + (run->options->settings.ttl_ms + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
     }
-    if (run->state == CHAOS_DRAINING && drained(run, now_us >= run->state_end_us)) {
-        run->state = CHAOS_DONE;
-    } else if (run->state == CHAOS_DRAINING && now_us >= run->state_end_us) {
+    bool last = now_us >= run->state_end_us;
+    if (run->state == CHAOS_DRAINING && (drained(run, last) || last)) {
         run->state = CHAOS_DONE;
     }
 }
@@ -195,11 +189,8 @@ static void take_signals(struct chaos_run *run) {
     struct signalfd_siginfo info;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo != SIGCHLD && run->state == CHAOS_RUNNING) {
-            tell(run, "interrupted: what has been written down so far is judged");
-            run->state = CHAOS_HEALING;
-            run->state_end_us = chaos_now_us() + HEAL_MS * INT64_C(1000);
             run->interrupted_us = chaos_now_us();
-            chaos_nemesis_heal(run->nemesis);
+            to_healing(run, run->interrupted_us, "interrupted: what has been written down so far is judged");
         } else if (info.ssi_signo != SIGCHLD && chaos_now_us() - run->interrupted_us >= AGAIN_US) {
             chaos_run_broke(run, "interrupted twice");
         }
@@ -222,7 +213,7 @@ static void conduct(struct chaos_run *run) {
             turn(run);
         }
         if (run->state != CHAOS_BROKEN && run->log.error[0] != '\0') {
-            chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+            chaos_run_broke(run, "%s: %s", run->place.paths[CHAOS_FILE_CONDUCTOR], run->log.error);
         }
     }
 }
@@ -241,7 +232,7 @@ static void log_end(struct chaos_run *run) {
     }
     chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
     if (run->log.error[0] != '\0') {
-        chaos_run_broke(run, "%s: %s", run->place.conductor_path, run->log.error);
+        chaos_run_broke(run, "%s: %s", run->place.paths[CHAOS_FILE_CONDUCTOR], run->log.error);
     }
 }
 

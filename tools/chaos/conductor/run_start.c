@@ -14,15 +14,6 @@
 
 enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };
 
-/* The crew's doors for the nemesis. */
-static bool door_signal(void *ctx, size_t client, int signal) {
-    return chaos_crew_signal(ctx, client, signal);
-}
-
-static bool door_spawn(void *ctx, size_t client) {
-    return chaos_crew_spawn(ctx, client);
-}
-
 /* A fault that never begins shows nothing, and nobody would notice. */
 static bool all_begin(const struct chaos_schedule *schedule, const struct chaos_options *options, char *error,
                       size_t error_size) {
@@ -106,7 +97,7 @@ static bool start_crew(struct chaos_run *run) {
                                                            .resource_count = run->place.resource_count,
                                                            .interval_ms = SWEEP_MS,
                                                            .timeout_ms = SWEEP_TIMEOUT_MS,
-                                                           .log_path = run->place.auditor_path};
+                                                           .log_path = run->place.paths[CHAOS_FILE_AUDITOR]};
     if (!chaos_crew_spawn_auditor(crew)) {
         return chaos_run_broke(run, "cannot start the auditor: %s", strerror(errno));
     }
@@ -121,8 +112,8 @@ static bool start_crew(struct chaos_run *run) {
                                                         .node_count = (size_t)settings->nodes,
                                                         .resources = run->place.resources,
                                                         .resource_count = run->place.resource_count,
-                                                        .log_path = run->place.client_paths[c],
-                                                        .counters_path = run->place.counters_path,
+                                                        .log_path = run->place.paths[CHAOS_FILE_CLIENTS + c],
+                                                        .counters_path = run->place.paths[CHAOS_FILE_COUNTERS],
                                                         .settings = settings};
         if (!chaos_crew_spawn(crew, c)) {
             return chaos_run_broke(run, "cannot start client %zu: %s", c + 1, strerror(errno));
@@ -160,31 +151,32 @@ static bool prove_drop(struct chaos_run *run) {
     return true;
 }
 
+static bool write_schedule(struct chaos_run *run) {
+    const struct chaos_settings *settings = &run->options->settings;
+    char *schedule = chaos_schedule_format(&run->schedule, (size_t)settings->nodes, (size_t)settings->clients);
+    bool written = schedule != NULL &&
+                   chaos_place_write(run->place.paths[CHAOS_FILE_SCHEDULE], schedule, run->error, sizeof run->error);
+    free(schedule);
+    return written;
+}
+
 static bool start_parts(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
     struct chaos_place *place = &run->place;
-    char error[800];
+    char *error = run->error;
+    const size_t size = sizeof run->error;
     /* Two descriptors a link in the proxy. Where the limit is too low, the proxy says so. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    if (!chaos_place_make(place, options, error, sizeof error)) {
-        return chaos_run_broke(run, "%s", error);
-    }
-    if (!has_clocks(run)) {
+    if (!chaos_place_make(place, options, error, size) || !has_clocks(run) || !write_schedule(run)) {
         return false;
     }
-    char *schedule = chaos_schedule_format(&run->schedule, (size_t)settings->nodes, (size_t)settings->clients);
-    bool written = schedule != NULL && chaos_place_write(place, "schedule.txt", schedule, error, sizeof error);
-    free(schedule);
-    if (!written) {
-        return chaos_run_broke(run, "%s", error);
-    }
-    if (!chaos_log_open(&run->log, place->conductor_path)) {
-        return chaos_run_broke(run, "cannot write %s: %s", place->conductor_path, strerror(errno));
+    if (!chaos_log_open(&run->log, place->paths[CHAOS_FILE_CONDUCTOR])) {
+        return chaos_run_broke(run, "cannot write %s: %s", place->paths[CHAOS_FILE_CONDUCTOR], strerror(errno));
     }
     run->log.goes_on = true; /* whose failure ends the run, but not before its nodes are ended */
     struct chaos_backend_options nodes = {.nodes = (size_t)settings->nodes,
@@ -193,25 +185,18 @@ static bool start_parts(struct chaos_run *run) {
                                           .server = options->server,
                                           .shim = place->shim,
                                           .compose_file = options->compose_file};
-    run->backend = chaos_backend_create(options->backend, &nodes, error, sizeof error);
-    if (run->backend == NULL || !run->backend->ops->start(run->backend, error, sizeof error)) {
-        return chaos_run_broke(run, "%s", error);
-    }
-    if (!prove_drop(run)) {
+    run->backend = chaos_backend_create(options->backend, &nodes, error, size);
+    if (run->backend == NULL || !run->backend->ops->start(run->backend, error, size) || !prove_drop(run)) {
         return false;
     }
-    run->links_started = chaos_links_start(&run->links, (size_t)settings->clients, (size_t)settings->nodes,
-                                           run->backend->ports, error, sizeof error);
-    if (!run->links_started) {
-        return chaos_run_broke(run, "%s", error);
-    }
-    run->control = chaos_control_listen(place->directory, error, sizeof error);
+    run->links_started =
+        chaos_links_start(&run->links, (size_t)settings->clients, nodes.nodes, run->backend->ports, error, size);
+    run->control = run->links_started ? chaos_control_listen(place->directory, error, size) : -1;
     if (run->control < 0) {
-        return chaos_run_broke(run, "%s", error);
+        return false;
     }
     log_start(run);
-    struct chaos_clients_door door = {&run->crew, door_signal, door_spawn};
-    run->nemesis = chaos_nemesis_new(run->backend, &run->links, &door, &run->log);
+    run->nemesis = chaos_nemesis_new(run->backend, &run->links, &run->crew, &run->log);
     fprintf(stderr, "redlock-chaos: the seed is %" PRIu64 ", the directory %s\n", options->seed, place->directory);
     return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
 }
@@ -244,5 +229,9 @@ static bool take_over_signals(struct chaos_run *run) {
 
 bool chaos_run_start(struct chaos_run *run) {
     /* The schedule first: where it is typed in, Ctrl-C ends that. */
-    return make_schedule(run) && take_over_signals(run) && start_parts(run);
+    bool started = make_schedule(run) && take_over_signals(run) && start_parts(run);
+    if (!started) {
+        run->state = CHAOS_BROKEN; /* run->error says why */
+    }
+    return started;
 }
