@@ -31,7 +31,6 @@ struct chaos_backend_options {
 struct chaos_backend;
 
 struct chaos_backend_ops {
-    const char *name; /* "process", "compose" */
     /* Waits until a node that was started answers PING, 10 s at most. */
     bool (*start)(struct chaos_backend *backend, char *error, size_t error_size);
     /* SIGKILL; returns when it is dead. */

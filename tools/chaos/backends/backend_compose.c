@@ -356,8 +356,7 @@ static void compose_stop(struct chaos_backend *backend, char **left) {
     backend->own = NULL;
 }
 
-static const struct chaos_backend_ops compose_ops = {.name = "compose",
-                                                     .start = compose_start,
+static const struct chaos_backend_ops compose_ops = {.start = compose_start,
                                                      .kill = compose_kill,
                                                      .restart = compose_restart,
                                                      .pause = compose_pause,

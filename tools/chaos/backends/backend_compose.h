@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "backends/backend.h"
 #include "backends/program.h"

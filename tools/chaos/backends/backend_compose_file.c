@@ -1,7 +1,6 @@
 /* The compose file: what must be in it, and what we lay over it for experiments. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

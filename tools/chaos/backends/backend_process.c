@@ -1,7 +1,7 @@
 /* Nodes that are processes of this machine, each in a directory of its own, children of ours. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ enum { START_MS = 10000, END_MS = 10000, PORT_TRIES = 20 };
 struct node {
     enum state state;
     pid_t pid;
-    char *directory;
+    char directory[PATH_MAX];
 };
 
 struct processes {
@@ -225,23 +225,14 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, char *error, si
 }
 
 static bool make_directory(struct chaos_backend *backend, size_t n, char *error, size_t size) {
-    struct node *node = node_of(backend, n);
-    char *clock = NULL;
-    if (asprintf(&node->directory, "%s/node-%zu", backend->options.directory, n + 1) < 0 ||
-        asprintf(&clock, "%s/clock", node->directory) < 0) {
-        node->directory = clock == NULL ? NULL : node->directory;
-        snprintf(error, size, "out of memory");
-        return false;
-    }
-    bool made = mkdir(node->directory, 0700) == 0 || errno == EEXIST;
+    char *directory = node_of(backend, n)->directory, clock[PATH_MAX + sizeof "/clock"];
+    snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, n + 1);
+    snprintf(clock, sizeof clock, "%s/clock", directory);
+    bool made = mkdir(directory, 0700) == 0 || errno == EEXIST;
     if (made && backend->options.shim != NULL) {
-        made =
-            chaos_node_remove_file(node->directory, "clock") && (backend->clocks[n] = chaos_clock_open(clock)) != NULL;
+        made = chaos_node_remove_file(directory, "clock") && (backend->clocks[n] = chaos_clock_open(clock)) != NULL;
     }
-    int problem = errno;
-    free(clock);
-    return made ||
-           fail(backend, n, error, size, "its directory %s cannot be made: %s", node->directory, strerror(problem));
+    return made || fail(backend, n, error, size, "its directory %s cannot be made: %s", directory, strerror(errno));
 }
 
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
@@ -318,9 +309,6 @@ static bool start(struct chaos_backend *backend, char *error, size_t size) {
 }
 
 static void free_own(struct processes *own) {
-    for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
-        free(own->nodes[n].directory);
-    }
     chaos_server_clear(&own->server);
     if (own->shim >= 0) {
         close(own->shim);
@@ -344,7 +332,7 @@ static void stop(struct chaos_backend *backend, char **left) {
             if (out != NULL) {
                 fprintf(out, "%s%s", ftell(out) > 0 ? "; " : "", error);
             }
-        } else if (own->nodes[n].directory != NULL) {
+        } else if (own->nodes[n].directory[0] != '\0') {
             if (pid > 0) {
                 (void)waitpid(pid, NULL, WNOHANG); /* one that had ended by itself */
             }
@@ -375,7 +363,6 @@ static bool pass_packets(struct chaos_backend *backend, size_t n, char *error, s
 
 bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size) {
     static const struct chaos_backend_ops ops = {
-        .name = "process",
         .start = start,
         .kill = kill_node,
         .restart = restart_node,

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,18 +70,16 @@ uint16_t chaos_node_port(const uint16_t *taken, size_t count) {
     return 0;
 }
 
-static char *path_of(const char *directory, const char *name) {
-    char *path;
-    return asprintf(&path, "%s/%s", directory, name) < 0 ? NULL : path;
+/* False with errno if it is too long. */
+static bool path_of(char path[PATH_MAX], const char *directory, const char *name) {
+    bool fits = snprintf(path, PATH_MAX, "%s/%s", directory, name) < PATH_MAX;
+    errno = fits ? 0 : ENAMETOOLONG;
+    return fits;
 }
 
 static FILE *open_file(const char *directory, const char *name, const char *mode) {
-    char *path = path_of(directory, name);
-    FILE *file = path != NULL ? fopen(path, mode) : NULL;
-    int error = path != NULL ? errno : ENOMEM;
-    free(path);
-    errno = error;
-    return file;
+    char path[PATH_MAX];
+    return path_of(path, directory, name) ? fopen(path, mode) : NULL;
 }
 
 /* Paths are relative: the server runs in its directory, whose name may have any character. No
@@ -102,12 +101,8 @@ bool chaos_node_write_config(const char *directory, const struct chaos_server *s
 }
 
 bool chaos_node_remove_file(const char *directory, const char *name) {
-    char *path = path_of(directory, name);
-    bool worked = path != NULL && (remove(path) == 0 || errno == ENOENT);
-    int error = path != NULL ? errno : ENOMEM;
-    free(path);
-    errno = error;
-    return worked;
+    char path[PATH_MAX];
+    return path_of(path, directory, name) && (remove(path) == 0 || errno == ENOENT);
 }
 
 /* Removes what matches; `pattern` has no directories. */
@@ -129,13 +124,10 @@ static bool remove_matching(const char *directory, const char *pattern) {
 }
 
 bool chaos_node_remove_keys(const char *directory) {
-    char *inner = path_of(directory, "appendonlydir"); /* of 7.0 and later */
-    bool worked = inner != NULL && remove_matching(inner, "*") && chaos_node_remove_file(directory, "appendonlydir") &&
-                  remove_matching(directory, "*.aof") && remove_matching(directory, "*.rdb");
-    int error = inner != NULL ? errno : ENOMEM;
-    free(inner);
-    errno = error;
-    return worked;
+    char inner[PATH_MAX]; /* of 7.0 and later */
+    return path_of(inner, directory, "appendonlydir") && remove_matching(inner, "*") &&
+           chaos_node_remove_file(directory, "appendonlydir") && remove_matching(directory, "*.aof") &&
+           remove_matching(directory, "*.rdb");
 }
 
 bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size) {

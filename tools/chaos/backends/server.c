@@ -1,7 +1,6 @@
 /* Finds the server program of local nodes and asks it for its version. */
 #include "backends/server.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

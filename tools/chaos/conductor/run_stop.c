@@ -1,5 +1,4 @@
 /* Ends an experiment: whatever still runs, by its id. */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
