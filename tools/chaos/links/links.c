@@ -29,37 +29,31 @@ bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, 
     return true;
 }
 
-/* False with the sentence, if the link or the answer is bad. */
-static bool check(const char *what, size_t client, size_t node, bool done, const char *answer, char *error,
-                  size_t error_size) {
+/* One link's command to the proxy, behind which the link's number stands. False with a sentence. */
+static bool ask(struct chaos_links *links, const char *what, size_t client, size_t node, const char *verb,
+                const char *rest, char *error, size_t error_size) {
+    char answer[512] = "there is no such link";
+    bool done =
+        client < links->clients && node < links->nodes &&
+        proxy_child_ask(&links->proxy, answer, sizeof answer, "%s %zu %s", verb, client * links->nodes + node, rest);
     if (!done) {
-        snprintf(error, error_size, "cannot %s client %zu to node %zu: %s", what, client + 1, node + 1, answer);
+        snprintf(error, error_size, "cannot %s the link from client %zu to node %zu: %s", what, client + 1, node + 1,
+                 answer);
     }
     return done;
 }
 
-static bool has_link(const struct chaos_links *links, size_t client, size_t node, char *answer, size_t size) {
-    snprintf(answer, size, "there is no such link");
-    return client < links->clients && node < links->nodes;
-}
-
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
                      char *error, size_t error_size) {
-    char answer[512];
-    bool done = has_link(links, client, node, answer, sizeof answer) &&
-                proxy_child_ask(&links->proxy, answer, sizeof answer,
-                                "set %zu requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64
-                                " bytes_per_s %" PRId64,
-                                client * links->nodes + node, rule->hold_requests, rule->hold_replies, rule->delay_us,
-                                rule->jitter_us, rule->bytes_per_s);
-    return check("change the link from", client, node, done, answer, error, error_size);
+    char rest[160];
+    snprintf(rest, sizeof rest,
+             "requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64 " bytes_per_s %" PRId64,
+             rule->hold_requests, rule->hold_replies, rule->delay_us, rule->jitter_us, rule->bytes_per_s);
+    return ask(links, "change", client, node, "set", rest, error, error_size);
 }
 
 bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, char *error, size_t error_size) {
-    char answer[512];
-    bool done = has_link(links, client, node, answer, sizeof answer) &&
-                proxy_child_ask(&links->proxy, answer, sizeof answer, "cut %zu rst rst", client * links->nodes + node);
-    return check("cut the link from", client, node, done, answer, error, error_size);
+    return ask(links, "cut", client, node, "cut", "rst rst", error, error_size);
 }
 
 void chaos_links_stop(struct chaos_links *links) {
