@@ -1,4 +1,4 @@
-/* Ways to corrupt a history of a correct lock, each of which the checker must find. */
+/* Ways to corrupt the history of a correct lock. The checker must find each. */
 #include "check_corrupt.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const struct chaos_lease *next_lease(const struct chaos_history *history,
     return NULL;
 }
 
-/* A lease begins one µs before the one before it has ended. */
+/* Starts a lease one µs before the previous one has ended. */
 static unsigned begin_early(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     size_t index = pick(random, kit->history.lease_count);
     struct chaos_lease *lease = (struct chaos_lease *)next_lease(&kit->history, index);
@@ -25,13 +25,13 @@ static unsigned begin_early(struct kit *kit, const struct chaos_case *c, uint64_
     }
     int64_t from_us = c->relied_until_us[index] - 1;
     if (chaos_case_life(c, lease->client, from_us) != chaos_case_life(c, lease->client, lease->from_us)) {
-        return 0; /* its process did not run by then */
+        return 0; /* its process did not run at that time */
     }
     lease->from_us = lease->claims[0].at_us = from_us;
     return BIT(OVERLAP);
 }
 
-/* A promise that lasts one µs into the next one's lease. */
+/* Extends a promise one µs into the next lease. */
 static unsigned promise_more(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     size_t index = pick(random, kit->history.lease_count);
     struct chaos_lease *lease = &kit->history.leases[index];
@@ -46,7 +46,7 @@ static unsigned promise_more(struct kit *kit, const struct chaos_case *c, uint64
     return BIT(OVERLAP);
 }
 
-/* A sweep that lies in a lease; false if there is none. */
+/* Finds a sweep within a lease. Returns false if there is none. */
 static bool find_sweep(struct kit *kit, const struct chaos_case *c, uint64_t *random, size_t *lease,
                        struct chaos_sweep **sweep) {
     *lease = pick(random, kit->history.lease_count);
@@ -60,7 +60,7 @@ static bool find_sweep(struct kit *kit, const struct chaos_case *c, uint64_t *ra
     return false;
 }
 
-/* As many nodes as must be against it; which ones is random. */
+/* Changes just enough nodes, chosen at random, so that no quorum supports the lease. */
 static unsigned spoil(struct kit *kit, const struct chaos_case *c, uint64_t *random, const char *token) {
     struct chaos_sweep *sweep;
     size_t lease, nodes = kit->history.node_count, first = pick(random, nodes);
@@ -84,7 +84,7 @@ static unsigned steal_keys(struct kit *kit, const struct chaos_case *c, uint64_t
     return spoil(kit, c, random, "a stranger's one");
 }
 
-/* The keys that are there end before what was promised. */
+/* Lets the keys of a sweep end before the lease's promise. */
 static unsigned shorten_keys(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     struct chaos_sweep *sweep;
     size_t index, nodes = kit->history.node_count;
@@ -144,7 +144,7 @@ static unsigned lower_counter(struct kit *kit, const struct chaos_case *c, uint6
 static unsigned raise_counter(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     (void)c;
     int64_t *counter = &kit->history.counters[pick(random, WORLD_RESOURCES)];
-    *counter += 2 + world_random(random, 9); /* what a killed process may have written is one */
+    *counter += 2 + world_random(random, 9); /* a killed process explains one write, not two */
     return BIT(LOST_UPDATE);
 }
 
@@ -214,7 +214,7 @@ static unsigned forget_lease(struct kit *kit, const struct chaos_case *c, uint64
     struct chaos_history *history = &kit->history;
     size_t index = pick(random, history->lease_count);
     struct chaos_lease *lease = &history->leases[index];
-    /* One that was held for long may be one that was over at the first look. */
+    /* After a long hold, the lease may have ended before its client first looked. */
     if (!lease->released || lease->ended_us - lease->from_us > 250000) {
         return 0;
     }
@@ -248,7 +248,7 @@ static unsigned claim_dead(struct kit *kit, const struct chaos_case *c, uint64_t
     return BIT(INCOMPLETE);
 }
 
-/* The next done increment of the resource, by the resource's numbers. */
+/* The resource's next increment that is done, in the order of the resource's numbers. */
 static struct chaos_increment *next_done(struct kit *kit, const struct chaos_increment *one) {
     struct chaos_increment *next = NULL;
     for (size_t i = 0; i < kit->history.increment_count; i++) {
@@ -268,7 +268,7 @@ static unsigned write_stale(struct kit *kit, const struct chaos_case *c, uint64_
     if (next == NULL) {
         return 0;
     }
-    one->write_number = next->read_number; /* they change places */
+    one->write_number = next->read_number; /* swap the two accesses */
     next->read_number--;
     return BIT(STALE);
 }
@@ -299,7 +299,7 @@ static unsigned token_twice(struct kit *kit, const struct chaos_case *c, uint64_
     return BIT(FENCE);
 }
 
-/* Of a resource, acquires that got the lock follow each other here. */
+/* In this world, acquires that got the same lock never overlap. */
 static unsigned token_falls(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     (void)c;
     struct chaos_operation *one = find_fenced(kit, random), *other = find_fenced(kit, random);

@@ -1,4 +1,4 @@
-/* Ways to corrupt a history of a correct lock, each of which the checker must find. */
+/* Ways to corrupt the history of a correct lock. The checker must find each. */
 #ifndef CHAOS_CHECK_CORRUPT_H
 #define CHAOS_CHECK_CORRUPT_H
 
@@ -7,10 +7,8 @@
 
 #define SLACK_US INT64_C(1000000)
 
-/*
- * Changes one thing, at random; the kinds of violations of which one must be told, as bits; 0 if the history has nothing to change in this
- * way.
- */
+/* Changes one thing at random. Returns the kinds of violations as bits: the checker must report one
+ * of them. Returns 0 if the history has nothing to change in this way. */
 typedef unsigned (*corrupt_history)(struct kit *kit, const struct chaos_case *c, uint64_t *random);
 
 struct corruption {
@@ -21,7 +19,7 @@ struct corruption {
 extern const struct corruption corruptions[];
 extern const size_t corruption_count;
 
-/* An index of so many. */
+/* A random index below count. */
 static inline size_t pick(uint64_t *random, size_t count) {
     return (size_t)world_random(random, (int64_t)count - 1);
 }

@@ -1,4 +1,4 @@
-/* One check alone, and what it must find. */
+/* Runs one check alone and compares what it finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

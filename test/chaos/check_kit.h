@@ -1,4 +1,4 @@
-/* One check alone, and what it must find. */
+/* Runs one check alone and compares what it finds. */
 #ifndef CHAOS_CHECK_KIT_H
 #define CHAOS_CHECK_KIT_H
 
@@ -11,9 +11,10 @@
 /* Of the last check. */
 extern struct chaos_verdict verdict;
 
-/* Judges by one check, with a slack of 100 ms, and expects so many violations of the kind, and none of any other. */
+/* Runs one check with a slack of 100 ms. Expects `count` violations of this kind and none of any
+ * other. */
 void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count);
-/* The violation's text has this part. */
+/* Expects this part in the violation's text. */
 void expect_text(size_t index, const char *part);
 
 /* For each test: a kit of 5 nodes, 3 clients, 2 resources. */

@@ -1,4 +1,5 @@
-/* A small world with a correct quorum lock in it, which makes random histories: nodes with keys, clients that are paused and killed, an auditor. */
+/* A small world with a correct quorum lock. It makes random histories: nodes with keys, clients
+ * that are paused and killed, an auditor. */
 #include "check_world.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@ enum { STEPS_MAX = 8, TTL_MS = 300 };
 #define TTL_US   INT64_C(300000)
 #define DRIFT_US INT64_C(5000)
 
-/* A key on a node, while it is there: when it expires is moved by extensions. */
+/* A key on a node, while it exists. Extensions move its expiry. */
 struct key {
     int resource;
     size_t node;
@@ -29,7 +30,7 @@ struct world {
     size_t nodes, quorum;
     struct key *keys;
     size_t key_count, key_capacity;
-    int64_t free_us[WORLD_CLIENTS]; /* the client can begin something */
+    int64_t free_us[WORLD_CLIENTS]; /* when the client can start something */
     int64_t next_us[WORLD_RESOURCES];
     int64_t counters[WORLD_RESOURCES];
     int64_t fences[WORLD_RESOURCES];   /* the highest fencing token */
@@ -52,7 +53,7 @@ static bool chance(struct world *world, int percent) {
     return world_random(&world->random, 99) < percent;
 }
 
-/* One that would come later, but had been on its way for long, finds this one and is refused. */
+/* Removes late keys: a SET that was long on its way finds this key and is refused. */
 static void refuse_later(struct world *world, int resource, size_t node, int64_t at_us) {
     for (size_t i = 0; i < world->key_count; i++) {
         struct key *key = &world->keys[i];
@@ -87,12 +88,12 @@ static const struct key *key_at(const struct world *world, int resource, size_t 
     return NULL;
 }
 
-/* One lease in the making: its keys are the last of the world's. */
+/* One lease in the making. Its keys are the last ones in the world. */
 struct round {
     int client, resource;
     char token[CHAOS_TOKEN_SIZE];
     int64_t start_us;
-    int64_t decided_us;  /* won or lost */
+    int64_t decided_us;  /* when it was won or lost */
     int64_t deadline_us; /* of the lease */
     int64_t fence;
     size_t first_key;
@@ -103,7 +104,8 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Sends SET to all nodes. Some are cut off; what was sent to them may arrive later. True if a quorum granted. */
+/* Sends SET to all nodes. Some nodes are cut off, and their SET may arrive later. Returns true if a
+ * quorum granted. */
 static bool run_round(struct world *world, struct round *round) {
     int64_t granted_us[CHAOS_NODES_MAX];
     size_t granted = 0;
@@ -127,7 +129,7 @@ static bool run_round(struct world *world, struct round *round) {
     return won;
 }
 
-/* Deletes reach most nodes that have the key; where a SET comes later, they follow it. */
+/* Deletes reach most nodes that have the key. A delete follows a late SET on the same node. */
 static void delete_keys(struct world *world, const struct round *round, int64_t at_us) {
     for (size_t i = round->first_key; i < world->key_count; i++) {
         struct key *key = &world->keys[i];
@@ -138,7 +140,8 @@ static void delete_keys(struct world *world, const struct round *round, int64_t 
     }
 }
 
-/* Most nodes that have the key extend it. True, and the deadline is moved, if a quorum did. */
+/* Extends the key on most nodes that have it. If a quorum did, moves the deadline and returns
+ * true. */
 static bool extend(struct world *world, struct round *round, int64_t start_us) {
     int64_t done_us[CHAOS_NODES_MAX];
     size_t done = 0;
@@ -162,7 +165,7 @@ static bool extend(struct world *world, struct round *round, int64_t start_us) {
     return true;
 }
 
-/* What the client promises itself: rounded down to ms from where it looks. */
+/* When the client takes its lease to end: the time left, rounded down to ms when it looks. */
 static int64_t promise(const struct round *round, int64_t at_us) {
     return at_us + (round->deadline_us - at_us) / 1000 * 1000;
 }
@@ -170,7 +173,7 @@ static int64_t promise(const struct round *round, int64_t at_us) {
 static int64_t release(struct world *world, const struct round *round, int64_t at_us, const char *result) {
     int64_t completed_us = at_us + between(world, 500, 4000);
     if (chance(world, 3)) {
-        /* It is stopped meanwhile, beyond the deadline at times. */
+        /* The client is paused here, sometimes beyond the deadline. */
         int64_t resumed_us = at_us + between(world, 50000, 3000000);
         kit_band(world->kit, CHAOS_FAULT_CLIENT_PAUSE, 0, UINT64_C(1) << round->client, at_us + 100, resumed_us);
         completed_us = resumed_us + between(world, 0, 90000);
@@ -189,7 +192,7 @@ static void die(struct world *world, const struct round *round, int64_t at_us) {
     world->next_us[round->resource] = at_us;
 }
 
-/* The resource numbers what it grants, whether a line tells of it or not. */
+/* The resource numbers every access that it grants, whether a line reports it or not. */
 static void increment(struct world *world, const struct round *round, size_t lease, int64_t intent_us, int64_t done_us,
                       bool writes) {
     int64_t *counter = &world->counters[round->resource], *accesses = &world->accesses[round->resource];
@@ -200,13 +203,13 @@ static void increment(struct world *world, const struct round *round, size_t lea
     kit_receipts(world->kit, index, round->fence, read_number, done_us == CHAOS_NEVER_US ? 0 : *accesses);
 }
 
-/* Killed, at some moment around its increment. */
+/* The client is killed at some moment around its increment. */
 static void hold_until_death(struct world *world, const struct round *round, size_t lease, int64_t claimed_us,
                              int64_t until_us) {
     int64_t intent_us = between(world, claimed_us, claimed_us + (until_us - claimed_us) / 3);
     int64_t died_us = between(world, intent_us + 100, until_us + 100000);
     switch (between(world, 0, 3)) {
-    case 0: /* before */
+    case 0: /* before the increment */
         break;
     case 1: /* before the write */
         increment(world, round, lease, intent_us, CHAOS_NEVER_US, false);
@@ -221,7 +224,7 @@ static void hold_until_death(struct world *world, const struct round *round, siz
     die(world, round, died_us);
 }
 
-/* Stopped, or too slow, so that the lease ends under it. */
+/* The client is paused or too slow, so its lease ends first. */
 static void hold_too_long(struct world *world, const struct round *round, size_t lease, int64_t claimed_us) {
     int64_t ended_us = round->deadline_us + between(world, -900, 40000);
     if (chance(world, 40)) {
@@ -257,7 +260,7 @@ static void hold(struct world *world, struct round *round, size_t lease, int64_t
     world->next_us[round->resource] = ended_us;
 }
 
-/* Won, but stopped until nothing was left of it. */
+/* The client wins, but is paused until nothing of the lease is left. */
 static void wake_too_late(struct world *world, const struct round *round) {
     int64_t resumed_us = round->deadline_us + between(world, 0, 300000);
     kit_band(world->kit, CHAOS_FAULT_CLIENT_PAUSE, 0, UINT64_C(1) << round->client, round->decided_us + 5, resumed_us);
@@ -301,7 +304,7 @@ static void turn(struct world *world, int resource) {
     }
 }
 
-/* Each node is asked at some moment of the sweep; its answer is rounded one way or the other. */
+/* Asks each node at some moment of the sweep. Its answer is rounded up or down. */
 static void look(struct world *world, int resource, int64_t from_us) {
     int64_t to_us = from_us + (chance(world, 50) ? between(world, 200, 2000) : between(world, 2000, 40000));
     size_t sweep = kit_sweep(world->kit, resource, from_us, to_us);

@@ -1,4 +1,5 @@
-/* What the tests of redlock-chaos' own processes share: nodes, a directory, child processes, and their events. */
+/* The common kit for tests of redlock-chaos' own processes: nodes, a directory, child processes,
+ * events. */
 #include "client_kit.h"
 
 #include <errno.h>
@@ -109,7 +110,7 @@ pid_t kit_run(int (*run)(const void *options), const void *options) {
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         int status = getppid() == parent ? run(options) : 127;
-        exit(status); /* where a sanitizer looks for leaks; the servers stay */
+        exit(status); /* sanitizers look for leaks at exit; the servers stay */
     }
     children[free_place] = pid;
     return pid;
@@ -139,14 +140,15 @@ int kit_end(pid_t pid) {
     return kit_wait(pid);
 }
 
-/* Of a file that somebody writes at this moment, the last line may be half there. */
+/* Reads the events. In a live file the last line may be incomplete. */
 static json_t *read_events(const char *path, bool live) {
     char *text = support_read_file(path);
     json_t *events = json_array();
     if (text == NULL) {
         return events;
     }
-    /* A sanitizer's strchr() looks at the whole rest each time, and the one who writes would stay ahead for ever. */
+    /* Not strchr(): a sanitizer's version scans the whole rest each time, and so would never catch
+     * up with the writer. */
     const char *text_end = text + strlen(text);
     for (char *line = text, *end; *line != '\0'; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text_end - line));

@@ -1,4 +1,4 @@
-/* A client's events, read in order: each must follow from those before. */
+/* Reads a client's events in order: each must follow from those before. */
 #include "client_reading.h"
 
 #include <stdio.h>
@@ -15,7 +15,8 @@ static void read_invoke(struct reading *r, const json_t *event) {
     snprintf(r->what, sizeof r->what, "%s", kit_string(event, "what"));
     bool release = strcmp(r->what, "release") == 0;
     assert_true(release || strcmp(r->what, "acquire") == 0);
-    /* Nothing is claimed any more when the release begins, and nobody acquires who still holds. */
+    /* A release begins after the last claim has ended. A client that holds a lease does not
+     * acquire. */
     assert_true(r->ended);
     assert_int_equal(release, r->token[0] != '\0');
 }
@@ -45,7 +46,7 @@ static void read_complete(struct reading *r, const json_t *event) {
     r->intended = -1;
 }
 
-/* What is about the lease is about the one that was acquired last. */
+/* Lease events are about the lease that was acquired last. */
 static void check_lease(const struct reading *r, const json_t *event) {
     assert_int_equal(r->deadline_us, 0);
     assert_int_equal(strlen(r->token), 16);
@@ -58,7 +59,7 @@ static void read_claim(struct reading *r, const json_t *event, int64_t ttl_ms) {
     int64_t now_us = kit_number(event, "t"), until_us = kit_number(event, "until");
     check_lease(r, event);
     assert_true(until_us > now_us && until_us > r->until_us);
-    /* Never more than the library says: the ttl without its drift, from a time before. */
+    /* Never more than the library allows: the ttl minus its drift, from an earlier time. */
     assert_true(until_us <= now_us + (ttl_ms - ttl_ms / 100 - 2) * 1000);
     r->until_us = until_us;
     r->ended = false;

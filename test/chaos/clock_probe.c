@@ -1,4 +1,5 @@
-/* Prints what it sees of each clock, a name and nanoseconds a line: in its main thread, in another, and after a fork. */
+/* Prints each clock as it sees it, a name and nanoseconds a line: in its main thread, in another
+ * one, and after a fork. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static void *look(void *where) {
     return NULL;
 }
 
-/* What a call costs, for people: clock_probe cost. */
+/* `clock_probe cost` prints what a call costs, for people. */
 static int cost(void) {
     struct timespec from, to, now;
     clock_gettime(CLOCK_MONOTONIC, &from);

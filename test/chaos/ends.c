@@ -46,7 +46,7 @@ int ends_connect(uint16_t port) {
     assert_true(fd >= 0);
     assert_true(connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EINPROGRESS);
     assert_true(wait_for(fd, POLLOUT, PATIENCE_MS));
-    /* A refusal passed on by the proxy may have come already: that is for ends_hear_reset(). */
+    /* The proxy may have forwarded a refusal already. ends_hear_reset() checks that. */
     struct sockaddr_in peer;
     socklen_t peer_size = sizeof peer;
     if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) == 0) {
@@ -83,7 +83,7 @@ void ends_say(int fd, const char *text) {
     ends_send(fd, text, strlen(text));
 }
 
-/* One read: bytes, 0 for FIN, -1 with errno. */
+/* Reads once. Returns the number of bytes, 0 for FIN, or -1 with errno. */
 static ssize_t listen_to(int fd, char *bytes, size_t size) {
     assert_true(wait_for(fd, POLLIN, PATIENCE_MS));
     return recv(fd, bytes, size, 0);

@@ -1,4 +1,4 @@
-/* Both ends of a link, played by the test: nodes that it listens for, clients that it connects. */
+/* Both ends of a link, played by the test: it listens as the nodes and connects as the clients. */
 #ifndef TEST_CHAOS_ENDS_H
 #define TEST_CHAOS_ENDS_H
 
@@ -10,30 +10,31 @@
 #include "links/links.h"
 #include "support.h"
 
-/* Each waits until it has happened, 20 s at most. A failure fails the test. No socket blocks. */
+/* Each function waits until it has happened, at most 20 s. A failure fails the test. No socket
+ * blocks. */
 
 int ends_listen(uint16_t *port);
 int ends_connect(uint16_t port);
 int ends_accept(int listener);
-/* Whether a connection comes within ms. */
+/* Returns whether a connection comes within ms. */
 bool ends_is_called(int listener, int ms);
 
-/* Sends all of it; however long the other side takes. */
+/* Sends all bytes, however long the other side takes. */
 void ends_send(int fd, const void *bytes, size_t size);
 void ends_say(int fd, const char *text);
-/* Expects exactly this text to come next. */
+/* Expects exactly this text next. */
 void ends_hear(int fd, const char *text);
-/* Expects that nothing comes, and no end, within ms. Never fails because of a slow machine. */
+/* Expects neither bytes nor an end within ms. A slow machine never fails this. */
 void ends_hear_nothing(int fd, int ms);
 /* Expects the end. */
 void ends_hear_fin(int fd);
 void ends_hear_reset(int fd);
-/* What comes until there is an end, or size bytes have come. */
+/* Reads until an end, or until `size` bytes have come. */
 size_t ends_take(int fd, char *bytes, size_t size);
 void ends_close(int fd);
 void ends_reset(int fd);
 
-/* A proxy with nodes that the test listens for. */
+/* A proxy, with the test listening as its nodes. */
 struct ends {
     struct chaos_links links;
     int listeners[4];
@@ -42,15 +43,15 @@ struct ends {
 
 void ends_start(struct ends *ends, size_t clients, size_t nodes);
 void ends_stop(struct ends *ends);
-/* A connection of a client to a node: its two ends. */
+/* A client's connection to a node: its two ends. */
 void ends_join(struct ends *ends, size_t client, size_t node, int *near, int *far);
 void ends_set(struct ends *ends, size_t client, size_t node, struct chaos_link_rule rule);
 void ends_cut(struct ends *ends, size_t client, size_t node);
 
-/* Open descriptors of a process. */
+/* The number of open descriptors of a process. */
 size_t ends_files(pid_t pid);
 void ends_wait_files(pid_t pid, size_t count);
-/* The time of a processor that it has used. */
+/* The processor time that a process has used. */
 int64_t ends_cpu_ms(pid_t pid);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads histories that the tests hold in memory. */
+/* Reads histories from memory for the tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

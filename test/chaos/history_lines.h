@@ -1,4 +1,4 @@
-/* A small whole history, line by line, for the tests that read it. */
+/* A small complete history, line by line, for the tests that read it. */
 #ifndef CHAOS_TEST_HISTORY_LINES_H
 #define CHAOS_TEST_HISTORY_LINES_H
 
@@ -41,7 +41,8 @@ static const char *const whole[] = {START, SPAWN, INVOKE, COMPLETE, CLAIM, INTEN
                                     KEYS,  END,   FAULT,  HEAL,     EXIT,  LEFT,   FINISH};
 enum { EVENTS = sizeof whole / sizeof *whole };
 
-/* Reads these bytes as "h.jsonl", into a history of rubbish: what chaos_history_read() says. */
+/* Reads these bytes as "h.jsonl" into an uninitialized history. Returns what chaos_history_read()
+ * returns. */
 bool lines_read(const char *bytes, size_t length, struct chaos_history *history, char *error, size_t error_size);
 
 #endif

@@ -1,4 +1,4 @@
-/* Histories made by hand, for the tests of what reads them. */
+/* Histories made by hand, for the tests of their readers. */
 #include "kit.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void *room(void *list, size_t count, size_t *capacity, size_t size) {
     return must(realloc(list, *capacity * size));
 }
 
-/* Makes room for one more, and is its index. */
+/* Makes room for one more and returns its index. */
 #define APPEND(kit, list, what)                                                                                        \
     ((kit)->history.list =                                                                                             \
          room((kit)->history.list, (kit)->history.what##_count, &(kit)->what##_capacity, sizeof *(kit)->history.list), \

@@ -51,7 +51,8 @@ void nodes_stop(struct nodes *nodes) {
 
 const char *nodes_ask(const struct nodes *nodes, size_t n, const char *command) {
     static char text[512];
-    struct timeval timeout = {2, 0}; /* a node that is well answers in it, however busy the machine */
+    /* A healthy node answers within it, however busy the machine is. */
+    struct timeval timeout = {2, 0};
     snprintf(text, sizeof text, "no answer");
     redisContext *redis = redisConnectWithTimeout("127.0.0.1", nodes->backend->ports[n], timeout);
     if (redis != NULL && redis->err == 0 && redisSetTimeout(redis, timeout) == REDIS_OK) {
@@ -82,7 +83,7 @@ void nodes_await(const struct nodes *nodes, size_t n, const char *command, const
     }
 }
 
-/* Fields 3 and 4 of /proc/PID/stat; 0 if there is no such process. */
+/* Reads fields 3 and 4 of /proc/PID/stat. Returns 0 without such a process. */
 static char read_stat(const char *pid, int *parent) {
     char path[64], line[512];
     char state = 0;

@@ -1,4 +1,4 @@
-/* Which bug is planted: REDLOCK_PLANT names it. Linked with the library compiled with its planted bugs. */
+/* Chooses the planted bug by REDLOCK_PLANT. Linked with the library that has the planted bugs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

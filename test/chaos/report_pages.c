@@ -1,4 +1,4 @@
-/* report_pages DIRECTORY: writes pages of runs that never were, for a browser and for people to look at. */
+/* report_pages DIRECTORY: writes pages of invented runs, to look at in a browser. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +63,7 @@ static void make_intervals(struct kit *kit) {
     kit_finish(kit, 10000000);
 }
 
-/* The page NAME of a history, and what there is to say of it; the kit is cleared. */
+/* Writes the page NAME of a history and prints what it has to say. Clears the kit. */
 static bool write_page(const char *directory, const char *name, struct kit *kit) {
     char path[4096];
     struct chaos_verdict verdict = {0};

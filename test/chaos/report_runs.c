@@ -1,4 +1,4 @@
-/* Runs that never were, as large as real ones: for looking at their pages. */
+/* Invented runs as large as real ones, to look at their pages. */
 #include "report_runs.h"
 
 #include <inttypes.h>
@@ -14,9 +14,9 @@ struct world {
     const struct report_run *run;
     struct kit *kit;
     uint64_t random;
-    int64_t free_us[CHAOS_RESOURCES_MAX]; /* when the last holder of a resource is done with it */
+    int64_t free_us[CHAOS_RESOURCES_MAX]; /* when the resource's last holder is done */
     int64_t count[CHAOS_RESOURCES_MAX];
-    int64_t next_us[CHAOS_CLIENTS_MAX]; /* when a client goes on */
+    int64_t next_us[CHAOS_CLIENTS_MAX]; /* when the client continues */
     bool died[CHAOS_CLIENTS_MAX];
 };
 
@@ -25,7 +25,7 @@ static int64_t up_to(struct world *world, int64_t most) {
     return (int64_t)(world->random >> 33) % (most + 1);
 }
 
-/* Until when a client sees no quorum at a time, or is stopped: that time itself if it is well. */
+/* Until when the client is paused or sees no quorum. Returns at_us itself if the client is well. */
 static int64_t ill_until(const struct world *world, int client, int64_t at_us) {
     const struct chaos_history *history = &world->kit->history;
     uint32_t bad = 0;

@@ -1,4 +1,4 @@
-/* Runs that never were, as large as real ones: for looking at their pages. */
+/* Invented runs as large as real ones, to look at their pages. */
 #ifndef CHAOS_REPORT_RUNS_H
 #define CHAOS_REPORT_RUNS_H
 
@@ -12,17 +12,18 @@ struct report_run {
     const char *name;
     size_t nodes, clients, resources;
     int64_t seconds;
-    int64_t hold_us; /* a lease is held for up to so long */
+    int64_t hold_us; /* the longest hold of a lease */
     uint32_t kinds;  /* of faults */
-    int overlap;     /* of 1000 acquires that others keep waiting, so many are granted nevertheless */
+    int overlap;     /* of 1000 acquires during another's lease, this many are granted */
 };
 
-/* The same run gives the same history. Without memory it aborts. */
+/* The same run gives the same history. Aborts without memory. */
 void report_run_make(const struct report_run *run, struct kit *kit);
 
-/* Would run as a script, or break out of one, an attribute or a comment, if the page took it as it is. */
+/* Unescaped on a page, this text would run as a script or break out of a script, an attribute or a
+ * comment. */
 extern const char report_poison[];
-/* Puts it wherever a history has text from outside. */
+/* Puts it everywhere where a history has text from outside. */
 void report_run_poison(struct kit *kit);
 
 #endif

@@ -1,4 +1,5 @@
-/* Every fault that a node is asked for, on real servers; and nodes that are dead, paused, full, or no servers at all. */
+/* Every fault of a node, on real servers. Also nodes that are dead, paused, full, or no servers at
+ * all. */
 #include "backends/admin.h"
 
 #include <arpa/inet.h>
@@ -82,7 +83,7 @@ static void assert_says(const char *text, const char *words) {
     }
 }
 
-/* A connection that stays; as the default user, or as the nemesis. */
+/* A connection that stays open, as the default user or as the nemesis. */
 static redisContext *connect_to(const struct world *world, bool as_chaos) {
     redisContext *redis = redisConnectWithTimeout("127.0.0.1", port_of(world), (struct timeval){5, 0});
     assert_non_null(redis);
@@ -99,7 +100,7 @@ static bool lives(redisContext *redis) {
     return alive;
 }
 
-/* What INFO commandstats tells of a command. */
+/* Reads a command's counters from INFO commandstats. */
 static void count_calls(const struct world *world, const char *command, long long *calls, long long *us) {
     char name[64];
     redisContext *redis = connect_to(world, false);
@@ -124,9 +125,10 @@ static void slow_is_done_though_nobody_waits(void **state) {
     nodes_await(&world->nodes, 0, "PING", "PONG");
     assert_true(support_now_ms() - start_ms >= 1250);
     count_calls(world, "debug", &calls, &us);
-    assert_int_equal(calls, 2); /* one of them asked whether it may */
+    assert_int_equal(calls, 2); /* the other one asked for permission */
     assert_in_range(us, 1250000, 5000000);
-    assert_true(returned_before || support_now_ms() - start_ms > 2000); /* or this machine hangs */
+    /* Otherwise the machine hung. */
+    assert_true(returned_before || support_now_ms() - start_ms > 2000);
     ends(world, CHAOS_FAULT_SLOW);
     for (int i = 0; i < 100; i++) {
         begins(world, CHAOS_FAULT_SLOW, 1);
@@ -143,7 +145,7 @@ static void busy_ends_by_itself(void **state) {
     begins(world, CHAOS_FAULT_BUSY, 400);
     nodes_await(&world->nodes, 0, "PING", "PONG");
     count_calls(world, "eval", &calls, &us);
-    assert_int_equal(calls, 4); /* three to measure */
+    assert_int_equal(calls, 4); /* three of them measure */
     assert_in_range(us, 100000, 8000000);
     ends(world, CHAOS_FAULT_BUSY);
     assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
@@ -165,7 +167,7 @@ static void busy_is_ended(void **state) {
     ends(world, CHAOS_FAULT_BUSY);
 }
 
-/* A script outlasts its time where the machine is busy: the next one waits for it, for a while. */
+/* On a busy machine a script runs longer than planned. The next one waits for it, for a while. */
 static void busy_follows_busy(void **state) {
     struct world *world = *state;
     long long calls, us;
@@ -223,7 +225,7 @@ static void a_full_node_is_emptied_again(void **state) {
     assert_false(chaos_admin_ping(port_of(world), world->error, sizeof world->error));
     assert_says(world->error, "max number of clients reached");
     assert_says(world->error, "wait for the end of the maxclients fault");
-    /* Others are begun and ended meanwhile, and one whose answer nobody took. */
+    /* Meanwhile other faults begin and end, and one reply is never read. */
     begins(world, CHAOS_FAULT_SLOW, 50);
     begins(world, CHAOS_FAULT_OOM, 0);
     begins(world, CHAOS_FAULT_BUSY, 20);
@@ -240,7 +242,7 @@ static void a_full_node_is_emptied_again(void **state) {
     redisFree(client);
 }
 
-/* A client that was forked meanwhile has the held connection, too. */
+/* A client that forked meanwhile has the held connection too. */
 static void a_held_connection_is_closed_for_all(void **state) {
     struct world *world = *state;
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
@@ -337,7 +339,7 @@ static void a_user_without_rights_is_told_so(void **state) {
     assert_null(strstr(world->error, "chaos chaos"));
 }
 
-/* Each question fails with these words, and within a bounded time. */
+/* Each question fails with these words, within a bounded time. */
 static void all_fail(struct world *world, uint16_t port, const char *words) {
     const enum chaos_fault_kind kinds[] = {CHAOS_FAULT_SLOW,     CHAOS_FAULT_BUSY,       CHAOS_FAULT_SCRIPT_FLUSH,
                                            CHAOS_FAULT_FLUSHALL, CHAOS_FAULT_DISCONNECT, CHAOS_FAULT_MAXCLIENTS,
@@ -371,7 +373,7 @@ static void dead_and_paused_nodes_fail_soon(void **state) {
     all_fail(world, port_of(world), "nobody listens there: the node is dead");
 }
 
-/* A listener that takes connections, says `text`, and closes them if it says anything. */
+/* A listener that accepts connections. If it has a text, it sends it and closes them. */
 static pid_t start_stranger(const char *text, uint16_t *port) {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t length = sizeof address;

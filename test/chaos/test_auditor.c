@@ -1,4 +1,4 @@
-/* The auditor process: what it sees of nodes that answer, hang, die, and say strange things. */
+/* The auditor process: what it sees of nodes that answer, hang, die, or send nonsense. */
 #include "client_kit.h"
 
 #include <signal.h>
@@ -19,7 +19,7 @@ static int run(const void *given) {
     return chaos_auditor_run(given);
 }
 
-/* With a long timeout a node that answers is not missed, however loaded the machine. */
+/* A long timeout, so that the auditor misses no answer on a loaded machine. */
 static pid_t start(int64_t timeout_ms) {
     path = kit_path("auditor.jsonl");
     for (size_t n = 0; n < KIT_NODES; n++) {
@@ -41,7 +41,7 @@ static void stop(pid_t pid) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* A sight as text: "-" for no answer, "" for no key, else the token; pttl_ms is set. */
+/* A sight as text: "-" without an answer, "" without a key, otherwise the token. Sets pttl_ms. */
 static const char *sight(const json_t *event, size_t node, int64_t *pttl_ms) {
     const json_t *one = json_array_get(json_object_get(event, "nodes"), node);
     assert_non_null(one);
@@ -57,7 +57,7 @@ static const char *sight(const json_t *event, size_t node, int64_t *pttl_ms) {
     return token;
 }
 
-/* Whether some sweep since the time saw this there. */
+/* Returns whether some sweep since then saw this on this node. */
 static bool saw(int64_t since_us, size_t resource, size_t node, const char *what, int64_t *pttl_ms) {
     int64_t pttl = 0;
     char *text = support_read_file(path);
@@ -81,7 +81,7 @@ static int64_t now_us(void) {
     return support_now_ns() / 1000;
 }
 
-/* The whole log, once it is over: sweeps in order, one event a resource, nothing of another resource. */
+/* Checks the complete log: sweeps in order, one event a resource, no other resources. */
 static size_t check_log(const char *const *prefixes) {
     json_t *events = kit_events(path), *event;
     size_t index;
@@ -126,7 +126,7 @@ static void it_sees_who_has_which_key(void **state) {
     assert_false(saw(0, 2, 0, "short", NULL));
 }
 
-/* What a paused node answers late is not taken for an answer to a later sweep. */
+/* The late answer of a paused node does not count as an answer to a later sweep. */
 static void a_node_that_hangs_is_not_seen(void **state) {
     static const char *const prefixes[] = {"one", "two", "three"};
     (void)state;
@@ -143,7 +143,7 @@ static void a_node_that_hangs_is_not_seen(void **state) {
         server_pause(server);
         int64_t paused_us = now_us();
         kit_until(saw(paused_us, 0, 2, "-", NULL));
-        kit_until(saw(paused_us, 0, 3, "", NULL)); /* the others are seen as ever */
+        kit_until(saw(paused_us, 0, 3, "", NULL)); /* the others answer as before */
         support_pause_ms(100);
         server_resume(server);
         server_ask(server, "DEL", "r1", "r2", "r3");
@@ -194,7 +194,7 @@ static void strange_values_break_nothing(void **state) {
     check_log(NULL);
 }
 
-/* A node that answers with errors alone has not answered: a busy script here. */
+/* A node that only answers with errors has not answered: here a script keeps it busy. */
 static void a_busy_node_is_not_seen(void **state) {
     (void)state;
     struct server *server = &kit_servers.at[3];
@@ -226,7 +226,7 @@ static size_t descriptors(pid_t pid) {
     return (size_t)strtoul(number, NULL, 10);
 }
 
-/* Takes a connection, if one waits, says something foolish, and maybe closes. */
+/* Accepts a waiting connection if there is one, sends nonsense, and sometimes closes it. */
 static void be_foolish(int listener, int round) {
     static const char *const nonsense[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",
                                            "+OK\r\n:5\r\n",
@@ -256,7 +256,7 @@ static void a_stranger_at_the_port_breaks_nothing(void **state) {
     kit_until(saw(0, 0, 0, "mine", NULL));
     size_t before = descriptors(pid);
     for (int round = 0; round < 18; round++) {
-        be_foolish(listener, round); /* the next comes within 100 ms */
+        be_foolish(listener, round); /* the next connection comes within 100 ms */
     }
     int64_t since_us = now_us();
     kit_until(saw(since_us, 0, 0, "mine", NULL));
@@ -267,7 +267,8 @@ static void a_stranger_at_the_port_breaks_nothing(void **state) {
     assert_false(saw(0, 0, 1, "mine", NULL));
 }
 
-/* 20 sweeps a second of 5 nodes cost next to nothing; the limit here has room for a slow and loaded machine. */
+/* 20 sweeps a second of 5 nodes cost next to nothing. The limit allows for a slow, loaded
+ * machine. */
 static void it_costs_little(void **state) {
     (void)state;
     pid_t pid = start(5000);

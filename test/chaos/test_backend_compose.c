@@ -1,4 +1,5 @@
-/* The compose backend against real containers. Run by test/compose/docker.sh, which has a daemon and an image of the nodes. */
+/* The compose backend with real containers. test/compose/docker.sh runs it: it has a daemon and an
+ * image of the nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ static void fail_with_words(const char *what) {
     fail_msg("%s: %s", what, error);
 }
 
-/* An answer as text; "" if there is none. As the default user, so without a password. */
+/* A node's answer as text; "" without one. Asks as the default user, so without a password. */
 static const char *ask(uint16_t port, const char *command) {
     static char text[512];
     struct timeval limit = {.tv_sec = 1};
@@ -74,7 +75,7 @@ static void wait_until_it_says(uint16_t port, const char *command, const char *w
     }
 }
 
-/* What docker has under the label of a project, as one text of ids. */
+/* Everything that docker has with the label of a project, as a text of ids. */
 static void list(const char *project, struct chaos_said *said) {
     char filter[128];
     snprintf(filter, sizeof filter, "label=com.docker.compose.project=%s", project);
@@ -147,7 +148,8 @@ static void a_killed_node_comes_back_with_its_keys(void **state) {
         }
         wait_until_it_says(port, "GET kept", "yes");
     }
-    assert_true(nodes->ops->restart(nodes, 0, true, error, sizeof error)); /* it runs: nothing is emptied */
+    /* The node runs, so this empties nothing. */
+    assert_true(nodes->ops->restart(nodes, 0, true, error, sizeof error));
     assert_string_equal(ask(port, "GET kept"), "yes");
     assert_string_equal(ask(nodes->ports[1], "PING"), "PONG");
 }
@@ -174,7 +176,8 @@ static void a_paused_node_is_silent(void **state) {
         }
         assert_string_equal(ask(port, "PING"), "");
     }
-    assert_true(nodes->ops->restart(nodes, 2, true, error, sizeof error)); /* it runs, if not now */
+    /* The node runs, or will soon. */
+    assert_true(nodes->ops->restart(nodes, 2, true, error, sizeof error));
     for (int again = 0; again < 2; again++) {
         if (!nodes->ops->resume(nodes, 2, error, sizeof error)) {
             fail_with_words("resume");
@@ -189,7 +192,7 @@ static void a_paused_node_is_silent(void **state) {
     wait_until_it_says(port, "GET paused", "no");
 }
 
-/* Whether the machine has what it takes; if not, why is told. */
+/* Returns whether this machine can drop packets. Prints why not. */
 static bool can_drop(void) {
     struct chaos_said said = {0};
     if (geteuid() == 0) {
@@ -213,7 +216,8 @@ static void ask_inside(const char *key, struct chaos_said *said) {
     said->text[strcspn(said->text, "\r\n")] = '\0';
 }
 
-/* A connection that stands sees loss: what it sends comes late, by the kernel's retransmission, and the node's other side goes on. */
+/* An open connection meets packet loss. What it sends comes late, when the kernel sends it again.
+ * The node still works from inside. */
 static void packets_are_lost(void **state) {
     (void)state;
     if (!can_drop()) {
@@ -253,7 +257,7 @@ static void packets_are_lost(void **state) {
     wait_until_it_says(port, "GET lost", "yes");
 }
 
-/* Its rules end with it. */
+/* A restart removes the node's rules. */
 static void a_restart_ends_the_loss(void **state) {
     (void)state;
     if (!can_drop()) {
@@ -313,11 +317,11 @@ static void nothing_is_left(void **state) {
     struct stat stat_;
     assert_int_equal(stat(path, &stat_), 0);
     assert_true(stat_.st_size > 0);
-    nodes->ops->stop(nodes, &left); /* once more is nothing */
+    nodes->ops->stop(nodes, &left); /* a second stop does nothing */
     assert_null(left);
 }
 
-/* A process that makes nodes and dies by SIGKILL, at once or in the middle. */
+/* A process makes nodes and dies by SIGKILL, at once or in the middle. */
 static void nothing_outlives_its_maker(void **state) {
     (void)state;
     for (int early = 0; early < 2; early++) {
@@ -342,7 +346,7 @@ static void nothing_outlives_its_maker(void **state) {
         struct chaos_said said = {0};
         int64_t deadline_ms = chaos_now_ms() + WAIT_MS;
         if (early) {
-            /* As soon as the first of its things is there. */
+            /* As soon as docker shows anything of the project. */
             while (said.text[0] == '\0' && chaos_now_ms() < deadline_ms) {
                 list(project, &said);
             }
@@ -413,7 +417,7 @@ static void what_is_missing_is_said(void **state) {
     assert_non_null(strstr(error, "has no service node6"));
 }
 
-/* Starts so many, and ends them. */
+/* Starts this many nodes, and ends them. */
 static bool starts(size_t count) {
     struct chaos_backend *backend = create(count);
     bool started = backend != NULL && backend->ops->start(backend, error, sizeof error);
@@ -421,7 +425,7 @@ static bool starts(size_t count) {
     return started;
 }
 
-/* The loader leaves out what it cannot load, with a warning that nobody reads. */
+/* The loader skips a library that it cannot load. Its warning goes unread. */
 static void a_clock_that_is_not_loaded_is_found(void **state) {
     (void)state;
     const char *usual = shim;

@@ -1,4 +1,5 @@
-/* What holders may not do, each check alone: a clean history, a planted violation, and the borders in between. */
+/* The rules for holders, each check alone: a clean history, a planted violation, and the limits
+ * between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ static void one_us_is_overlap(void **state) {
                         "from 1.500 s to 2.500 s: both for 0.001 ms");
 }
 
-/* Until its latest promise, not until the moment when the owner saw that it was over. */
+/* A lease ends with its latest promise, not when its owner noticed the end. */
 static void promise_is_the_end(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -52,7 +53,7 @@ static void promise_is_the_end(void **state) {
     expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
 }
 
-/* What is seen to be lost is let go, in the last ms of the promise, too. */
+/* A lease seen as lost ends there, even in the last ms of its promise. */
 static void lost_is_the_end(void **state) {
     struct kit *kit = *state;
     kit_end(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 2 * S - 900, false);
@@ -85,7 +86,8 @@ static void one_client_twice(void **state) {
     assert_int_equal(verdict.violations[0].clients[1], 0);
 }
 
-/* A short lease between a long one and a later one does not hide it; each that began too early is told. */
+/* A short lease between a long one and a later one does not hide it. The checker reports each that
+ * began too early. */
 static void long_lease_over_many(void **state) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 5 * S);
@@ -104,7 +106,7 @@ static void quorum_has_it(void **state) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1100 * MS, 1110 * MS), 0x07, "a", 900);
-    /* What does not answer is not against it. */
+    /* A node that does not answer does not count against the lease. */
     size_t silent = kit_sweep(kit, 0, 1200 * MS, 1210 * MS);
     kit_see(kit, silent, 0x01, "a", 800);
     kit_silent(kit, silent, 0x06);
@@ -129,7 +131,7 @@ static void no_quorum_has_it(void **state) {
         "3; at first: node 1 has it, node 2 did not answer, node 3 no key, node 4 another's token, node 5 no key");
 }
 
-/* Only a sweep that lies in the lease counts. */
+/* Only a sweep within the lease counts. */
 static void sweeps_at_the_edges(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -144,7 +146,7 @@ static void sweeps_at_the_edges(void **state) {
     kit->history.sweeps[2].to_us++;
     kit->history.sweeps[0].from_us++;
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
-    /* Nobody relies on it after the death. */
+    /* After the owner's death nobody relies on the lease. */
     kit->history.lives[0].ended_us = kit->history.sweeps[0].to_us;
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
 }
@@ -165,7 +167,8 @@ static void too_little_time(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
 }
 
-/* The nodes may show what an extension before its claim made of the keys, and after the claim they must. */
+/* A sweep that starts before a claim may still show the keys as they were before the extension. A
+ * later sweep may not. */
 static void claim_in_force(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -178,7 +181,7 @@ static void claim_in_force(void **state) {
     expect_text(0, "until 2.500 s");
 }
 
-/* A clock that was set back lets a key live longer than its pttl says. */
+/* On a clock that was set back, a key lives longer than its pttl says. */
 static void slow_clocks(void **state) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -196,7 +199,8 @@ static void slow_clocks(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
 }
 
-/* Contiguous violations are one; a sweep in which nothing can be said does not part them, one in which a quorum has it does. */
+/* Contiguous violations count as one. A sweep without evidence does not split them. A sweep that
+ * finds a quorum of keys does. */
 static void contiguous_is_one(void **state) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -217,7 +221,7 @@ static void contiguous_is_one(void **state) {
     assert_int_equal(verdict.violations[1].to_us, KIT_START_US + 1460 * MS);
 }
 
-/* A promise that the library took back; the last ms is rounding. */
+/* The library broke a promise. The last ms is rounding. */
 static void lost_before_the_promise(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 1500 * MS);
@@ -229,7 +233,7 @@ static void lost_before_the_promise(void **state) {
     kit->history.leases[0].ended_us--;
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     expect_text(0, "r1: client 1 (token a) had been promised it until 2.000 s, but found it lost at 1.999 s");
-    /* Told by a sweep, it is not told again. */
+    /* If a sweep shows the same violation, the checker reports it once. */
     kit_sweep(kit, 0, 1800 * MS, 1810 * MS);
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     expect_text(0, "(1 sweep)");
@@ -275,7 +279,7 @@ static void same_read_twice(void **state) {
     assert_null(strstr(verdict.violations[1].text, "deadline"));
 }
 
-/* An old count is written over newer ones: 6 increments, and a counter of 3. */
+/* An old count overwrites newer ones: 6 increments, and a counter of 3. */
 static void counter_falls_back(void **state) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), b = kit_lease(kit, 1, 0, "b", 1 * S, 9 * S);
@@ -288,7 +292,7 @@ static void counter_falls_back(void **state) {
     assert_int_equal(verdict.lost_updates, 3);
 }
 
-/* Killed between intent and done: it may have written, or not; once. */
+/* Killed between intent and done, the client has written once or not at all. */
 static void killed_in_between(void **state) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S), b = kit_lease(kit, 1, 0, "b", 3 * S, 4 * S);
@@ -301,7 +305,7 @@ static void killed_in_between(void **state) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
     kit->history.counters[0] = 2;
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
-    /* The next one reads what it left. */
+    /* The next increment reads its value. */
     size_t next = kit_increment(kit, b, 1, 3 * S, 3 * S + 10);
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
     kit->history.counters[0] = 1;
@@ -311,7 +315,7 @@ static void killed_in_between(void **state) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
 }
 
-/* A lease that was seen to be lost has written nothing. */
+/* A lease that was seen as lost has written nothing. */
 static void lost_in_between(void **state) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S);

@@ -1,4 +1,5 @@
-/* Fencing tokens, the resource that checks them, and the guards: a clean history, a planted violation, and the borders in between. */
+/* Fencing tokens, the resource that checks them, and the guards: a clean history, a planted
+ * violation, and the limits between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,13 +36,13 @@ static void tokens_rise(void **state) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 10, 1 * S);
     acquire(kit, 1, 0, "b", 11, 2 * S);
-    acquire(kit, 2, 1, "c", 10, 2 * S); /* another resource counts by itself */
+    acquire(kit, 2, 1, "c", 10, 2 * S); /* each resource has its own tokens */
     acquire(kit, 2, 1, "d", INT64_MAX, 3 * S);
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
 }
 
-/* The acquire of a is invoked 1 ms before it completes. */
+/* The acquire of a starts 1 ms before it completes. */
 static void a_lower_token_after_a_higher(void **state) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 12, 1 * S);
@@ -56,7 +57,7 @@ static void a_lower_token_after_a_higher(void **state) {
     assert_int_equal(verdict.violations[0].clients[1], 1);
 }
 
-/* What was asked for before the other had it may be lower. */
+/* An acquire that started before the other one completed may have a lower token. */
 static void tokens_of_one_time_may_cross(void **state) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 12, 1 * S);
@@ -65,7 +66,7 @@ static void tokens_of_one_time_may_cross(void **state) {
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
 }
 
-/* The highest of all before counts, not the last. */
+/* The highest token so far counts, not the last. */
 static void one_higher_long_before(void **state) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 50, 1 * S);
@@ -91,7 +92,8 @@ static void equal_tokens(void **state) {
 static void no_token(void **state) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 0, 1 * S);
-    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 1 * S, 2 * S, "OK"); /* cut by the end of its client */
+    /* The end of its client cuts it short. */
+    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 1 * S, 2 * S, "OK");
     kit_operation(kit, 2, 0, CHAOS_RELEASE, 1 * S, 2 * S, "OK");
     kit_fence(kit, "c", 0);
     kit_finish(kit, 9 * S);
@@ -112,7 +114,7 @@ static void accesses_in_order(void **state) {
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
 }
 
-/* By the order of the resource: when the lines were written says nothing. */
+/* The resource's order counts, not the time at which lines were written. */
 static void a_stale_write_granted(void **state) {
     struct kit *kit = fenced(state);
     size_t old = increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
@@ -125,7 +127,7 @@ static void a_stale_write_granted(void **state) {
         verdict.violations[0].text,
         "r1: the resource granted client 1 (token a) a write at 1.020 s with the fencing token 10, after it "
         "had granted client 2 an access with 11");
-    /* And a read. */
+    /* The same for a read. */
     kit_receipts(kit, 0, 10, 5, 6);
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 2);
     expect_text(0, "a read at 1.010 s");
@@ -142,7 +144,7 @@ static void a_refused_write_is_no_access(void **state) {
     kit_refuse(kit, SIZE_MAX, 0, 0, 1700 * MS, 9, 11);
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
-    /* It explains nothing, and hides nothing: its lease was released. */
+    /* The refused write explains no lost update and hides none: its lease was released. */
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
     kit->history.counters[0] = 2;
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 1);
@@ -188,13 +190,14 @@ static void nodes_are_kept_out_for_ttl_max(void **state) {
     kit_finish(kit, 9 * S);
     expect_kept_out(kit, 2500 * MS, false); /* no guard */
     guard(kit, CHAOS_RESTART_GUARD_OFF, true);
-    expect_kept_out(kit, 2500 * MS, false); /* another one */
+    expect_kept_out(kit, 2500 * MS, false); /* another guard */
     guard(kit, CHAOS_RESTART_GUARD_OBSERVED, false);
     expect_kept_out(kit, 2 * S - 1, false);
     expect_kept_out(kit, 2 * S, true);
     expect_kept_out(kit, 4 * S, true);
     expect_kept_out(kit, 4 * S + 1, false);
-    kit->history.memoryless = false; /* whose append-only file was deleted: the guard cannot know */
+    /* Someone deleted the append-only file, and the guard cannot know that. */
+    kit->history.memoryless = false;
     expect_kept_out(kit, 2500 * MS, false);
 }
 
@@ -215,7 +218,8 @@ static void each_guard_is_for_its_faults(void **state) {
     }
 }
 
-/* Three of five nodes forgot it: without a guard others may get it; with one, not before its end. */
+/* Three of five nodes lost the key. Without a guard others may get the lock. With a guard they may
+ * not before the guard ends. */
 static void a_lease_rests_on_nodes_that_are_kept_out(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1900 * MS, 2800 * MS);
@@ -230,11 +234,11 @@ static void a_lease_rests_on_nodes_that_are_kept_out(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     guard(kit, CHAOS_RESTART_GUARD_STRICT, false);
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
-    kit->history.protection.ttl_max_ms = 99; /* one that ends too early */
+    kit->history.protection.ttl_max_ms = 99; /* a guard that ends too early */
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
 }
 
-/* The library gives up a lease at once when clocks jump; without the guard it has no reason to. */
+/* When clocks jump, the library gives up a lease at once. Without the guard it has no reason to. */
 static void a_lease_lost_early(void **state) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
@@ -244,7 +248,7 @@ static void a_lease_lost_early(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     guard(kit, CHAOS_RESTART_GUARD_OFF, true);
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
-    kit->history.bands[0].from_us += 100 * MS; /* it jumped only later */
+    kit->history.bands[0].from_us += 100 * MS; /* the clocks jump later than the lease ends */
     kit->history.bands[0].to_us += 100 * MS;
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
 }
@@ -259,7 +263,7 @@ static void overlaps_stay_violations(void **state) {
     expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
 }
 
-/* The whole verdict of a run, and its words. */
+/* The complete verdict of a run, and its words. */
 static void judge(struct kit *kit) {
     chaos_verdict_clear(&verdict);
     assert_true(chaos_check(&kit->history, 1 * S, &verdict));
@@ -284,7 +288,7 @@ static void figures_and_words(void **state) {
     kit_sweep(kit, 1, 1 * S, 1100 * MS);
     kit_band(kit, CHAOS_FAULT_CLOCK_JUMP, 0x07, 0, 2 * S, 2 * S);
     kit->history.bands[0].fault.amount = 5000;
-    kit_tally(kit, 0, 1 * S, 900, 900); /* an earlier one of the same process */
+    kit_tally(kit, 0, 1 * S, 900, 900); /* an earlier tally of the same process */
     kit_tally(kit, 0, 2 * S, 1200, 3);
     kit_tally(kit, 1, 2 * S, 34, 2);
     kit_refuse(kit, SIZE_MAX, 2, 0, 4 * S, 9, 11);
@@ -311,7 +315,8 @@ static void figures_and_words(void **state) {
     expect_words(kit, "Fencing:", false);
 }
 
-/* What the faults explain is soft; a lost update is not where the resource checks tokens. */
+/* Violations that the faults explain are soft. A lost update is hard if the resource checks
+ * tokens. */
 static void hard_violations(void **state) {
     struct kit *kit = *state;
     size_t one = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), two = kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);

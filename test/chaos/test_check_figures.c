@@ -1,4 +1,5 @@
-/* The verdict's figures, its words and its last line; and that it ends cleanly wherever memory runs out. */
+/* The verdict's figures, its words and its last line. It also ends cleanly wherever memory runs
+ * out. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #define MS INT64_C(1000)
 #define S  INT64_C(1000000)
 
-/* The allocation that fails, counted down while it is positive. */
+/* The allocation that fails. Counts down while it is positive. */
 static long failing;
 
 void *__real_malloc(size_t size);
@@ -86,7 +87,7 @@ static void expect_words(const struct fixture *fixture, const char *part) {
     }
 }
 
-/* The client's times without a healthy quorum, as "from-to from-to" in ms. */
+/* The spans without a healthy quorum for this client, as "from-to from-to" in ms. */
 static void expect_spans(const struct kit *kit, int client, const char *expected) {
     size_t count;
     char text[512] = "";
@@ -101,11 +102,11 @@ static void expect_spans(const struct kit *kit, int client, const char *expected
     assert_string_equal(text, expected);
 }
 
-/* A settle time is 2600 ms here. */
+/* Here nodes take 2600 ms to settle. */
 static void spans_of_nodes(void **state) {
     struct kit *kit = &((struct fixture *)*state)->kit;
     kit_band(kit, CHAOS_FAULT_KILL, 0x03, 0, 1 * S, 4 * S);
-    kit_band(kit, CHAOS_FAULT_PAUSE, 0x02, 0, 2 * S, 3 * S); /* the same node twice is one */
+    kit_band(kit, CHAOS_FAULT_PAUSE, 0x02, 0, 2 * S, 3 * S); /* the same node twice counts once */
     kit_finish(kit, 60 * S);
     expect_spans(kit, 0, "");
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x04, 0, 5 * S, 6 * S); /* while the others settle */
@@ -143,11 +144,11 @@ static void availability(void **state) {
     acquire(kit, 0, 1 * S, 2 * S, "OK");
     acquire(kit, 0, 3 * S, 4 * S, "CONTENDED");
     acquire(kit, 0, 9 * S, 10 * S, "OK");
-    acquire(kit, 0, 9 * S, 10 * S + 1, "NO_QUORUM"); /* a part of it */
+    acquire(kit, 0, 9 * S, 10 * S + 1, "NO_QUORUM"); /* only partly healthy */
     acquire(kit, 0, 22600 * MS - 1, 23 * S, "TOO_SLOW");
     acquire(kit, 0, 22600 * MS, 23 * S, "NO_QUORUM");
-    acquire(kit, 1, 15 * S, 16 * S, "OK");     /* the other has its links */
-    acquire(kit, 1, 30 * S, 31 * S, "CLOSED"); /* its end cut it */
+    acquire(kit, 1, 15 * S, 16 * S, "OK");     /* this client's links work */
+    acquire(kit, 1, 30 * S, 31 * S, "CLOSED"); /* cut short by the client's end */
     acquire(kit, 1, 50 * S, CHAOS_NEVER_US, "");
     kit_operation(kit, 1, 0, CHAOS_RELEASE, 17 * S, 18 * S, "NO_QUORUM");
     kit_finish(kit, 51 * S);
@@ -165,7 +166,8 @@ static void availability(void **state) {
     assert_int_equal(verdict->other, 1);
     assert_int_equal(verdict->releases, 1);
     assert_int_equal(verdict->release_no_quorum, 1);
-    /* 2 to 10 s, up to the begin of what is unhealthy for one; then 22.6 to 31 s, when the last acquire ended. */
+    /* The gaps: from 2 to 10 s, where the unhealthy span of one client begins. Then from 22.6 to 31
+     * s, where the last acquire ended. */
     assert_int_equal(verdict->longest_gap_us, 31 * S - 22600 * MS);
     char line[128];
     snprintf(line, sizeof line, "violations=%zu lost_updates=0 operations=9 availability=0.6000",
@@ -191,15 +193,15 @@ static void recoveries(void **state) {
     struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x03, 0, 10 * S, 12 * S);
     kit_band(kit, CHAOS_FAULT_DROP, 0x04, 0, 10 * S, 12 * S);
-    acquire(kit, 0, 9 * S, 12 * S, "OK"); /* not after it */
+    acquire(kit, 0, 9 * S, 12 * S, "OK"); /* not after the fault */
     acquire(kit, 0, 11 * S, 12250 * MS, "OK");
-    kit_band(kit, CHAOS_FAULT_FLUSHALL, 0x1f, 0, 15 * S, 15 * S);    /* nodes that answer */
-    kit_band(kit, CHAOS_FAULT_PARTITION, 0x07, 0x1, 20 * S, 25 * S); /* not all clients at once … */
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x2, 22 * S, 23 * S); /* … but then: 22 to 23 s */
+    kit_band(kit, CHAOS_FAULT_FLUSHALL, 0x1f, 0, 15 * S, 15 * S);    /* these nodes still answer */
+    kit_band(kit, CHAOS_FAULT_PARTITION, 0x07, 0x1, 20 * S, 25 * S); /* one client only … */
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x2, 22 * S, 23 * S); /* … then both: 22 to 23 s */
     kit_band(kit, CHAOS_FAULT_KILL, 0x1c, 0, 24 * S, 30 * S);
     acquire(kit, 1, 29 * S, 31 * S, "OK");
     acquire(kit, 1, 32 * S, 33 * S, "OK");
-    kit_band(kit, CHAOS_FAULT_OOM, 0x1c, 0, 50 * S, 55 * S); /* nothing after it */
+    kit_band(kit, CHAOS_FAULT_OOM, 0x1c, 0, 50 * S, 55 * S); /* nothing comes after it */
     kit_band(kit, CHAOS_FAULT_OOM, 0x1c, 0, 58 * S, CHAOS_NEVER_US);
     kit_finish(kit, 60 * S);
     check(fixture);
@@ -243,7 +245,7 @@ static void percentiles(void **state) {
     expect_words(fixture, "1 release was answered by LOST, though no fault ended keys early");
 }
 
-/* A turn as clients make it, and a sweep. */
+/* One turn as clients take it, with a sweep. */
 static void one_turn(struct kit *kit, int64_t at_us) {
     char token[CHAOS_TOKEN_SIZE];
     snprintf(token, sizeof token, "%" PRId64, at_us);
@@ -306,12 +308,13 @@ static void names(void **state) {
     assert_string_equal(chaos_verdict_line(&empty, buffer, sizeof buffer),
                         "violations=0 lost_updates=0 operations=0 availability=none");
     empty.healthy_acquires = 30000;
-    empty.healthy_acquired = 29999; /* not rounded up to all of them */
+    empty.healthy_acquired = 29999; /* must not round up to all of them */
     assert_string_equal(chaos_verdict_line(&empty, buffer, sizeof buffer),
                         "violations=0 lost_updates=0 operations=0 availability=0.9999");
 }
 
-/* Every allocation fails in turn: a clean false, an empty verdict, and nothing is lost (a sanitizer or valgrind says so). */
+/* Every allocation fails in turn. The result is false and an empty verdict, without a leak (a
+ * sanitizer or valgrind checks that). */
 static void without_memory(void **state) {
     (void)state;
     struct kit kit;

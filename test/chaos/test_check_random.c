@@ -1,4 +1,5 @@
-/* The checker on random histories of a correct lock: never an alarm; and with one corruption: always found. */
+/* The checker on random histories of a correct lock: no false alarm, and it finds every single
+ * corruption. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +41,7 @@ static void no_alarm(void **state) {
         chaos_verdict_clear(&verdict);
         kit_clear(&kit);
     }
-    /* There was something to be alarmed about. */
+    /* There was enough that could have raised an alarm. */
     assert_true(leases > 100000 && lost > 5000 && sights > 200000);
 }
 
@@ -82,7 +83,7 @@ static void one_corruption(void **state) {
     }
 }
 
-/* A time near the one that it was, or any that the reader lets pass. */
+/* A time near the original one, or any that the reader accepts. */
 static void shake(int64_t *at_us, uint64_t *random) {
     switch (world_random(random, 3)) {
     case 0:
@@ -139,7 +140,7 @@ static void shake_history(struct kit *kit, uint64_t *random) {
     history->protection.ttl_max_ms = world_random(random, INT64_C(1000000000));
 }
 
-/* A history that makes no sense has a verdict, too; a sanitizer says what else may go wrong. */
+/* A history without sense has a verdict too. A sanitizer finds other errors. */
 static void nonsense(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= HISTORIES / 3; seed++) {

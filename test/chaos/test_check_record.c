@@ -1,4 +1,5 @@
-/* Operations, processes and the record itself, each check alone: a clean history, a planted violation, and the borders in between. */
+/* Operations, processes and the record itself, each check alone: a clean history, a planted
+ * violation, and the limits between. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,16 +29,17 @@ static void late_by_one_us(void **state) {
 static void paused_in_between(void **state) {
     struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_RELEASE, 1 * S, 5200 * MS, "OK");
-    /* Only what lies in the operation counts, overlapping pauses count once; but each may take 100 ms to wake from. */
+    /* Only the part of a pause within the operation counts, and overlaps count once. But the client
+     * may take 100 ms to wake from each pause. */
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 500 * MS, 2 * S);
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x5, 1500 * MS, 2900 * MS);
-    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x6, 1 * S, 9 * S); /* others */
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x6, 1 * S, 9 * S); /* of other clients */
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x1f, 0, 1 * S, 9 * S);
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
     kit->history.operations[0].completed_us++;
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
-    /* One that begins after all this is no excuse. */
+    /* A pause that begins after all this is no excuse. */
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 5200 * MS + 1, 9 * S);
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
     kit->history.bands[4].from_us--;
@@ -49,7 +51,8 @@ static void never_completed(void **state) {
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, CHAOS_NEVER_US, "");
     kit_kill(kit, 0, 3100 * MS);
     kit_spawn(kit, 0, 4 * S);
-    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 7 * S, CHAOS_NEVER_US, ""); /* the end of the run */
+    /* Cut by the end of the run. */
+    kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 7 * S, CHAOS_NEVER_US, "");
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
     kit->history.lives[0].ended_us++;
@@ -61,7 +64,7 @@ static void never_completed(void **state) {
 
 /* CRASH, LEFT */
 
-/* A turn as clients make it, and a sweep: nothing is wrong with it. */
+/* One turn as clients take it, with a sweep. Nothing is wrong with it. */
 static size_t turn(struct kit *kit) {
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
@@ -83,7 +86,8 @@ static void crashes(void **state) {
     kit->history.lives[1].status = 70;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
     expect_text(0, "with status 70");
-    kit->history.lives[1].ended_us = CHAOS_NEVER_US; /* it is still there: that is told as left behind */
+    /* It still runs, and is reported as left behind. */
+    kit->history.lives[1].ended_us = CHAOS_NEVER_US;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
 }
 
@@ -133,19 +137,19 @@ static void claims_and_acquires(void **state) {
     size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);
     kit_release(kit, second, 4500 * MS);
     kit_finish(kit, 9 * S);
-    /* An acquire that was OK, and no claim. */
+    /* An acquire that was OK, without a claim. */
     kit->history.lease_count = 1;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "r1: client 2, at 4.000 s: an acquire that was OK, but no claim");
-    /* The ttl is 1000 ms, the drift 12: nothing was left of it when the client looked. */
+    /* The ttl is 1000 ms, the drift 12 ms: nothing was left of the lease when the client looked. */
     kit->history.operations[3].invoked_us = kit->history.operations[2].invoked_us + 986 * MS;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
     kit->history.operations[3].invoked_us -= 1;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
-    /* Its last operation: it was killed. */
+    /* It was the last operation: the client was killed. */
     kit->history.operation_count = 3;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    /* A claim, and no acquire that was OK; or of the other resource. */
+    /* A claim without an acquire that was OK, or of the other resource. */
     kit->history.lease_count = 2;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
     kit->history.operations[2].resource = 1;
@@ -164,13 +168,13 @@ static void by_the_dead(void **state) {
     kit_kill(kit, 1, 5500 * MS);
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    /* Client 1 died between its claims; its later operations are as impossible. */
+    /* Client 1 died between its claims. Its later operations are just as impossible. */
     kit->history.lives[0].ended_us = KIT_START_US + 1080 * MS;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
     expect_text(0, "completed by a process that did not run");
     expect_text(1, "a claim by a process that did not run");
     kit->history.lives[0].ended_us = KIT_START_US + 9 * S;
-    /* It ended in order: why did the operation not complete? */
+    /* The process ended in order, so the operation should have completed. */
     kit->history.lives[1].status = 0;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "never completed");
@@ -185,7 +189,7 @@ static void goes_on_with_a_lease(void **state) {
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 3 * S, 4 * S, "CONTENDED");
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
-    kit->history.lives[0].ended_us = KIT_START_US + 3 * S; /* and so it made that operation */
+    kit->history.lives[0].ended_us = KIT_START_US + 3 * S; /* so it could make that operation */
     kit->history.lives[3].spawned_us = KIT_START_US + 5 * S;
     kit->history.operations[1].completed_us = KIT_START_US + 3 * S;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);

@@ -1,4 +1,4 @@
-/* A client process: what it writes down, under nodes that pause, and however it ends. */
+/* A client process: what it writes down while nodes pause, and however it ends. */
 #include "client_reading.h"
 
 #include <signal.h>
@@ -23,7 +23,7 @@ static void a_client_alone(void **state) {
         assert_true(r.dones[i] > 0);
         sum += r.dones[i];
     }
-    /* Nobody disturbs it: what it acquires it increments. */
+    /* Nothing disturbs it, so it increments whenever it acquires. */
     assert_int_equal(sum, r.acquired);
     assert_int_equal(r.lost, 0);
     assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
@@ -51,7 +51,7 @@ static void two_clients_of_one_resource(void **state) {
     assert_int_equal(kit_counter(0), sum);
 }
 
-/* The same seed makes the same choices: the resources, one after the other. */
+/* The same seed makes the same choices: the same resources in order. */
 static void a_seed_repeats_its_choices(void **state) {
     const char *paths[] = {kit_path("one.jsonl"), kit_path("two.jsonl"), kit_path("other.jsonl")};
     struct chaos_settings settings = kit_settings();
@@ -76,7 +76,7 @@ static void a_seed_repeats_its_choices(void **state) {
     assert_memory_not_equal(chosen[0], chosen[2], sizeof chosen[0]);
 }
 
-/* Long holds that renew: renewals are claimed when they come, not when the old claim ends, and nothing else is. */
+/* Long holds that renew. The client claims a renewal when it comes, not when the old claim ends. */
 static void renewals_are_claimed(void **state) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
@@ -85,7 +85,8 @@ static void renewals_are_claimed(void **state) {
     struct chaos_client_options options = kit_client(0, &settings, path);
     (void)state;
     pid_t pid = kit_run_client(&options);
-    /* Half of the leases renew; those that do not are lost after one ttl, unless this machine hangs for as long. */
+    /* Half of the leases renew. The others are lost after one ttl, unless this machine hangs for as
+     * long. */
     kit_await(path, "claim", NULL, NULL, 6);
     expect_clean(kit_end(pid));
     struct reading r = read_client(path, 1, settings.ttl_ms, false);
@@ -97,7 +98,7 @@ static void renewals_are_claimed(void **state) {
     char token[64] = "";
     json_array_foreach(events, index, event) {
         if (kit_is(event, "claim")) {
-            /* A third of the ttl apart, a tenth of that less at most. */
+            /* Renewals are a third of the ttl apart, less a tenth of that at most. */
             int64_t now_us = kit_number(event, "t");
             bool again = strcmp(token, kit_string(event, "token")) == 0;
             assert_true(!again || now_us - last_us >= 800000);
@@ -127,7 +128,7 @@ static void a_minority_that_hangs_changes_nothing(void **state) {
     json_t *events = kit_events(path), *event;
     size_t index;
     json_array_foreach(events, index, event) {
-        /* The last acquire may have been cut by the end, before its votes came. */
+        /* The end may cut the last acquire before its votes came. */
         if (kit_is(event, "complete") && strcmp(kit_string(event, "result"), "OK") == 0) {
             const char *votes = kit_string(event, "votes");
             assert_true(votes[1] != 'G' && votes[4] != 'G');
@@ -137,7 +138,8 @@ static void a_minority_that_hangs_changes_nothing(void **state) {
     json_decref(events);
 }
 
-/* A lease that cannot be renewed is lost in its owner's eyes, nothing is written, and no acquire succeeds until the nodes are back. */
+/* When a lease cannot be renewed, its owner sees it as lost and writes nothing. No acquire succeeds
+ * until the nodes are back. */
 static void a_majority_that_hangs_loses_the_lease(void **state) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
@@ -163,7 +165,7 @@ static void a_majority_that_hangs_loses_the_lease(void **state) {
         server_resume(&kit_servers.at[n]);
     }
     kit_await(path, "claim", NULL, NULL, claims + 1);
-    expect_clean(kit_end(pid)); /* which cuts the hold short: then it increments */
+    expect_clean(kit_end(pid)); /* this cuts the hold short: then the client increments */
     assert_true(kit_count(path, "done", NULL, NULL) <= 1);
     assert_int_equal(kit_counter(0), kit_count(path, "done", NULL, NULL));
 }
@@ -191,7 +193,7 @@ static void an_end_cuts_a_long_wait(void **state) {
     }
 }
 
-/* At any moment: between two operations, in one, and while it starts. */
+/* The end may come between two operations, during one, and during the start. */
 static void an_end_is_clean_at_any_moment(void **state) {
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 2;
@@ -224,16 +226,17 @@ static void a_client_that_is_killed_leaves_whole_lines(void **state) {
     (void)state;
     for (int round = 0; round < 20; round++) {
         options.seed = (uint64_t)round;
-        servers_reset(&kit_servers); /* what the killed one held */
+        servers_reset(&kit_servers); /* removes the locks of the killed client */
         size_t before = kit_count(path, "invoke", NULL, NULL);
         pid_t pid = kit_run_client(&options);
         kit_await(path, "invoke", NULL, NULL, before + 1 + (size_t)round);
         assert_int_equal(kill(pid, SIGKILL), 0);
         int status = kit_wait(pid);
         assert_true(WIFSIGNALED(status));
-        json_decref(kit_events(path)); /* which fails at half a line */
+        json_decref(kit_events(path)); /* fails on half a line */
     }
-    /* Each count was written once at least; those of which no `done` tells were killed in between. */
+    /* Each `done` is one written count. For an `intent` without `done`, the client was killed
+     * between, so the count may be written. */
     size_t dones = kit_count(path, "done", NULL, NULL), intents = kit_count(path, "intent", NULL, NULL);
     int64_t sum = kit_counter(0) + kit_counter(1) + kit_counter(2);
     assert_in_range(sum, dones, intents);
@@ -275,7 +278,7 @@ static void what_breaks_is_told(void **state) {
     options.nodes = bad;
     options.node_count = 1;
     expect_broken(&options, "scheme of a node URI");
-    /* What the library refuses cannot be. */
+    /* The library refuses these settings, so the client cannot have them. */
     settings.ttl_ms = 0;
     options = kit_client(0, &settings, path);
     expect_broken(&options, "INVALID");

@@ -1,11 +1,13 @@
-/* A client process with fencing tokens and guards: what it tells the resource, and what it writes down. */
+/* A client process with fencing tokens and guards: what it sends to the resource, and what it
+ * writes down. */
 #include "client_reading.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The resource numbers what it grants: together these are all the numbers, each once, and tokens rise with them. */
+/* The resource numbers what it grants. So all receipts together have each number once, and tokens
+ * rise with the numbers. */
 static void check_receipts(const char *const paths[2]) {
     enum { NUMBERS = 4000 };
     static int64_t fences[NUMBERS];
@@ -63,7 +65,7 @@ static void fencing_tokens_go_with_each_access(void **state) {
     check_receipts(paths);
 }
 
-/* A resource that has seen a higher token than any that comes. */
+/* A resource that has seen a higher token than any future one. */
 static void a_resource_refuses_old_tokens(void **state) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
@@ -85,7 +87,8 @@ static void a_resource_refuses_old_tokens(void **state) {
     assert_int_equal(kit_counter(0), 0);
 }
 
-/* With a guard, what was begun when nothing had been granted trusts its nodes at once; who comes later waits for ttl_max. */
+/* A guard for the start of a run: clients that start before any grant trust their nodes at once.
+ * Later ones wait for ttl_max. */
 static void the_first_trust_their_nodes(void **state) {
     const char *path = kit_path("client-1.jsonl"), *late = kit_path("client-2.jsonl");
     struct chaos_settings settings = kit_settings();

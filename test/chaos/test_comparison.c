@@ -1,4 +1,4 @@
-/* Comparisons: when one holds, what is said of it, and its page. */
+/* Comparisons: when one holds, its words, and its page. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,7 +137,7 @@ static size_t length(json_t *run, const char *list) {
     return json_array_size(json_object_get(run, list));
 }
 
-/* What the script draws of the three runs. */
+/* The data that the script draws of the three runs. */
 static void the_data(const char *page) {
     static const size_t overlaps[] = {1, 1, 0}, lost[] = {1, 0, 0}, refusals[] = {0, 1, 0}, voteless[] = {0, 0, 1};
     static const char mark[] = "id=\"chaos-data\">";
@@ -162,7 +162,8 @@ static void the_data(const char *page) {
         assert_int_equal(found[1], lost[side]);
         assert_int_equal(length(run, "refusals"), refusals[side]);
         assert_int_equal(length(run, "faults"), 1);
-        assert_int_equal(length(run, "voteless"), voteless[side]); /* three of five nodes are kept out */
+        /* Three of five nodes have no vote. */
+        assert_int_equal(length(run, "voteless"), voteless[side]);
     }
     json_t *name = json_array_get(json_object_get(json_array_get(runs, 0), "resources"), 0);
     assert_string_equal(json_string_value(name), "<r&1>");
@@ -188,7 +189,7 @@ static void the_page(void **state) {
         assert_non_null(strstr(page, chaos_row_at(row).name));
     }
     the_data(page);
-    /* Each tag that is opened is closed. */
+    /* Each opened tag is closed. */
     static const char *const tags[] = {"section", "table", "tr", "td", "svg", "figure", "h3", "div"};
     for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
         char opened[16], plain[16], closed[16];

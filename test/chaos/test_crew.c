@@ -1,4 +1,5 @@
-/* The conductor's processes: how they start, how their ends are written down, and that they end with the conductor. */
+/* The conductor's processes: how they start, how their ends are recorded, and that they end with
+ * the conductor. */
 #include "client_kit.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static int teardown(void **state) {
     return kit_teardown(state);
 }
 
-/* The last event of this name. To be freed. */
+/* The last event with this name. The caller frees it. */
 static json_t *last(const char *name) {
     json_t *events = kit_events(conductor_path), *event, *found = NULL;
     size_t index;
@@ -112,7 +113,7 @@ static void a_client_lives_once(void **state) {
     expect_exit(pid, 2, 0, 0, true);
     assert_int_equal(chaos_crew_running(&crew), 0);
     assert_int_equal(crew.crashes, 0);
-    assert_false(chaos_crew_ended(&crew, pid, 0)); /* nobody's any more */
+    assert_false(chaos_crew_ended(&crew, pid, 0)); /* not one of ours any more */
 }
 
 static void who_is_killed_on_purpose_is_expected(void **state) {
@@ -125,10 +126,10 @@ static void who_is_killed_on_purpose_is_expected(void **state) {
     reap(pid);
     expect_exit(pid, 1, -1, SIGKILL, true);
     assert_int_equal(crew.crashes, 0);
-    assert_true(
-        chaos_crew_signal(&crew, 0, SIGCONT)); /* the end of its pause finds nobody, and nothing is wrong with that */
+    /* The end of the pause finds no process, which is fine. */
+    assert_true(chaos_crew_signal(&crew, 0, SIGCONT));
     assert_false(chaos_crew_signal(&crew, 0, SIGTERM));
-    /* What a new one does is its own. */
+    /* A new process starts with a clean record. */
     assert_true(chaos_crew_spawn(&crew, 0));
     assert_false(crew.clients[0].expected);
 }
@@ -137,13 +138,13 @@ static void who_ends_by_itself_is_a_crash(void **state) {
     (void)state;
     assert_true(chaos_crew_spawn(&crew, 0));
     pid_t pid = crew.clients[0].pid;
-    assert_int_equal(kill(pid, SIGKILL), 0); /* by a stranger */
+    assert_int_equal(kill(pid, SIGKILL), 0); /* not the conductor's kill */
     reap(pid);
     expect_exit(pid, 1, -1, SIGKILL, false);
     assert_int_equal(crew.crashes, 1);
     assert_true(chaos_crew_spawn(&crew, 0));
     pid = crew.clients[0].pid;
-    assert_int_equal(kill(pid, SIGTERM), 0); /* it was not asked to end */
+    assert_int_equal(kill(pid, SIGTERM), 0); /* the conductor did not ask for it */
     reap(pid);
     expect_exit(pid, 1, 0, 0, false);
     assert_int_equal(crew.crashes, 2);
@@ -156,7 +157,7 @@ static void who_ends_by_itself_is_a_crash(void **state) {
     assert_int_equal(crew.crashes, 3);
 }
 
-/* An end that is asked for before the child has done anything is as clean as any other. */
+/* A process that is asked to end before it has done anything ends cleanly too. */
 static void an_end_right_after_the_start_is_clean(void **state) {
     (void)state;
     crew.ending = true;
@@ -194,12 +195,12 @@ static void the_parent_keeps_its_signals(void **state) {
     }
 }
 
-/* Both ends of a pipe of the conductor's: once it closes its own, there is nobody else. */
+/* Both ends of a pipe of the conductor. When it closes its own end, no child holds one. */
 static void children_keep_nothing_of_the_conductor_open(void **state) {
     int ends[2];
     char byte;
     (void)state;
-    assert_int_equal(pipe2(ends, O_NONBLOCK), 0); /* without O_CLOEXEC: there is no exec */
+    assert_int_equal(pipe2(ends, O_NONBLOCK), 0); /* without O_CLOEXEC, since there is no exec */
     assert_true(chaos_crew_spawn(&crew, 0));
     assert_true(chaos_crew_spawn_auditor(&crew));
     close(ends[1]);
@@ -211,7 +212,7 @@ static void children_keep_nothing_of_the_conductor_open(void **state) {
     close(ends[0]);
 }
 
-/* Two lives of one client do not choose the same. */
+/* Two lives of one client make different choices. */
 static void each_process_has_random_numbers_of_its_own(void **state) {
     int64_t chosen[2][20];
     (void)state;
@@ -245,7 +246,7 @@ static int conduct(const void *options) {
     return write(*out, pids, sizeof pids) == (ssize_t)sizeof pids ? pause() : 1;
 }
 
-/* Orphans of the conductor come to this process, which sees what they died of. */
+/* The conductor's orphans become children of this process, which sees how they died. */
 static void they_die_with_the_conductor(void **state) {
     int ends[2];
     pid_t pids[2];
@@ -265,7 +266,7 @@ static void they_die_with_the_conductor(void **state) {
             support_pause_ms(5);
         }
         if (ended == 0) {
-            (void)kill(pids[0], SIGKILL); /* nobody else would */
+            (void)kill(pids[0], SIGKILL); /* nothing else would */
             (void)kill(pids[1], SIGKILL);
         }
         assert_int_equal(ended, pids[i]);

@@ -1,4 +1,4 @@
-/* The named experiments, for many shapes: each has a schedule that does what its purpose says. */
+/* The named experiments in many shapes: each has a schedule that does what its purpose says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,13 +81,14 @@ static void settings_are_put_over(void **state) {
     assert_int_equal(settings.nodes, 5);
     for (size_t i = 0; i < 8; i++) {
         struct chaos_settings own = settings_of(names[i], 5, 20, 60);
-        /* Who does not renew holds for less than the ttl. */
+        /* Without renewal, a hold is shorter than the ttl. */
         assert_true(own.hold_ms < own.ttl_ms && own.resources >= 1 && own.resources <= CHAOS_RESOURCES_MAX);
         assert_int_equal(own.append_only, strcmp(names[i], "memoryless-restarts") != 0);
     }
 }
 
-/* Any shape: faults in order, within the run, of nodes and clients that are there; no exclusive ones on each other. */
+/* For any shape: faults are in order, within the run, on existing nodes and clients. Exclusive
+ * faults do not overlap on the same target. */
 static void check(const char *name, const struct chaos_settings *settings, const struct chaos_schedule *schedule) {
     uint64_t clients = settings->clients == 64 ? UINT64_MAX : (UINT64_C(1) << settings->clients) - 1;
     if (schedule->count == 0 && settings->clients > 1) {
@@ -160,7 +161,7 @@ static size_t count_bits(uint64_t set) {
     return (size_t)__builtin_popcountll(set);
 }
 
-/* The nodes on which a fault is on within [from, to]. */
+/* The nodes with a fault within [from, to]. */
 static uint32_t hit(const struct chaos_schedule *schedule, int64_t from_ms, int64_t to_ms) {
     uint32_t set = 0;
     for (size_t i = 0; i < schedule->count; i++) {
@@ -236,7 +237,7 @@ static void split_leaves_one_side_or_none(void **state) {
         assert_true((a->clients & b->clients) == 0 && (a->clients | b->clients) == 0xfffff);
         sides[(count_bits(a->nodes) < 3) + (count_bits(b->nodes) < 3)]++;
     }
-    assert_int_equal(sides[0], 1); /* for a while neither sees a majority */
+    assert_int_equal(sides[0], 1); /* for a while no side has a majority */
     assert_int_equal(sides[1], 3);
     chaos_schedule_clear(&schedule);
 }
@@ -250,7 +251,7 @@ static void breaking_ones_break_a_majority(void **state) {
         for (size_t i = 0; i < schedule.count; i++) {
             assert_int_equal(count_bits(schedule.faults[i].nodes), 3);
             assert_true(schedule.faults[i].amount > settings.ttl_ms);
-            /* Guards leave a quorum for a while in between. */
+            /* Between faults, guards leave a quorum for a while. */
             assert_true(i == 0 || schedule.faults[i].at_ms - schedule.faults[i - 1].at_ms > settings.ttl_ms + 500);
         }
         chaos_schedule_clear(&schedule);
@@ -273,7 +274,7 @@ static void slow_node_has_all_its_kinds(void **state) {
     for (size_t i = 0; i < schedule.count; i++) {
         const struct chaos_fault *fault = &schedule.faults[i];
         kinds |= UINT32_C(1) << fault->kind;
-        /* Slow for the library: more than a node's timeout. */
+        /* The node is slow for the library: more than its timeout. */
         assert_true(fault->kind == CHAOS_FAULT_BANDWIDTH || fault->amount > settings.node_timeout_ms);
     }
     assert_int_equal(count_bits(kinds), 5);

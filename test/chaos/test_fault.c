@@ -1,4 +1,4 @@
-/* One fault as a line and as a phrase: read strictly, written so that it is read back. */
+/* One fault as a line and as a phrase. Reading is strict, and reads back what was written. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ static void lines_are_refused(void **state) {
     refuse(line, "line of 599 bytes is too long");
 }
 
-/* Any error buffer is kept to. */
+/* No error overruns its buffer. */
 static void errors_fit(void **state) {
     (void)state;
     struct chaos_fault fault;
@@ -173,7 +173,7 @@ static void lines_are_short(void **state) {
     fault = parse("at=2h fault=clock-jump amount=-2m");
     assert_string_equal(chaos_fault_format(&fault, 5, 20, true, line, sizeof line),
                         "at=2h fault=clock-jump nodes=all amount=-2m");
-    /* A buffer that is too short is not overrun. */
+    /* A short buffer is not overrun. */
     memset(line, '!', sizeof line);
     chaos_fault_format(&fault, 5, 20, true, line, 10);
     assert_string_equal(line, "at=2h fau");
@@ -315,7 +315,7 @@ static void every_kind_has_its_name(void **state) {
     assert_false(chaos_fault_kind_find("kil", &kind));
 }
 
-/* Whatever stands in a line: a fault within its bounds, or a sentence. */
+/* Any line gives a fault within its bounds, or a sentence. */
 static void rubbish(void **state) {
     (void)state;
     static const char *const pieces[] = {

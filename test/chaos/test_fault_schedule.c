@@ -1,4 +1,4 @@
-/* Faults over time: what the random ones keep to over many seeds and shapes, and the text. */
+/* Faults over time: the rules of random faults for many seeds and shapes, and the text. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ static size_t count_bits(uint64_t set) {
     return (size_t)__builtin_popcountll(set);
 }
 
-/* Both are on at some moment. What ends when the other begins does not meet it. */
+/* Both faults are on at some moment. A fault that ends when the other begins does not meet it. */
 static bool meet(const struct chaos_fault *a, const struct chaos_fault *b) {
     return a->at_ms <= chaos_fault_end_ms(b) && b->at_ms <= chaos_fault_end_ms(a);
 }
@@ -108,7 +108,7 @@ static void check_pair(const struct chaos_fault *a, const struct chaos_fault *b)
         return;
     }
     assert_false(one->exclusive && other->exclusive);
-    /* A dead or paused node cannot be asked for anything. */
+    /* A dead or paused node cannot take another fault. */
     bool of_process =
         one->target == CHAOS_TARGET_NODES && a->kind != CHAOS_FAULT_CLOCK_JUMP && b->kind != CHAOS_FAULT_CLOCK_JUMP;
     assert_false(of_process && (takes_away(a->kind) || takes_away(b->kind)));
@@ -202,7 +202,8 @@ static void each_kind_alone(void **state) {
     }
 }
 
-/* Most hit a minority, about a quarter a majority; much happens, and there is quiet. */
+/* Most faults hit a minority, about a quarter a majority. There are many faults, and there is quiet
+ * time. */
 static void shares(void **state) {
     (void)state;
     struct chaos_schedule_shape shape = {5, 20, 60000, kinds_of("safe"), true};
@@ -240,7 +241,7 @@ static void a_seed_is_one_schedule(void **state) {
     char *first = text_of(7, &shape), *again = text_of(7, &shape), *other = text_of(8, &shape);
     assert_string_equal(first, again);
     assert_string_not_equal(first, other);
-    /* On every machine: what seed 7 began with when this was written. */
+    /* On every machine: the start of seed 7 when this was written. */
     static const char expected[] = "at=521ms for=731ms fault=delay nodes=4 clients=1-8,10-20 amount=12ms\n"
                                    "at=646ms for=636ms fault=kill nodes=5\n"
                                    "at=1811ms for=1027ms fault=partition nodes=2-5 clients=2,6,7,10,11,14,18\n";
@@ -297,7 +298,7 @@ static void text_is_read(void **state) {
     assert_int_equal(schedule.count, 4);
     assert_int_equal(schedule.faults[0].kind, CHAOS_FAULT_SLOW);
     assert_int_equal(schedule.faults[1].kind, CHAOS_FAULT_PAUSE);
-    assert_int_equal(schedule.faults[2].nodes, 1); /* what is at one time stays in order */
+    assert_int_equal(schedule.faults[2].nodes, 1); /* faults at the same time keep their order */
     assert_int_equal(schedule.faults[3].nodes, 2);
     assert_int_equal(last_end_ms(&schedule), 7000);
     chaos_schedule_clear(&schedule);
@@ -337,7 +338,7 @@ static void text_is_refused(void **state) {
     memset(text, ' ', 1000);
     text[1000] = '\0';
     struct chaos_schedule schedule;
-    parse_ok(text, &schedule); /* blank, however long */
+    parse_ok(text, &schedule); /* a blank line may be long */
     assert_int_equal(schedule.count, 0);
     chaos_schedule_clear(&schedule);
     free(text);

@@ -1,4 +1,4 @@
-/* Histories read: what is put together, what is refused, and how. */
+/* Reads histories: what is combined, what is refused, and with which words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ static void refuse(const char *text, const char *sentence) {
     if (strstr(error, sentence) == NULL) {
         fail_msg("said '%s', not '%s'", error, sentence);
     }
-    /* Nothing is left to clear, and to clear it does no harm. */
+    /* Nothing is left to clear. Another clear does no harm. */
     struct chaos_history none = {0};
     assert_memory_equal(&history, &none, sizeof none);
     chaos_history_clear(&history);
@@ -135,7 +135,7 @@ static void half_lines_and_strangers(void **state) {
     assert_null(history.counters);
     assert_false(history.left_told);
     chaos_history_clear(&history);
-    /* Even a whole one without its newline: who knows. */
+    /* A last line without its newline may be cut, even if it looks complete. */
     read_ok(START "{\"t\":1300,\"event\":\"claim\"}", &history);
     assert_int_equal(history.lease_count, 0);
     chaos_history_clear(&history);
@@ -159,7 +159,7 @@ static void parts_are_put_together(void **state) {
     assert_string_equal(history.leases[0].token, "z");
     assert_false(history.leases[0].released);
     assert_int_equal(history.leases[0].ended_us, 1200);
-    /* One that claims no more says nothing new. */
+    /* A claim that does not last longer is dropped. */
     assert_int_equal(history.leases[1].claim_count, 2);
     assert_int_equal(history.leases[1].claims[1].at_us, 1116);
     assert_int_equal(history.leases[1].claims[1].until_us, 3000);
@@ -220,7 +220,7 @@ static void protection_is_read(void **state) {
             &history);
     assert_int_equal(history.increments[0].write_number, 8);
     chaos_history_clear(&history);
-    /* One that was refused is not done, and what was never read is not refused. */
+    /* A refused write is not done, and a refusal needs an intent. */
     refuse(FENCED_START FENCED_INTENT REFUSED("write") DONE, "done: there is no `intent` of client 1");
     refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
 }
@@ -234,7 +234,7 @@ static void faults_that_failed(void **state) {
             "\"text\":\"node 2 killed\",\"error\":\"no\"}\n"
             "{\"t\":1310,\"event\":\"heal\",\"id\":2,\"error\":\"\"}\n",
             &history);
-    /* What could not be undone never ended. */
+    /* A fault that could not be undone never ends. */
     assert_int_equal(history.bands[0].to_us, CHAOS_NEVER_US);
     assert_string_equal(history.bands[0].error, "node 3 does not answer");
     assert_int_equal(history.bands[1].to_us, 1310);
@@ -286,7 +286,7 @@ static void what_is_refused(void **state) {
     refuse(START FINISH FINISH, "h.jsonl:3: a second `finish`");
 }
 
-/* One member of one event replaced by something else: `from` stands in the event. */
+/* Replaces one member of one event. `from` occurs in the event. */
 static void refuse_with(const char *event, const char *from, const char *to, const char *sentence) {
     char text[4096];
     const char *at = strstr(event, from);

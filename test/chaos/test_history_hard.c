@@ -1,4 +1,5 @@
-/* Histories of rubbish, and without memory: a history or a sentence, never a crash or a leak. */
+/* Nonsense histories, and too little memory: the result is a history or a sentence, never a crash
+ * or a leak. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "history/history.h"
 #include "history_lines.h"
 
-/* The allocation that fails, counted down; below 0: none. jansson's count too. */
+/* The allocation that fails, counted down; below 0: none. Includes jansson's. */
 static long fails_at = -1;
 
 void *__real_malloc(size_t size);
@@ -54,7 +55,7 @@ static void refuse(const char *text, const char *sentence) {
     if (strstr(error, sentence) == NULL) {
         fail_msg("said '%s', not '%s'", error, sentence);
     }
-    /* Nothing is left to clear, and to clear it does no harm. */
+    /* Nothing is left to clear. Another clear does no harm. */
     struct chaos_history none = {0};
     assert_memory_equal(&history, &none, sizeof none);
     chaos_history_clear(&history);
@@ -73,7 +74,8 @@ static size_t whole_text(char *text) {
     return strlen(text);
 }
 
-/* Flipped, cut, deleted, inserted, repeated bytes: a history, or a sentence that names the file; never a crash, never a leak. */
+/* Flips, cuts, deletes, inserts and repeats bytes. The result is a history, or a sentence that
+ * names the file, without a crash or a leak. */
 static void rubbish(void **state) {
     (void)state;
     static const char *const pieces[] = {"0",  "-",  "9999999999999999", "null", "[",    "]",    "{}",
@@ -103,11 +105,11 @@ static void rubbish(void **state) {
                 memcpy(text + at, piece, strlen(piece));
                 length += strlen(piece);
                 break;
-            case 4: /* one piece of it twice */
+            case 4: /* repeats one piece of it */
                 memmove(text + at + some, text + at, length - at);
                 length += some;
                 break;
-            default: /* another digit, so that the rest still is JSON */
+            default: /* another digit, so that the rest is still JSON */
                 while (at < length && (text[at] < '0' || text[at] > '9')) {
                     at++;
                 }
@@ -149,7 +151,7 @@ static char *long_text(size_t *size) {
     char *text = NULL;
     FILE *out = open_memstream(&text, size);
     assert_non_null(out);
-    fputs(SPAWN, out); /* before the start: it is kept */
+    fputs(SPAWN, out); /* an event before the start is kept */
     fputs(START, out);
     for (int i = 0; i < 40; i++) {
         fprintf(out,
@@ -186,7 +188,7 @@ static void memory_runs_out(void **state) {
     json_free_t old_free;
     json_get_alloc_funcs(&old_malloc, &old_free);
     json_set_alloc_funcs(__wrap_malloc, free);
-    /* Each of the first thousands, then ever more rarely. */
+    /* Fails each of the first thousands, then fewer and fewer. */
     bool worked = false;
     long at = 0;
     for (; !worked; at += at < 3000 ? 1 : 1 + at / 500) {
@@ -198,12 +200,12 @@ static void memory_runs_out(void **state) {
         fails_at = -1;
         fclose(in);
         if (worked && failed) {
-            /* jansson lives with one: it only asks for less at a time. */
+            /* jansson survives one failure: it asks for less memory at a time. */
             chaos_history_clear(&history);
             worked = false;
         } else if (!worked) {
             assert_true(strncmp(error, "h.jsonl", 7) == 0);
-            /* jansson's lexer takes its own lack of memory for an unexpected token. */
+            /* jansson's lexer reports its own lack of memory as an unexpected token. */
             if (strstr(error, "out of memory") == NULL && strstr(error, "not JSON: ") == NULL) {
                 fail_msg("allocation %ld: '%s'", at, error);
             }

@@ -1,4 +1,5 @@
-/* What a link does to bytes and ends: it passes them, holds, delays and cuts, in order and without a loss. */
+/* What a link does to bytes and ends: it passes, holds, delays and cuts them, in order and without
+ * loss. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,7 @@ static void fill(char *bytes, size_t size, unsigned seed) {
     }
 }
 
-/* Sends until nothing is taken any more, size at most; how much went. */
+/* Sends at most `size` bytes, until the socket accepts no more. Returns how many. */
 static size_t stuff(int fd, const char *bytes, size_t size) {
     size_t gone = 0;
     for (int idle = 0; idle < 20 && gone < size;) {
@@ -73,7 +74,7 @@ static size_t stuff(int fd, const char *bytes, size_t size) {
     return gone;
 }
 
-/* from writes what nobody reads yet: sooner or later it is stopped; then everything arrives. */
+/* `from` sends more than `to` reads, until it is blocked. Then everything arrives. */
 static void check_much(int from, int to, unsigned seed) {
     enum { SIZE = 48 << 20 };
     char *sent = malloc(SIZE), *got = malloc(SIZE);
@@ -147,7 +148,8 @@ static void held_requests_wait_while_replies_pass(void **state) {
 static void held_replies_wait_while_requests_pass(void **state) {
     int near, far;
     ends_set(*state, 1, 1, HOLD_REPLIES);
-    ends_join(*state, 1, 1, &near, &far); /* later connections obey as well; requests may open one */
+    /* The rule is for later connections too. Requests may open one. */
+    ends_join(*state, 1, 1, &near, &far);
     ends_say(near, "request");
     ends_hear(far, "request");
     ends_say(far, "one ");
@@ -186,7 +188,7 @@ static void a_node_is_not_called_while_requests_are_held(void **state) {
     ends_close(far);
 }
 
-/* What a client sent before it died still arrives, and then its end. */
+/* What a client sent before it died still arrives, followed by its end. */
 static void check_dead_client(struct ends *ends, bool opened_before, bool reset) {
     int near, far = -1;
     if (opened_before) {
@@ -198,7 +200,7 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
     }
     ends_say(near, "SET a b");
     size_t files = ends_files(ends->links.proxy.pid);
-    support_pause_ms(20); /* so that the proxy has read it; the kernel keeps it for a reader either way */
+    support_pause_ms(20); /* lets the proxy read it; unread bytes also stay safe in the kernel */
     if (reset) {
         ends_reset(near);
     } else {
@@ -265,7 +267,7 @@ static void a_delay_that_ends_lets_go_what_waits_in_order(void **state) {
     ends_set(*state, 0, 0, CLEAR);
     ends_say(near, "three");
     ends_hear(far, "one two three");
-    /* and a FIN that waits */
+    /* A waiting FIN. */
     ends_set(*state, 0, 0, DELAY(60 * MINUTE_US));
     ends_close(near);
     ends_hear_nothing(far, NOTHING_MS);
@@ -328,7 +330,7 @@ static void a_dead_node_refuses(void **state) {
     int near = ends_connect(ends->links.ports[0][0]);
     ends_hear_reset(near);
     ends_close(near);
-    /* Its refusal is a reply, and its client's call a request. */
+    /* A node's refusal counts as a reply, and the connect to it as a request. */
     ends_set(ends, 0, 0, HOLD_REPLIES);
     near = ends_connect(ends->links.ports[0][0]);
     ends_hear_nothing(near, NOTHING_MS);
@@ -362,7 +364,8 @@ static void ends_follow_the_bytes(void **state) {
     ends_close(far);
 }
 
-/* The node takes its time; the client's RST must not overtake what the kernel still has to send. */
+/* The node reads slowly. The client's RST must not overtake bytes that the kernel has not sent
+ * yet. */
 static void a_reset_throws_nothing_away(void **state) {
     enum { SIZE = 900000 };
     char *sent = malloc(SIZE), *got = malloc(SIZE);
@@ -407,7 +410,7 @@ static void one_way_may_end_before_the_other(void **state) {
 static void a_node_hears_that_its_client_is_gone(void **state) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
-    ends_close(near); /* a FIN; only what is written to it from now on is answered by a RST */
+    ends_close(near); /* a FIN: only a later write to this socket gets a RST */
     ends_hear_fin(far);
     for (int i = 0; i < 2000; i++) {
         if (send(far, "reply", 5, MSG_NOSIGNAL) < 0) {

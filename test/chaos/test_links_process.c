@@ -1,4 +1,5 @@
-/* The link proxy as a process: how it starts and dies, what it says when something is wrong, and what it leaves open. */
+/* The link proxy as a process: how it starts and dies, how it reports errors, and what it leaves
+ * open. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@
 
 static const struct chaos_link_rule clear_rule = {0};
 
-/* Whether the process is gone, or a zombie. */
+/* Returns whether the process is gone, or a zombie. */
 static bool is_dead(pid_t pid) {
     char path[64], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -47,7 +48,7 @@ static void it_keeps_to_itself(void **state) {
     struct ends ends = {0};
     char path[64], text[64] = "";
     (void)state;
-    int extra = open("/dev/null", O_RDONLY); /* one without CLOEXEC that the proxy has no business with */
+    int extra = open("/dev/null", O_RDONLY); /* without CLOEXEC; the proxy must not keep it */
     sigset_t blocked, before;
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGTERM);
@@ -79,7 +80,8 @@ static void it_dies_with_the_conductor(void **state) {
     if (conductor == 0) {
         struct ends ends = {0};
         ends_start(&ends, 1, 1);
-        /* A client that has inherited the control socket and lives on must not keep the proxy alive. */
+        /* A client that inherited the control socket and still runs must not keep the proxy
+         * alive. */
         pid_t client = fork();
         if (client == 0) {
             support_pause_ms(120000);
@@ -112,7 +114,8 @@ static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
     assert_non_null(strstr(error, "has ended"));
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
     assert_non_null(strstr(error, "cannot cut the link from client 1 to node 1: "));
-    assert_int_equal(waitpid(ends.links.proxy.pid, NULL, 0), ends.links.proxy.pid); /* as the conductor may */
+    /* The conductor may do this too. */
+    assert_int_equal(waitpid(ends.links.proxy.pid, NULL, 0), ends.links.proxy.pid);
     ends_stop(&ends);
     chaos_links_stop(&ends.links);
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
@@ -131,7 +134,7 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     assert_true(support_now_ms() - from_ms >= 4999);
     assert_non_null(strstr(error, "did not answer in 5 s"));
     assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
-    /* The late answer is not taken for the next one's. */
+    /* The next command does not take the late answer as its own. */
     assert_int_equal(poll(&(struct pollfd){.fd = ends.links.proxy.control, .events = POLLIN}, 1, 20000), 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
     assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
@@ -165,7 +168,8 @@ static void senseless_rules_are_refused(void **state) {
     ends_stop(&ends);
 }
 
-/* Runs `what` in a process of its own with a limit of open files; cmocka's failures end it with a status. */
+/* Runs `what` in its own process with a limit of open files. A failure of cmocka there ends it with
+ * a status. */
 static void with_limit(rlim_t limit, int (*what)(void)) {
     int status;
     pid_t child = fork();
@@ -198,7 +202,8 @@ static void too_few_open_files_are_told(void **state) {
 
 enum { CROWD = 60, PAIRS = 5 };
 
-/* More connections than descriptors: those that fit are served, the others wait for their turn, and the proxy does not spin. */
+/* More connections than descriptors. The proxy serves as many as it can, the others wait, and it
+ * does not spin. */
 static void without_descriptors_connections_wait(void **state) {
     struct ends ends = {0};
     int near[CROWD], served = 0;
@@ -214,7 +219,7 @@ static void without_descriptors_connections_wait(void **state) {
     int64_t cpu_ms = ends_cpu_ms(ends.links.proxy.pid);
     support_pause_ms(1000);
     assert_true(ends_cpu_ms(ends.links.proxy.pid) - cpu_ms < 500);
-    /* Each that is served makes room for another. */
+    /* Each served connection makes room for another. */
     for (; served < CROWD; served++) {
         int far = ends_accept(ends.listeners[0]);
         ends_hear(far, "x");
@@ -230,7 +235,7 @@ static void without_descriptors_connections_wait(void **state) {
 
 enum { MANY = 300, BOUND = 256 };
 
-/* Held connections of one link, more than it takes. */
+/* Held connections of one link, more than its limit. */
 static void start_many(struct ends *ends, int *near, size_t *files) {
     ends_start(ends, 1, 1);
     *files = ends_files(ends->links.proxy.pid);
@@ -324,7 +329,7 @@ static void the_largest_run_has_room(void **state) {
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
     bool may = chaos_links_start(&links, CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, upstream, error, sizeof error);
     if (!may) {
-        /* Where the machine does not allow it, it says so. */
+        /* If the machine does not allow it, the proxy says so. */
         assert_true(files.rlim_max < 9952);
         assert_non_null(strstr(error, "need 9952 open files"));
         ends_close(listener);
@@ -340,7 +345,7 @@ static void the_largest_run_has_room(void **state) {
     ends_close(listener);
 }
 
-/* The process itself, ended from outside, gives back all that it took: a leak is an error where a sanitizer or valgrind looks on. */
+/* Ended from outside, the process frees everything. A sanitizer or valgrind reports a leak. */
 static void it_ends_when_nobody_can_command_it(void **state) {
     char line[64];
     unsigned ports[2];

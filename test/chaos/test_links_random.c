@@ -1,4 +1,5 @@
-/* Random talk over links whose rules change all the time: what arrives is what was sent, and what ends in order is complete. */
+/* Random talks over links whose rules keep changing. The bytes that arrive were sent, and a talk
+ * that ends in order is complete. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,15 +16,15 @@
 
 enum { CLIENTS = 2, NODES = 2, TALKS = 24, STEPS = 12000, PART_MAX = 9000 };
 
-/* side 0: the client's socket, side 1: the node's, once it is known which connection that is. */
+/* Side 0 is the client's socket. Side 1 is the node's, once its connection is known. */
 struct talk {
-    uint32_t id; /* the first bytes that the client sends; 0: nobody talks */
+    uint32_t id; /* the first bytes that the client sends; 0: unused */
     size_t client, node;
     int fds[2];
     size_t sent[2], got[2]; /* by side */
     bool shut[2];           /* it has sent its FIN */
-    bool heard[2];          /* it has heard one */
-    bool broken;            /* someone was reset: what arrives may be incomplete */
+    bool heard[2];          /* it has received one */
+    bool broken;            /* a socket was reset: bytes may be missing */
 };
 
 struct crowd {
@@ -31,11 +32,11 @@ struct crowd {
     struct talk talks[TALKS];
     uint32_t last_id;
     size_t unknown_count;
-    int unknown[TALKS * 2]; /* nodes' sockets of which not all of the id has come */
+    int unknown[TALKS * 2]; /* nodes' sockets whose id is incomplete */
     size_t completed, broken;
 };
 
-/* Byte k of what this side says; the client's first four are the id. */
+/* Byte k from this side. The client's first four are the id. */
 static char byte_of(const struct talk *talk, int side, size_t k) {
     if (side == 0 && k < sizeof talk->id) {
         return ((const char *)&talk->id)[k];
@@ -83,7 +84,7 @@ static void finish(struct crowd *crowd, struct talk *talk) {
     talk->id = 0;
 }
 
-/* Everything that has come to this side. */
+/* Reads everything that has come to this side. */
 static void hear(struct talk *talk, int side) {
     char bytes[PART_MAX];
     ssize_t got = 0;
@@ -113,7 +114,7 @@ static void reset_side(struct talk *talk, int side) {
     }
 }
 
-/* Takes new connections of nodes, and finds out whose they are. */
+/* Accepts the nodes' new connections, and finds the talk of each. */
 static void meet(struct crowd *crowd) {
     for (size_t n = 0; n < NODES; n++) {
         while (crowd->unknown_count < sizeof crowd->unknown / sizeof crowd->unknown[0] &&
@@ -194,7 +195,7 @@ static void step(struct crowd *crowd) {
     }
 }
 
-/* Without rules everything that was not reset comes to its end. */
+/* Without rules, every talk that was not reset comes to its end. */
 static void calm_down(struct crowd *crowd) {
     int64_t deadline_ms = support_now_ms() + 20000;
     size_t left = TALKS;

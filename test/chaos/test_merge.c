@@ -1,4 +1,5 @@
-/* Events written and joined: lines of several processes, half lines of killed ones, what cannot be read. */
+/* Writes and joins events: lines of several processes, half lines of killed ones, unreadable
+ * ones. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -181,14 +182,14 @@ static void events_are_lines(void **state) {
     assert_int_equal(strlen(read_text(paths[3])), strlen(read_text(paths[0])));
 }
 
-/* One that begins anew after a kill does not go on in the half line that the other left. */
+/* A process that starts again after a kill does not append to the half line of its predecessor. */
 static void half_lines_are_cut_off(void **state) {
     (void)state;
     static const char whole[] = "{\"t\":1,\"event\":\"x\"}\n";
     for (size_t length = 0; length < 3; length++) {
         char *text = malloc(20000);
         assert_non_null(text);
-        /* None, one in the last piece, one that spans pieces. */
+        /* No half line, one in the last block, one over several blocks. */
         size_t half = length * 5000;
         memcpy(text, whole, sizeof whole - 1);
         memset(text + sizeof whole - 1, 'x', half);
@@ -217,7 +218,7 @@ static void no_log(void **state) {
     assert_int_equal(log.fd, -1);
 }
 
-/* What a process that cannot write an event does: it ends with status 70. */
+/* A process that cannot write an event ends with status 70. */
 static void dies_of(void (*act)(struct chaos_log *log)) {
     fflush(NULL);
     pid_t pid = fork();
@@ -255,7 +256,7 @@ static void no_holes(void **state) {
     dies_of(broken_text);
 }
 
-/* One that goes on says what was wrong first, and writes nothing after it. */
+/* A log that must not end the process reports the first error, and writes nothing after it. */
 static void goes_on(void **state) {
     (void)state;
     struct chaos_log log = {.fd = open("/dev/full", O_WRONLY | O_CLOEXEC), .goes_on = true};
@@ -271,7 +272,8 @@ static void goes_on(void **state) {
     chaos_log_close(&log);
 }
 
-/* Several processes at a time, each killed in the midst of it: whatever is left joins and reads. */
+/* Several processes at a time, each killed while it writes. What they leave can be joined and
+ * read. */
 static void killed_writers(void **state) {
     (void)state;
     for (int round = 0; round < 10; round++) {
@@ -338,7 +340,8 @@ static void it_is_quick(void **state) {
     }
     getrusage(RUSAGE_SELF, &after);
     chaos_log_close(&log);
-    /* 2000 events a second are to cost little: here ten seconds' worth in less than two of processor time, sanitizers and all. */
+    /* 2000 events a second must be cheap: ten seconds of them in less than two seconds of processor
+     * time, even with sanitizers. */
     int64_t used_us =
         (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
             INT64_C(1000000) +

@@ -1,4 +1,5 @@
-/* A node's wall clock: the page's arithmetic, a reader beside a writer, and the preloaded shim in a program. */
+/* A node's wall clock: the arithmetic of the page, a reader beside a writer, and the preloaded shim
+ * in a program. */
 #include "backends/clock.h"
 
 #include <errno.h>
@@ -74,7 +75,8 @@ static void a_slow_one_falls_behind_and_a_stopped_one_stands(void **state) {
     assert_int_equal(chaos_clock_read_ns(&clock, since_ns), chaos_clock_read_ns(&clock, since_ns + 77 * SECOND_NS));
 }
 
-/* A change of the rate is no step: at the moment of it the old and the new page tell the same. */
+/* A change of the rate makes no step: at that moment the old and the new page give the same
+ * time. */
 static void true_rate_keeps_the_error(void **state) {
     struct chaos_clock clock = {0};
     (void)state;
@@ -107,12 +109,12 @@ static void extremes_are_cut(void **state) {
     assert_int_equal(setting(&clock)->rate_ppm, 1000000000);
     chaos_clock_skew(&clock, INT64_MIN);
     assert_int_equal(setting(&clock)->rate_ppm, -1000000000);
-    /* A day at the largest rate overflows nothing. */
+    /* A day at the largest rate does not overflow. */
     int64_t day_ns = 86400 * SECOND_NS;
     assert_int_equal(chaos_clock_drift_ns(day_ns, 1000000000), day_ns * 1000);
 }
 
-/* The writer was killed between its two steps, with half a setting written. */
+/* The writer was killed between its two steps, and left half a setting. */
 static void a_dead_writer_changes_nothing(void **state) {
     struct chaos_clock clock = {0};
     (void)state;
@@ -163,7 +165,8 @@ static void the_file_keeps_it(void **state) {
     chaos_clock_close(NULL);
 }
 
-/* Another process writes pages whose three parts belong together; what is read must never be of two of them. */
+/* Another process writes pages whose three parts belong together. A reader must never see parts of
+ * two pages. */
 static void a_reader_never_sees_half(void **state) {
     struct file *file = *state;
     pid_t child = fork();
@@ -176,8 +179,7 @@ static void a_reader_never_sees_half(void **state) {
             chaos_clock_skew(file->clock, 0);
         }
     }
-    /* On a busy machine the writer may take long to run at all, and to be stopped once with either
-     * error. */
+    /* On a busy machine the writer may run late, and may be stopped with one error set for long. */
     const int64_t deadline_ns = now_ns(CLOCK_MONOTONIC) + 60 * SECOND_NS;
     int64_t seen[2] = {0, 0};
     bool late = false;
@@ -215,7 +217,7 @@ static size_t probe(const char *page, struct sight *sights, size_t max) {
     return count;
 }
 
-/* Each clock in each thread and process lies between two true readings, moved by what it was told. */
+/* Each clock in each thread and process lies between two true readings plus the set error. */
 static void check_probe(const char *page, int64_t error_ns) {
     struct sight sights[64];
     int64_t real_from = now_ns(CLOCK_REALTIME), boot_from = now_ns(CLOCK_BOOTTIME), mono_from = now_ns(CLOCK_MONOTONIC);

@@ -1,4 +1,4 @@
-/* Nodes as processes: started, killed, restarted, paused, ended; what goes wrong with servers; and their clocks. */
+/* Nodes as processes: start, kill, restart, pause and end, errors of servers, and their clocks. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -74,7 +74,7 @@ static void five_start_and_answer(void **state) {
     assert_int_equal(nodes_children(), 5);
 }
 
-/* The terminal's signals, what the parent blocks, and what it has open stay with the parent. */
+/* A node gets neither the terminal's signals, nor the parent's blocked signals and open files. */
 static void a_server_inherits_nothing(void **state) {
     struct nodes *nodes = *state;
     sigset_t set, old;
@@ -159,7 +159,8 @@ static void paused_nodes_hang(void **state) {
     assert_false(chaos_admin_ping(nodes->backend->ports[0], nodes->error, sizeof nodes->error));
     assert_in_range(support_now_ms() - start_ms, 400, 5000);
     assert_says(nodes->error, "no answer within 500 ms");
-    assert_int_equal(waitpid(-1, NULL, WNOHANG | WUNTRACED), 0); /* the stop was taken */
+    /* The backend has consumed the stop. */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG | WUNTRACED), 0);
     WORKS(resume, 0);
     WORKS(resume, 0);
     nodes_await(nodes, 0, "PING", "PONG");
@@ -168,7 +169,7 @@ static void paused_nodes_hang(void **state) {
     assert_int_equal(nodes_process_state(pid), 0);
     WORKS(restart, 0, false);
     nodes_await(nodes, 0, "PING", "PONG");
-    WORKS(pause, 0); /* and is ended so */
+    WORKS(pause, 0); /* the teardown ends a paused node */
 }
 
 static void packets_of_processes_are_not_dropped(void **state) {
@@ -194,7 +195,7 @@ static void one_that_ended_by_itself_is_the_callers(void **state) {
     assert_true(WIFSIGNALED(status));
     WORKS(restart, 0, false);
     nodes_await(nodes, 0, "PING", "PONG");
-    /* And one whose exit the caller has seen before we are asked again. */
+    /* The caller may also wait for the exit before the backend sees it. */
     pid = (pid_t)nodes->backend->pids[0];
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(-1, &status, 0), pid);
@@ -288,7 +289,7 @@ static void creating_says_what_is_wrong(void **state) {
     chaos_backend_destroy(NULL);
 }
 
-/* Makes a server program of this script; the real one's name is $REDIS. */
+/* Writes this script as the server program. $REDIS is the real program's name. */
 static const char *make_script(struct nodes *nodes, const char *text) {
     static char path[128];
     if (nodes->directory[0] == '\0') {
@@ -385,7 +386,7 @@ static int64_t real_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* The node's clock is off by something from `from_ms` to `to_ms`, whatever this machine is busy with. */
+/* The node's clock is off by from_ms to to_ms, however busy this machine is. */
 static void assert_error_ms(const struct nodes *nodes, size_t n, int64_t from_ms, int64_t to_ms) {
     int64_t before_ms = real_ms(), its_ms = its_time_ms(nodes, n), after_ms = real_ms();
     if (its_ms < before_ms + from_ms - 1 || its_ms > after_ms + to_ms + 1) {
@@ -406,12 +407,12 @@ static void a_jump_expires_and_a_jump_back_keeps(void **state) {
     assert_error_ms(nodes, 0, 61000, 61000);
     assert_string_equal(nodes_ask(nodes, 1, "GET k"), "v");
     assert_error_ms(nodes, 1, 0, 0);
-    /* What is set while the clock is ahead lives too long once it is back. */
+    /* A key that is set while the clock is ahead lives too long after the clock is set back. */
     assert_string_equal(nodes_ask(nodes, 0, "SET k v NX PX 60000"), "OK");
     chaos_clock_jump(nodes->backend->clocks[0], -61000);
     assert_error_ms(nodes, 0, 0, 0);
     assert_true(atoll(nodes_ask(nodes, 0, "PTTL k")) > 60000);
-    /* The error stays over a restart, as a machine's would. */
+    /* The error survives a restart, as on a real machine. */
     chaos_clock_jump(nodes->backend->clocks[1], -5000);
     WORKS(kill, 1);
     WORKS(restart, 1, false);
@@ -423,7 +424,7 @@ static void a_skewed_clock_runs_fast_and_keeps_its_error(void **state) {
     struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 1, .shim = CLOCK_SHIM};
     nodes_start(nodes);
-    /* 100 times as fast: the machine's own slowness drowns. */
+    /* 100 times as fast, so that the machine's own delays do not matter. */
     assert_string_equal(nodes_ask(nodes, 0, "SET k v PX 600000"), "OK");
     int64_t start_ms = real_ms();
     chaos_clock_skew(nodes->backend->clocks[0], 99000000);
@@ -440,7 +441,7 @@ static void a_skewed_clock_runs_fast_and_keeps_its_error(void **state) {
     assert_error_ms(nodes, 0, 29000, 99 * (rest_ms + 2));
     int64_t error_ms = its_time_ms(nodes, 0) - real_ms();
     assert_error_ms(nodes, 0, error_ms, error_ms + 200);
-    support_pause_ms(200); /* it runs true now: at the old rate this would be 20 s */
+    support_pause_ms(200); /* the rate is right now: at the old one this would be 20 s */
     assert_error_ms(nodes, 0, error_ms, error_ms + 2000);
 }
 

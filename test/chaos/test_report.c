@@ -1,4 +1,4 @@
-/* The page: what it says, that it is well formed, escaped, small, and the same each time. */
+/* The page: its words, its form, escaping and size. It is the same each time. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "report/report.h"
 #include "report_runs.h"
 
-/* The allocation, counted down from here, that fails; 0 for none. */
+/* Counts down to the allocation that fails; 0: none. */
 static int failing;
 
 void *__real_malloc(size_t size);
@@ -91,7 +91,7 @@ static void has_not(const struct page *page, const char *text) {
     }
 }
 
-/* What the script draws of the run. */
+/* The data that the script draws. */
 static json_t *data_of(const struct page *page) {
     const char *begin = strstr(page->text, "id=\"chaos-data\">");
     assert_non_null(begin);
@@ -140,7 +140,7 @@ static void is_well_formed(const struct page *page) {
     assert_int_equal(depth, 0);
 }
 
-/* Every link leads somewhere, and nowhere but into the page. */
+/* Every link has a target, and all targets are on the page. */
 static void links_lead_somewhere(const struct page *page) {
     size_t links = 0;
     for (const char *at = strstr(page->text, " href=\""); at != NULL; at = strstr(at + 1, " href=\"")) {
@@ -170,7 +170,7 @@ static void is_sound(const struct page *page) {
     json_decref(data_of(page));
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         const char *at = strstr(page->text, foreign[i]);
-        /* The one address is the name of SVG's namespace, which nobody fetches. */
+        /* The only address is the name of SVG's namespace, which no browser fetches. */
         while (at != NULL && strncmp(at, "http://www.w3.org/2000/svg'", 27) == 0) {
             at = strstr(at + 1, foreign[i]);
         }
@@ -225,7 +225,7 @@ static void test_it_tells_violations(void **state) {
     clear_page(&page);
 }
 
-/* A crash is no consequence of a clock that jumps. */
+/* A jumping clock does not explain a crash. */
 static void test_not_every_violation_is_expected(void **state) {
     (void)state;
     struct page page = {0};
@@ -280,7 +280,7 @@ static void test_nothing_happened(void **state) {
     clear_page(&page);
 }
 
-/* A history that broke off at once: no time at all, no finish, no client, no node but one. */
+/* A history that broke off at once: no time, no finish, no client, and only one node. */
 static void test_a_history_that_broke_off(void **state) {
     (void)state;
     struct page page = {0};
@@ -347,7 +347,7 @@ static void test_the_largest_run(void **state) {
     clear_page(&page);
 }
 
-/* A page of very many leases has the tokens of those alone that something happened to. */
+/* With very many leases, the page has tokens only for leases with an event. */
 static void test_very_many_leases(void **state) {
     (void)state;
     struct page page = {0};
@@ -385,7 +385,7 @@ static void test_how_many_acquires_counted(void **state) {
     clear_page(&page);
 }
 
-/* Verdict and figures do not need the script, which is the last of the page. */
+/* The script comes last on the page, so verdict and figures do not need it. */
 static void test_it_is_read_without_a_script(void **state) {
     (void)state;
     static const char *const words[] = {

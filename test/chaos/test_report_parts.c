@@ -1,4 +1,5 @@
-/* The parts of the page: escaping, and data for the script. What the script draws of it: report_drive.js. */
+/* The parts of the page: escaping, and data for the script. report_drive.js tests what the script
+ * draws. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +31,7 @@ static void is_written(const char *text, const char *expected) {
     free(got);
 }
 
-/* As JSON for a script, and read again. */
+/* Writes JSON for a script and reads it again. */
 static void is_json(const char *text, const char *expected, const char *read) {
     char *got = NULL;
     FILE *out = begin(&got);
@@ -73,7 +74,7 @@ static void test_formats(void **state) {
     free(got);
 }
 
-/* A byte that begins no character is replaced, and takes nothing with it of what follows. */
+/* A byte that starts no character is replaced, without anything of what follows. */
 static void test_bytes_that_are_no_text(void **state) {
     (void)state;
     is_written("\x80<", BAD "&lt;");
@@ -83,10 +84,10 @@ static void test_bytes_that_are_no_text(void **state) {
     is_written("\xC0\xBC", BAD BAD);                 /* "<" in two bytes */
     is_written("\xE0\x80\xBC", BAD BAD BAD);         /* in three */
     is_written("\xF0\x80\x80\xBC", BAD BAD BAD BAD); /* in four */
-    is_written("\xED\xA0\x80", BAD BAD BAD);         /* half of a pair */
-    is_written("\xF4\x90\x80\x80", BAD BAD BAD BAD); /* beyond the last */
+    is_written("\xED\xA0\x80", BAD BAD BAD);         /* half of a surrogate pair */
+    is_written("\xF4\x90\x80\x80", BAD BAD BAD BAD); /* beyond the last code point */
     is_written("\xFF\xFE", BAD BAD);
-    is_written("\xEF\xBF\xBF\xE2\x80\xAE", BAD BAD); /* no character; one that turns the line around */
+    is_written("\xEF\xBF\xBF\xE2\x80\xAE", BAD BAD); /* a noncharacter; a direction override */
 }
 
 static json_t *of_client(json_t *data, size_t client, const char *list, size_t index) {
@@ -130,7 +131,7 @@ static void test_how_leases_ended(void **state) {
     lease_is(data, 2, 0, 26000, 14000, 3, 14000);
     json_t *lease = of_client(data, 2, "leases", 0);
     assert_int_equal(json_integer_value(json_array_get(lease, 9)), 4000);
-    /* It had been invoked 1 ms before. */
+    /* The acquire was invoked 1 ms before. */
     assert_int_equal(json_integer_value(json_array_get(lease, 4)), 1000);
     json_t *acquire = of_client(data, 0, "acquires", 0);
     assert_int_equal(json_integer_value(json_array_get(acquire, 0)), 40000);
@@ -157,7 +158,8 @@ static void test_clients_without_a_quorum(void **state) {
         assert_int_equal(json_array_size(spans), 1);
         json_t *span = json_array_get(spans, 0);
         assert_int_equal(json_integer_value(json_array_get(span, 0)), i == 0 ? 10000 : 15000);
-        assert_int_equal(json_integer_value(json_array_get(span, 1)), 30000 + 26000); /* and the time to connect */
+        /* Plus the time to connect. */
+        assert_int_equal(json_integer_value(json_array_get(span, 1)), 30000 + 26000);
     }
     json_decref(data);
     kit_clear(&kit);

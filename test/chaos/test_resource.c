@@ -1,4 +1,4 @@
-/* The guarded resource: with and without fencing, and by many processes at once. */
+/* The guarded resource: with and without fencing, and used by many processes at once. */
 #include "client/resource.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void tokens_are_checked(void **state) {
     assert_int_equal(receipt.highest, 10);
     assert_int_equal(chaos_resource_write(&old, 1, &receipt), CHAOS_ACCESS_GRANTED);
     assert_int_equal(receipt.number, 2);
-    /* A read with a higher token shuts the door behind it. */
+    /* After a read with a higher token, lower tokens are refused. */
     expect_read(&new, 1);
     assert_int_equal(chaos_resource_write(&old, 2, &receipt), CHAOS_ACCESS_REFUSED);
     assert_int_equal(receipt.highest, 11);
@@ -98,7 +98,8 @@ static void what_breaks_is_told(void **state) {
 
 enum { PROCESSES = 4, TURNS = 2000 };
 
-/* Reads and writes under tokens that nobody else has, without any lock. Exits with the writes that were granted. */
+/* Reads and writes without any lock. Each token belongs to one turn of one process. Stores the
+ * number of granted writes. */
 static void race(int process) {
     struct chaos_resource resource = resource_of(0, 0);
     int granted = 0;
@@ -111,12 +112,12 @@ static void race(int process) {
     }
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     int64_t told = granted;
-    /* Beside the resource that is fought for. */
+    /* Next to the resource under test. */
     bool worked = pwrite(fd, &told, sizeof told, (off_t)((size_t)(process + 1) * sizeof told)) == sizeof told;
     _exit(worked ? 0 : 1);
 }
 
-/* However they race, what was granted is never lost. */
+/* However the processes race, no granted write is lost. */
 static void no_update_is_lost(void **state) {
     pid_t pids[PROCESSES];
     (void)state;

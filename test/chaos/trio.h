@@ -13,13 +13,13 @@ struct trio {
     struct chaos_comparison comparison;
 };
 
-/* A side in which nothing has happened but clocks that jump. */
+/* A side whose only events are clocks that jump. */
 void trio_make_side(struct kit *kit, enum chaos_side side);
 size_t trio_acquire(struct kit *kit, int client, const char *token, int64_t fence, int64_t from_us);
-/* Without protection an overlap and a lost update; with tokens an overlap, and the write is refused; with guards
- * nothing. NULL without memory. */
+/* Without protection: an overlap and a lost update. With tokens: an overlap and a refused write.
+ * With guards: no violation. Returns NULL without memory. */
 struct trio *trio_make(void);
-/* False without memory. */
+/* Returns false without memory. */
 bool trio_judge(struct trio *trio);
 void trio_free(struct trio *trio);
 
