@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# redlock while nobody reads its standard error, and while its command's exec takes its time: it renews, and it stops the
-# command when the lease is lost.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# redlock while nobody reads its standard error, and while its command's exec is slow. It renews,
+# and it stops the command when the lease is lost.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
@@ -13,18 +13,18 @@ pipe=$work/pipe
 mkfifo "$pipe"
 exec 9<>"$pipe"
 
-# fill : the pipe is full, of empty lines.
+# fill : fills the pipe with empty lines.
 fill() {
     head -c 1048576 /dev/zero | tr '\0' '\n' | dd of="$pipe" bs=4096 iflag=fullblock oflag=nonblock 2>/dev/null
 }
 
-# read_all : standard error is read from now on, into the file err.
+# read_all : reads standard error from now on, into the file err.
 read_all() {
     cat <&9 >"$err" 9>&- &
     reader=$!
 }
 
-# started ARGUMENTS… : in the background, with a full pipe as standard error.
+# started ARGUMENTS… : runs the tool in the background, with a full pipe as standard error.
 started() {
     rm -f "$seen"* "$gate"*
     forget_words
@@ -33,14 +33,14 @@ started() {
     runner=$!
 }
 
-# ended STATUS : the tool ends by itself, with this status.
+# ended STATUS : the tool ends by itself with this status.
 ended() {
     eventually gone $runner
     wait $runner
     is 'the exit status' $? "$1"
 }
 
-# read_to_the_end : what it wrote is all in err, once it has ended.
+# read_to_the_end : after the tool has ended, waits until err has all of its output.
 read_to_the_end() {
     echo 'the end' >&9
     eventually grep -q '^the end$' "$err"
@@ -48,7 +48,7 @@ read_to_the_end() {
     wait $reader 2>/dev/null
 }
 
-# renewed RESOURCE : it is renewed again and again, always under the same token.
+# renewed RESOURCE : the lock is renewed again and again, always under the same token.
 renewed() {
     local renewals=0 before=0 now token deadline=$((SECONDS + 60))
     eventually eval "[[ -n \$(redis 0 get '$1') ]]"
@@ -79,7 +79,8 @@ wake_all() {
 until_end='echo $$ >"$0.pid"; echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 3'
 deaf='trap "" TERM; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done'
 
-# The log is not read: the lease is renewed all the same, the command runs to its end, and all words come then.
+# Nobody reads the log. The lease is renewed all the same, the command runs to its end, and then all
+# lines come.
 started -v run -t 3s unread -- bash -c "$until_end" "$seen"
 eventually grep -q ready "$seen"
 renewed unread
@@ -93,7 +94,7 @@ says "$err" "^redlock: debug: acquire 'unread': OK"
 says "$err" "^redlock: debug: release 'unread': OK"
 never_says "$err" 'left out'
 
-# Signals are sent on.
+# Signals reach the command.
 started -v run unread -- bash -c "$until_end" "$seen"
 eventually grep -q ready "$seen"
 kill -TERM $runner
@@ -102,14 +103,14 @@ read_all
 ended 143
 read_to_the_end
 
-# The token comes out.
+# The token is printed.
 started -v acquire printed
 eventually grep -Eq '^[0-9a-f]{32}$' "$out"
 read_all
 ended 0
 read_to_the_end
 
-# During the wait a signal ends it, and nobody has to read that.
+# A signal ends the wait, even if nobody reads.
 for i in 0 1 2; do
     redis $i set held somebody >/dev/null
 done
@@ -118,8 +119,8 @@ eventually eval '[[ -d /proc/$runner/task && $(ls /proc/$runner/task | wc -l) ==
 kill -TERM $runner
 ended 143
 
-# The lease is lost, and the command does not listen: it is killed at the end of the grace, while nobody reads. Then the
-# words come.
+# The lease is lost, and the command ignores SIGTERM. It is killed at the end of the grace, while
+# nobody reads. Then the messages come.
 node_timeout=500
 for options in -v --json; do
     started "$options" run -t 2s --grace 300ms deaf -- bash -c "exec 2>/dev/null; $deaf" "$seen"
@@ -135,7 +136,7 @@ done
 grep LOST "$err" >"$work/last"
 json '.error == "LOST" and .resource == "deaf"' "$work/last"
 
-# Nobody ever reads: it ends nevertheless.
+# Nobody ever reads: the tool ends all the same.
 started -v run -t 2s --grace 300ms deaf -- bash -c "exec 2>/dev/null; $deaf" "$seen"
 eventually grep -q ready "$seen"
 hang_all
@@ -143,11 +144,12 @@ ended 76
 wake_all
 node_timeout=5000
 
-# The exec takes longer than many a ttl: the lock is ours meanwhile, and the command runs then.
+# The exec takes longer than many ttls. The tool holds the lock meanwhile, and then the command
+# runs.
 gated() {
     rm -f "$seen"* "$gate"*
     forget_words
-    # The address sanitizer wants to be loaded first, and needs not.
+    # AddressSanitizer expects to be loaded first, but works anyway.
     ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS:-} LD_PRELOAD=$slow_exec SLOW_EXEC_GATE=$gate \
         "$REDLOCK_TOOL" -n "$nodes" --node-timeout "$node_timeout" run "$@" >"$out" 2>"$err" 9>&- &
     runner=$!
@@ -173,7 +175,7 @@ ended 126
 gated slow -- touch "$seen"
 kill -TERM $runner
 ended 143
-# The lease is lost meanwhile: the command never begins, though it was told to heed no signal.
+# The lease is lost meanwhile: the command never begins, although it inherits an ignored SIGTERM.
 node_timeout=500
 trap '' TERM
 gated -t 2s slow -- touch "$seen"
@@ -185,7 +187,8 @@ touch "$gate"
 is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
 wake_all
 
-# Stopped while the command ends and the lease, too: it has lost the lock, and says so.
+# The tool is stopped while both its command and the lease end. It reports that it has lost the
+# lock.
 forget_words
 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run -t 1s both -- bash -c "$until_end" "$seen" >"$out" 2>"$err" 9>&- &
 runner=$!

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The tool with nodes that are dead, hung, refused or wrong: a minority does not matter, a majority is told clearly.
+# The tool with nodes that are dead, hung, refused or wrong. A minority does not matter; a majority
+# is reported clearly.
 # shellcheck disable=SC2317 # functions that are called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -26,7 +27,7 @@ expect 0 tool run resource -- true
 expect 0 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 -v status
 says "$err" '^redlock: (debug|info|warning): '
 
-# One more hangs: there is no quorum, whatever is asked, and each node says why.
+# One more hangs: every command fails without a quorum, and the error says why for each node.
 hang_node 0
 node_timeout=1000
 connect_timeout=1s
@@ -41,7 +42,7 @@ json '.error == "NO_QUORUM" and .resource == "resource" and (.votes | length) ==
 json '[.votes[] | select(.error | test("refused"))] | length == 2'
 expect 69 tool acquire -w 500ms resource
 says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\.$'
-# Who waits is told once, while it waits, why nothing comes.
+# While it waits, the tool says once why nothing comes.
 expect 69 tool acquire -w 3s resource
 says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \(.*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*\); 3 are needed; still trying$"
 is 'how often it was told' "$(grep -c 'still trying' "$err")" 1
@@ -62,7 +63,7 @@ json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].verdict == "unknow
 expect 69 tool -q acquire resource
 says_nothing "$err"
 
-# A signal ends what hangs.
+# A signal ends a command that hangs.
 for command in status 'extend -t 1s resource token' 'release resource token' 'acquire resource'; do
     read -ra words <<<"$command"
     forget_words
@@ -76,7 +77,7 @@ for command in status 'extend -t 1s resource token' 'release resource token' 'ac
     says "$err" '^redlock: stopped by signal 15'
 done
 
-# It comes back while somebody waits.
+# A node comes back while a client waits.
 forget_words
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w 1m resource >"$out" 2>"$err" &
 waiter=$!
@@ -86,7 +87,7 @@ wait $waiter
 is 'the status of the waiter' $? 0
 says "$out" '^[0-9a-f]{32}$'
 
-# Passwords, databases, sockets; and no password in any output.
+# Passwords, databases, sockets. No output contains a password.
 node_timeout=5000
 connect_timeout=10s
 ports=() pids_before=("${pids[@]}") pids=() nodes=
@@ -107,7 +108,8 @@ expect 69 "$REDLOCK_TOOL" -v -n "${secret//hunter2/wrong7}" --node-timeout 5000 
 never_says "$err" wrong7
 says "$err" 'WRONGPASS|[Pp]assword'
 
-# A minority that may not vote is told of although all went well, once a node; not with -q, and -E does not hide it.
+# A command that works still warns about a minority without a vote, once a node. -q hides the
+# warning, -E does not.
 unusable="^redlock: warning: node 127.0.0.1:${ports[1]} does not vote: .*NOAUTH"
 guarded() {
     "$REDLOCK_TOOL" -n "$secret" --node-timeout 5000 --connect-timeout 10s "$@"
@@ -146,7 +148,8 @@ expect 0 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[4]}" --node-timeout 5000 --connec
 says "$err" "^redlock: warning: node 127.0.0.1:${ports[4]}: .*allkeys-lru"
 is 'the number of lines' "$(wc -l <"$err")" 1
 
-# One of three is down, and the others differ: a quorum answers, though nobody can tell what the third holds.
+# One of three is down, and the others differ. A quorum answers, but nobody knows what the third
+# holds.
 pids_before+=("${pids[@]}") ports=() pids=() nodes=
 start_nodes 3
 redis 0 set parted somebody px 600000 >/dev/null
@@ -156,7 +159,7 @@ says "$out" '^2 of 3 nodes ready'
 says "$out" '^parted: unknown: held on 1, free on 1; 1 of 3 nodes could not tell$'
 expect 0 tool --json status parted
 json '(has("error") | not) and (.resources[0] | .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
-# A node that may not look has answered, but cannot tell.
+# A node that refuses the script has answered, but cannot tell.
 redis 1 acl setuser default -evalsha -eval >/dev/null
 expect 69 tool status parted
 says "$out" '^parted: unknown: 1 of 3 nodes could tell$'

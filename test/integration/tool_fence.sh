@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fencing tokens of the tool: how acquire and run tell them, that they rise, and the counters on the nodes behind them.
+# Fencing tokens of the tool: acquire and run print them, they rise, and the nodes keep their
+# counters.
 # shellcheck disable=SC2016 # variables of the commands that are run
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -7,7 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 start_nodes 5
 number='[1-9][0-9]{18}'
 
-# rises BEFORE AFTER : both are tokens, of 19 digits, so that they compare as text and as numbers of 64 bits.
+# rises BEFORE AFTER : both are tokens of 19 digits, and AFTER is above BEFORE.
 rises() {
     checks=$((checks + 1))
     if [[ ! $1 =~ ^$number$ || ! $2 =~ ^$number$ ]] || (($1 >= $2)); then
@@ -15,7 +16,7 @@ rises() {
     fi
 }
 
-# acquire: one line, the token and the fencing token, in a form that a shell can take apart.
+# acquire: one line with the token and the fencing token, easy to split in a shell.
 expect 0 tool acquire -t 1m --fence deploy
 says "$out" "^[0-9a-f]{32} $number\$"
 is 'the number of lines' "$(wc -l <"$out")" 1
@@ -28,7 +29,7 @@ says_nothing "$out"
 expect 0 tool extend -t 2m deploy "$token"
 expect 0 tool release deploy "$token"
 
-# In JSON it is a string: a double has no room for it.
+# In JSON it is a string, because a double has no room for it.
 expect 0 tool --json acquire --fence deploy
 json '(.fence | type) == "string" and (.fence | test("^[1-9][0-9]{18}$"))'
 second=$(jq -r .fence "$out")
@@ -38,7 +39,8 @@ expect 0 tool --json acquire -t 1m deploy
 json 'has("fence") | not'
 expect 0 tool -q release deploy "$(jq -r .token "$out")"
 
-# run: from one to the next it rises, whoever held the lock without one in between.
+# run: the token rises from one run to the next, even if a client without one held the lock in
+# between.
 expect 0 tool run --fence deploy -- sh -c 'echo "$REDLOCK_FENCE"'
 third=$(cat "$out")
 rises "$second" "$third"
@@ -46,14 +48,14 @@ expect 0 tool run deploy -- true
 expect 0 tool run --fence deploy -- sh -c 'echo "$REDLOCK_FENCE $((REDLOCK_FENCE % 10 >= 0))"'
 says "$out" "^$number 1\$"
 rises "$third" "$(cut -d ' ' -f 1 "$out")"
-# Where there is none, that of a redlock around this one is not handed on.
+# A redlock without --fence does not pass on the token of the redlock around it.
 expect 0 tool run --fence outer -- "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- \
     sh -c 'echo "$REDLOCK_RESOURCE ${REDLOCK_FENCE-none}"'
 says "$out" '^inner none$'
 expect 0 env REDLOCK_FENCE=7 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- sh -c 'echo "${REDLOCK_FENCE-none}"'
 says "$out" '^none$'
 
-# Many at once: in the order in which they hold the lock, each is above the one before.
+# Many at once: each token is above that of the previous holder.
 for i in 1 2 3 4 5 6 7 8; do
     tool run --fence -w forever crowd -- sh -c 'echo "$REDLOCK_FENCE" >>"$0"' "$work/crowd" &
     crowd[i]=$!
@@ -66,13 +68,13 @@ is 'the number of tokens' "$(wc -l <"$work/crowd")" 8
 checks=$((checks + 1))
 sort -c -u "$work/crowd" || fail "the tokens did not rise: $(tr '\n' ' ' <"$work/crowd")"
 
-# fence RESOURCE OPTION… : sets got to the fencing token of a lease that ends here.
+# fence RESOURCE OPTION… : takes and ends a lease; sets got to its fencing token.
 fence() {
     expect 0 tool run --fence "$@" -- sh -c 'echo "$REDLOCK_FENCE"'
     got=$(cat "$out")
 }
 
-# The counter: a key of its own, of 20 digits, for ever; other suffixes and an expiry where asked for.
+# The counter: its own key of 20 digits without expiry. Options change the suffix and the expiry.
 fence counted
 raised=0
 for i in 0 1 2 3 4; do
@@ -91,7 +93,8 @@ checks=$((checks + 1))
 expect 0 env REDLOCK_FENCE_SUFFIX=/count "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence --fence-suffix '!' --fence-expiry 3h named -- true
 eventually gives 1 redis 0 exists named!
 
-# Two nodes lose their counters; then all are far ahead of every clock, and a number is written back: it rises all the same.
+# First two nodes lose their counters. Then all counters are far ahead of every clock, so a number
+# is written back. Tokens rise in both cases.
 fence lossy
 before=$got
 redis 0 del lossy:fence >/dev/null
@@ -107,7 +110,8 @@ before=$got
 fence lossy
 rises "$before" "$got"
 
-# Counters that may expire bind the numbers to the clocks: what is far ahead of the nodes' is refused, and said.
+# Counters that may expire tie the tokens to the clocks. A counter far ahead of the nodes' clocks is
+# refused, and the error says so.
 for i in 0 1 2 3 4; do
     redis $i set ahead:fence "0$(($(date +%s) + 7200))000000000" >/dev/null
 done
@@ -116,7 +120,7 @@ says "$err" 'over an hour ahead of the clock of the node'
 eventually no_keys_left ahead
 fence ahead
 
-# What holds something else than a counter is left alone, and said.
+# A value that is not a counter stays as it is, and the error says so.
 for i in 0 1 2 3 4; do
     redis $i set odd:fence "somebody's" >/dev/null
 done

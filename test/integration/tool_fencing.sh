@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The examples of docs/fencing.md, as they stand there: old tokens, the same again, newer ones, writers at once, paused clients.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# The examples of docs/fencing.md, unchanged: old tokens, equal ones, newer ones, concurrent
+# writers, paused clients.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 command -v sqlite3 >/dev/null || { echo "skipped: no sqlite3"; exit 77; }
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -11,7 +12,7 @@ start_nodes 3
 start_node # the Redis that keeps data; no node of the lock
 data_socket=$work/${ports[3]}/socket
 
-# The examples call `redlock`, and know nothing of loaded machines.
+# The examples call `redlock`, without timeouts for loaded machines.
 mkdir "$work/bin"
 printf '#!/bin/bash\nexec "%s" --node-timeout 5000 --connect-timeout 10s "$@"\n' "$REDLOCK_TOOL" >"$work/bin/redlock"
 chmod +x "$work/bin/redlock"
@@ -19,7 +20,7 @@ export PATH=$work/bin:$PATH
 REDLOCK_NODES=127.0.0.1:${ports[0]},127.0.0.1:${ports[1]},127.0.0.1:${ports[2]}
 export REDLOCK_NODES
 
-# The page quotes each file as it is.
+# The page quotes each file exactly.
 page=$(cat "$docs/fencing.md")
 quoted=0
 for file in "$examples"/*; do
@@ -30,7 +31,8 @@ for file in "$examples"/*; do
 done
 is 'the number of quoted files' "$quoted" 7
 
-# The three kinds of data. write_KIND FENCE VALUE: 0 accepted, 1 refused; read_KIND prints "VALUE HIGHEST".
+# The three kinds of data. write_KIND FENCE VALUE returns 0 if accepted, 1 if refused. read_KIND
+# prints "VALUE HIGHEST".
 write_sql() {
     REDLOCK_FENCE=$1 "$examples/fenced-account.sh" "$work/bank.db" alice "$2"
 }
@@ -60,7 +62,7 @@ export -f write_sql write_file write_redis
 
 expect 0 sqlite3 "$work/bank.db" ".read $examples/account.sql" "INSERT INTO account (name, balance) VALUES ('alice', 50)"
 
-# One number below and one above what a double can tell apart from the first.
+# One number below and one above those that a double cannot tell from the first.
 low=1795167037123456000
 for kind in sql file redis; do
     expect 0 write_$kind $((low + 1)) 1
@@ -78,7 +80,7 @@ for kind in sql file redis; do
     is "$kind after what is no token" "$(read_$kind)" "5 $((low + 2))"
 done
 
-# Who claims what it is going to read is not overtaken by an older lease that wakes up.
+# A client that claims the data before it reads keeps older leases out.
 expect 0 env REDLOCK_FENCE=$((low + 4)) "$examples/fenced-account.sh" "$work/bank.db" alice
 expect 1 write_sql $((low + 3)) 8
 is 'sql after a claim' "$(read_sql)" "5 $((low + 4))"
@@ -88,13 +90,13 @@ is 'the reply to a claim' "$(redis-cli -s "$data_socket" --eval "$examples/fence
 expect 1 write_redis $((low + 3)) 8
 is 'redis after a claim' "$(read_redis)" "5 $((low + 4))"
 
-# What cannot be tried is neither accepted nor refused.
+# A write that cannot be tried is neither accepted nor refused.
 expect 2 env REDLOCK_FENCE=$((low + 9)) "$examples/fenced-account.sh" "$work/none.db" alice 1
 expect 2 env REDLOCK_FENCE=$((low + 9)) "$examples/fenced-write.sh" "$work/none/report"
 echo rubbish >"$work/broken.fence"
 expect 2 env REDLOCK_FENCE=$((low + 9)) "$examples/fenced-write.sh" "$work/broken"
 
-# Writers at the same time: the highest wins, and everyone is told what became of theirs.
+# Concurrent writers: the highest token wins, and each writer learns its result.
 for kind in sql file redis; do
     writers=()
     for i in $(seq 11 22 | shuf); do
@@ -110,7 +112,8 @@ for kind in sql file redis; do
     is "$kind after twelve writers" "$(read_$kind)" "22 $((low + 22))"
 done
 
-# A is stopped beyond the end of its lease; B gets the lock and writes; A goes on, and its write is refused.
+# A is stopped beyond the end of its lease. B gets the lock and writes. A continues, and its write
+# is refused.
 stopped() {
     [[ $(cat "/proc/$1/stat") == *') T '* ]]
 }
@@ -129,7 +132,7 @@ for kind in sql file redis; do
     is "$kind after the late write" "$(read_$kind)" "$before"
 done
 
-# What the page shows of it is what comes.
+# The output is exactly what the page shows.
 rm -f "$work/report"*
 expect 0 "$examples/late-writer.sh" "$work/report"
 shown=$(sed -n '/^\$ docs\/examples\/late-writer.sh/,/^```/{/^[$`]/!p}' "$docs/fencing.md")

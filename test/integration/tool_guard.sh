@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The guards of the tool: who may not vote, how that is told, and what goes on meanwhile; lock delay and healing.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# The guards of the tool: which nodes may not vote, how the tool reports it, and what still works.
+# Also lock delay and healing.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
@@ -27,7 +28,7 @@ expect 69 tool "${strict[@]}" acquire -w 2s new
 says "$err" "^redlock: warning: no quorum for 'new' yet: 0 of 3 nodes may vote \(127.0.0.1:${ports[0]}: no vote for (59m [0-9]+s|1h 0m): .*; 2 are needed; still trying$"
 says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\. A quorum may vote in (59m [0-9]+s|1h 0m): give a longer -w to wait; or --first-boot'
 
-# status tells it, if it is given the guard.
+# status reports it if it is given the guard.
 expect 69 tool "${strict[@]}" status
 says "$out" "^127.0.0.1:${ports[1]} +READY .* no vote for (59m [0-9]+s|1h 0m): [a-z]"
 says "$out" '^3 of 3 nodes ready, 3 of them without a vote; a quorum is 2: locks cannot be taken for (59m [0-9]+s|1h 0m)$'
@@ -37,18 +38,19 @@ json '[.nodes[] | select(.state == "READY" and .quarantine_ms > 3000000 and (.qu
 expect 0 tool --json status
 json '.voting == 3 and ([.nodes[] | select(.quarantine_ms == 0 and .quarantine == "")] | length == 3)'
 
-# What is held goes on; only taking a lock needs the votes.
+# Leases that are held continue: only taking a lock needs the votes.
 expect 0 tool "${strict[@]}" extend -t 30m held "$token"
 expect 0 tool "${strict[@]}" release held "$token"
 
-# Who knows that the nodes are new says so. A restart that nobody observes is none for `observed`.
+# --first-boot says that the nodes are new. For `observed`, a restart that nobody saw does not
+# count.
 expect 0 tool "${strict[@]}" --first-boot run new -- true
 expect 0 tool "${strict[@]}" --first-boot status
 expect 0 tool --restart-guard=observed --ttl-max 1h run new -- true
 expect 0 tool --clock-guard --ttl-max 1h run new -- true
 expect 0 tool --clock-guard --ttl-max 1h status
 
-# The environment's word, and the command line's above it.
+# The environment sets a guard, and the command line overrides it.
 export REDLOCK_RESTART_GUARD=strict REDLOCK_TTL_MAX=1h
 expect 69 tool acquire new
 says "$err" ' --first-boot'
@@ -58,14 +60,16 @@ says "$err" '^redlock: -t 2h is above REDLOCK_TTL_MAX=1h: '
 expect 64 tool --restart-guard off acquire -t 2h new
 unset REDLOCK_RESTART_GUARD REDLOCK_TTL_MAX
 
-# Who has been up for longer than any lock lives has forgotten none. The wait outlasts a quarantine.
+# A node that has been up for longer than any lock lives has forgotten none. The wait outlasts a
+# quarantine.
 expect 0 tool --restart-guard=strict --ttl-max 2s run -t 1s -w 1m new -- true
 long_up() {
     tool --restart-guard=strict --ttl-max 1s run -t 500ms new -- true
 }
 eventually long_up
 
-# What a node says of its disk proves nothing: one that syncs always may have lost the disk, or got an old copy of it back.
+# A node's persistence settings prove nothing: it may have lost its disk, or got an old copy of it
+# back.
 ports=() pids_before=("${pids[@]}") pids=() nodes=
 for ((i = 0; i < 3; i++)); do
     start_node --appendonly yes --appendfsync always
@@ -77,7 +81,8 @@ expect 69 tool "${strict[@]}" status
 expect 69 tool "${strict[@]}" --json status
 json '.voting == 0 and [.nodes[].quarantine_ms > 0] == [true, true, true]'
 
-# What it is for: A holds two nodes, and one of them restarts without its disk. With the third, B would have a quorum.
+# The purpose: A holds two nodes, and one of them restarts without its disk. With the third, B would
+# have a quorum.
 restart_node() {
     try_server "${ports[$1]}" "${@:2}" || fail "node $1 did not come back"
     pids[$1]=$started
@@ -91,9 +96,9 @@ restart_node 2
 expect 69 tool "${strict[@]}" acquire shared
 says "$err" "127.0.0.1:${ports[1]}[:,].*no vote for "
 is 'keys of the first holder' "$(keys_left shared)" 1
-expect 0 tool acquire shared # two holders: nobody asked for a guard
+expect 0 tool acquire shared # two holders, without a guard
 
-# Lock delay: the keys outlive the lease, for rivals; a release ends it all.
+# Lock delay: for rivals the keys outlive the lease. A release removes them.
 pids_before+=("${pids[@]}") ports=() pids=() nodes=
 start_nodes 3
 expect 0 tool --json acquire -t 2s --lock-delay 1h delayed
@@ -112,7 +117,7 @@ expect 0 tool extend -t 31m --lock-delay 1h delayed "$token"
 eventually gives_above 5000000 redis 1 pttl delayed
 expect 0 tool release delayed "$token"
 
-# Healing: what a minority lost comes back while the command runs, unless it shall not.
+# Healing: while the command runs, the tool restores what a minority lost, except with --no-heal.
 lose='redis-cli -s "$0" del healed >/dev/null
     for ((i = 0; i < 600; i++)); do
         [[ $(redis-cli -s "$0" get healed) != "$REDLOCK_TOKEN" ]] || exit 0
@@ -120,7 +125,7 @@ lose='redis-cli -s "$0" del healed >/dev/null
     done
     exit 1'
 expect 0 tool run -t 2s healed -- bash -c "$lose" "$work/${ports[1]}/socket"
-# Three renewals: each time the life of the key at another node grows.
+# Three renewals: each extends the key's life at another node.
 lose='redis-cli -s "$0" del healed >/dev/null
     for ((i = 0, renewals = 0, before = 0; i < 3000 && renewals < 3; i++)); do
         life=$(redis-cli -s "$1" pttl healed)

@@ -1,4 +1,5 @@
-# What the tests of the tool share: real redis-servers, running the tool, checking what it said. Sourced by bash.
+# Common parts of the tool's tests: they start redis-servers, run the tool, and check what it
+# prints. Sourced by bash.
 # shellcheck shell=bash disable=SC2119,SC2120,SC2034
 set -uo pipefail
 
@@ -8,12 +9,12 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/lib.sh"
 REDLOCK_TOOL=${REDLOCK_TOOL:?the path of the tool}
 work=$(mktemp -d "${TMPDIR:-/tmp}/redlock-tool.XXXXXX")
 ports=()   # of the nodes, in order
-pids=()    # likewise; empty once killed
+pids=()    # the same; empty once killed
 nodes=     # as -n takes them
 started=   # the last server's pid
 failures=0
 checks=0
-status=0   # of the last command under `expect`, with what it wrote:
+status=0   # of the last command under `expect`; out and err have its output:
 out=$work/out
 err=$work/err
 
@@ -46,7 +47,7 @@ finish() {
     exit $((failures != 0))
 }
 
-# eventually COMMAND… : until it succeeds, for at most 30 s.
+# eventually COMMAND… : repeats it until it succeeds, for at most 30 s.
 eventually() {
     local deadline=$((SECONDS + 30))
     checks=$((checks + 1))
@@ -59,7 +60,8 @@ eventually() {
     done
 }
 
-# Conditions for `eventually`, which asks anew each time. gives WANTED COMMAND… ; gives_above NUMBER COMMAND…
+# Conditions for `eventually`, which runs them again each time: gives WANTED COMMAND… ; gives_above
+# NUMBER COMMAND…
 gives() {
     [[ $("${@:2}") == "$1" ]]
 }
@@ -68,12 +70,12 @@ gives_above() {
     (($("${@:2}") > $1))
 }
 
-# try_server PORT [redis-server arguments…] : sets started to the pid, or fails if it ends.
+# try_server PORT [redis-server arguments…] : sets started to the pid. Fails if the server ends.
 try_server() {
     redlock_start_server "$1" "$work/$1" "${@:2}"
 }
 
-# start_node [redis-server arguments…] : on a free loopback port; adds to ports, pids and nodes.
+# start_node [redis-server arguments…] : uses a free loopback port; adds to ports, pids and nodes.
 start_node() {
     local try port
     for ((try = 0; try < 50; try++)); do
@@ -97,7 +99,7 @@ start_nodes() {
     done
 }
 
-# redis INDEX ARGUMENTS… : redis-cli at a node.
+# redis INDEX ARGUMENTS… : runs redis-cli at a node.
 redis() {
     local port=${ports[$1]}
     shift
@@ -118,7 +120,7 @@ wake_node() {
     kill -CONT "${pids[$1]}"
 }
 
-# gone PID : it has ended (a zombie has).
+# gone PID : the process has ended. A zombie has too.
 gone() {
     local stat
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
@@ -126,7 +128,7 @@ gone() {
     [[ ${stat:0:1} == Z ]]
 }
 
-# keys_left RESOURCE : on how many of the nodes that are up it is held.
+# keys_left RESOURCE : prints how many of the running nodes have the key.
 keys_left() {
     local i count=0
     for i in "${!ports[@]}"; do
@@ -141,18 +143,18 @@ no_keys_left() {
     [[ $(keys_left "$1") == 0 ]]
 }
 
-# tool ARGUMENTS… : on the nodes of this test, patient with a loaded machine.
+# tool ARGUMENTS… : runs the tool on this test's nodes, with timeouts for a loaded machine.
 tool() {
     "$REDLOCK_TOOL" -n "$nodes" --node-timeout "${node_timeout:-5000}" --connect-timeout "${connect_timeout:-10s}" "$@"
 }
 
-# Before a tool is started in the background: what is waited for in its words must not be found in older ones.
+# Call this before a tool starts in the background, so that a wait does not match older output.
 forget_words() {
     : >"$out"
     : >"$err"
 }
 
-# expect STATUS COMMAND… : runs it; sets status, fills the files out and err.
+# expect STATUS COMMAND… : runs it; sets status, and fills the files out and err.
 expect() {
     local wanted=$1
     shift
@@ -164,7 +166,7 @@ expect() {
     fi
 }
 
-# says FILE PATTERN : an extended regular expression.
+# says FILE PATTERN : the file matches this extended regular expression.
 says() {
     checks=$((checks + 1))
     grep -Eq -- "$2" "$1" || fail "$(basename "$1") does not say: $2"
@@ -188,7 +190,7 @@ is() {
     [[ $2 == "$3" ]] || fail "$1 is '$2', not '$3'"
 }
 
-# json FILTER : jq finds it true of what stands in out.
+# json FILTER : jq finds it true of the JSON in out.
 json() {
     checks=$((checks + 1))
     jq -e "$1" "${2:-$out}" >/dev/null 2>&1 || fail "the JSON is wrong or is none: $1"

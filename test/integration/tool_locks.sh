@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# acquire, extend, release and status on five healthy nodes: what they do, print and return, for people and as JSON.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# acquire, extend, release and status on five healthy nodes: effects, output and exit status, as
+# text and as JSON.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 5
 
-# acquire: the token alone, at every node, with the ttl asked for.
+# acquire prints only the token. Every node has the key, with the requested ttl.
 expect 0 tool acquire -t 1m backup
 token=$(cat "$out")
 says "$out" '^[0-9a-f]{32}$'
@@ -19,7 +20,7 @@ for i in 0 1 2 3 4; do
     ((ttl > 0 && ttl <= 60000)) || fail "the ttl at node $i is $ttl ms"
 done
 
-# A rival is refused, and leaves everything as it was.
+# A rival is refused, and nothing changes.
 expect 75 tool acquire backup
 says_nothing "$out"
 says "$err" "^redlock: .*'backup'.*held by others"
@@ -35,7 +36,7 @@ json '.error == "CONTENDED" and .resource == "backup" and (.message | length) > 
 json '[.votes[] | select(.vote == "DENIED" and .latency_us > 0)] | length >= 3'
 json '.votes | length == 5'
 
-# status tells who holds it.
+# status shows who holds it.
 expect 0 tool status backup nobody
 says "$out" "^NODE +STATE +VERSION +ROLE +UPTIME +ROUND TRIP"
 says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +([0-9]+s|[0-9]+m [0-9]+s) +[0-9.]+ms$"
@@ -55,7 +56,7 @@ json '.resources[1] | .verdict == "free" and .free_on == 5 and (has("token") | n
 expect 0 tool -q status backup
 says_nothing "$out"
 
-# extend: by its token only.
+# extend works only with the token.
 expect 0 tool extend -t 5m backup "$token"
 says "$out" '^backup: extended; valid for at least 4m [0-9]+s$'
 for i in 0 1 2 3 4; do
@@ -74,7 +75,7 @@ json '.error == "LOST" and ([.votes[] | select(.vote == "DENIED")] | length >= 3
 is 'keys of nobody' "$(keys_left nobody)" 0
 is 'the value' "$(redis 0 get backup)" "$token"
 
-# release: by its token only.
+# release works only with the token.
 expect 76 tool release backup 00112233445566778899aabbccddeeff
 says "$err" "^redlock: cannot release 'backup': .*held under another token"
 is 'keys after a stranger released' "$(keys_left backup)" 5
@@ -95,7 +96,7 @@ expect 0 tool acquire again
 expect 0 tool --json release again "$(cat "$out")"
 json '.resource == "again"'
 
-# The wait: until the rival's ttl has ended, or the time is over.
+# The wait ends with the rival's ttl, or with its own time.
 expect 0 tool acquire -t 1s waited
 expect 0 tool acquire -w 30s waited
 expect 0 tool acquire -t 1h contended
@@ -107,7 +108,8 @@ says_nothing "$out"
 says_nothing "$err"
 expect 75 tool acquire -w 0 contended
 
-# A signal ends the wait; nothing is left behind. (A shell's background job ignores SIGINT, unless told not to.)
+# A signal ends the wait, and nothing is left behind. (A shell's background job ignores SIGINT by
+# default.)
 for signal in INT TERM HUP QUIT; do
     number=$(kill -l $signal)
     forget_words
@@ -122,7 +124,7 @@ for signal in INT TERM HUP QUIT; do
 done
 is 'the keys that another holds' "$(keys_left contended)" 5
 
-# Names that need care: odd bytes, dashes, options after the operands, = and joined forms.
+# Difficult names: odd bytes, dashes, options after the operands, = and joined forms.
 odd=$'a "b\\\n\e[31m\xff\xc3\xbc'
 expect 0 tool --json acquire "$odd"
 json '.resource == "a \"b\\\n\u001b[31m\ufffd\u00fc"'
@@ -151,7 +153,8 @@ expect 0 tool status foreign
 says "$out" '^foreign: held by \\x01\\xfe" on 3 of 5 nodes, for ever \(no ttl\)$'
 expect 0 tool --json status foreign
 json '.resources[0] | .verdict == "held" and .remaining_ms == null and .held_on == 3 and .free_on == 2'
-# C1 controls steer terminals, an override of the direction turns what stands behind it: neither comes out raw.
+# C1 controls steer terminals, and a direction override reverses the text after it. The output
+# contains neither.
 for i in 0 1 2; do
     redis $i set foreign $'\xc2\x9b31m\xe2\x80\xae' >/dev/null
 done
@@ -160,7 +163,7 @@ says "$out" '^foreign: held by \\xc2\\x9b31m\\xe2\\x80\\xae on 3 of 5 nodes'
 expect 0 tool --json status foreign
 says "$out" '"token":"\\u009b31m\\u202e"'
 json '.resources[0].token == "\u009b31m\u202e"'
-# The longest time to live that a node can tell.
+# The longest time to live that a node can report.
 for i in 0 1 2; do
     redis $i set foreign x px 9000000000000000000 >/dev/null
 done
@@ -178,7 +181,7 @@ expect 0 tool --json status leftover
 json '.resources[0] | .verdict == "free" and .held_on == 1 and .free_on == 4'
 expect 0 tool acquire leftover
 
-# A token that nobody could read is no lock: standard output is full, or closed.
+# Standard output is full or closed, so nobody can read the token: the lock is released.
 expect 74 bash -c '"$0" "$@" >/dev/full' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire unread
 says "$err" '^redlock: cannot write to standard output: No space left'
 eventually no_keys_left unread
@@ -186,7 +189,7 @@ expect 74 bash -c '"$0" "$@" >&-' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 500
 eventually no_keys_left unread
 expect 74 bash -c '"$0" "$@" >/dev/full' "$REDLOCK_TOOL" --help
 
-# Nothing is left of the ttl: the nodes answered too late for it.
+# The nodes answered too late: nothing of the ttl is left.
 expect 69 tool acquire -t 1ms quick
 says "$err" 'too slow.*longer ttl'
 eventually no_keys_left quick

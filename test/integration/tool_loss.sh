@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# redlock run when the lease is lost: the command is told in time and does not go on, and the status is 76.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# redlock run when the lease is lost: it warns the command in time, the command ends, and the status
+# is 76.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
@@ -29,25 +30,25 @@ wake_all() {
     done
 }
 
-# ended STATUS : the tool ends by itself, with this status.
+# ended STATUS : the tool ends by itself with this status.
 ended() {
     eventually gone $runner
     wait $runner
     is 'the exit status' $? "$1"
 }
 
-# Every node hangs: nobody answers, and yet the command is told, by our own clock.
+# Every node hangs. Without any answer, the tool's own clock still ends the command.
 started -t 4s hung -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 eventually grep -q told "$seen"
 ended 76
 says "$err" "^redlock: the lease on 'hung' is lost: .*SIGTERM, and SIGKILL follows in 5.0s"
-# Before that it was told, once, that a renewal had failed.
+# Before that, one warning said that a renewal had failed.
 says "$err" "^redlock: warning: a renewal of 'hung' failed; the lease is valid for [0-9.]+m?s more: [0-5] of 5 nodes are? ready"
 is 'the number of lines' "$(wc -l <"$err")" 2
 wake_all
 
-# A renewal that fails while the lease lives on: it is told, and nothing else happens.
+# A renewal fails, but the lease is still valid: the tool warns and does nothing else.
 started -t 9s shaken -- bash -c 'echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 4' "$seen"
 for i in 0 1 2; do
     hang_node $i
@@ -65,7 +66,7 @@ touch "$seen.end"
 ended 0
 json '.warning == "RENEWAL" and (.message | test("shaken"))' "$err"
 
-# Nobody reads standard error, and the pipe is full: the command is told of the loss all the same.
+# Nobody reads standard error, and the pipe is full. The command is warned of the loss all the same.
 mkfifo "$work/full"
 exec 9<>"$work/full"
 dd if=/dev/zero of="$work/full" bs=4096 count=100 oflag=nonblock 2>/dev/null
@@ -83,7 +84,7 @@ kill $reader
 exec 9>&-
 wake_all
 
-# A command that does not listen is killed at the end of the grace, with all of its process group.
+# A command that ignores SIGTERM is killed at the end of the grace, with its whole process group.
 started -t 4s --grace 300ms deaf -- bash -c \
     'exec 2>/dev/null; trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
@@ -92,7 +93,7 @@ eventually gone "$(cat "$seen.pid")"
 eventually gone "$(cat "$seen.other")"
 wake_all
 
-# So is what a command leaves behind in its group, and one that is stopped.
+# So is a process that the command left in its group. A stopped command gets the signal too.
 started -t 4s --grace 300ms left -- bash -c \
     '(trap "" TERM; exec sleep 1000) & echo $! >"$0.other"; echo ready >>"$0"; exec sleep 1000' "$seen"
 hang_all
@@ -106,7 +107,8 @@ ended 76
 never_says "$seen" 'went on'
 wake_all
 
-# Somebody deletes the key, or takes it: noticed at the next renewal, long before the ttl ends.
+# Another client deletes or takes the key. The tool notices at the next renewal, long before the ttl
+# ends.
 started -t 9s deleted -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 5" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 for i in 0 1 2; do
     redis $i del deleted >/dev/null
@@ -122,7 +124,8 @@ eventually grep -q told "$seen"
 ended 76
 is "the thief's key" "$(redis 1 get taken)" thief
 
-# redlock itself was stopped for longer than its lease: the command is told the moment it goes on, and another may hold the lock.
+# redlock itself was stopped for longer than its lease. It warns the command as soon as it
+# continues. Another client may hold the lock by then.
 started -t 1s paused -- bash -c 'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 kill -STOP $runner
 eventually no_keys_left paused
@@ -135,7 +138,7 @@ wait $runner
 is 'the exit status' $? 76
 is "the rival's key" "$(redis 2 get paused)" "$rival"
 
-# JSON goes to standard error, for standard output is the command's.
+# JSON goes to standard error, because standard output belongs to the command.
 started --json -t 4s hung -- bash -c 'exec 2>/dev/null; trap "exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 hang_all
 ended 76
@@ -143,14 +146,15 @@ tail -n 1 "$err" >"$work/last"
 json '.error == "LOST" and .resource == "hung"' "$work/last"
 wake_all
 
-# The renewal is capped.
+# --max-time limits the renewals.
 expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000
 says "$err" 'lost'
 
-# The command ended well, but at the release the lock is no longer ours: it may have overlapped.
+# The command succeeds, but the lock is gone at the release. The command may have overlapped with
+# another holder.
 expect 76 tool run unnoticed -- bash -c "for p in ${ports[0]} ${ports[1]} ${ports[2]}; do redis-cli -p \$p del unnoticed; done"
 says "$err" "^redlock: cannot release 'unnoticed': .*key is missing"
-# A quorum does not answer the release: nothing says that the lock was lost, so the command's status stands.
+# No quorum answers the release. That does not show a lost lock, so the command's status stands.
 expect 7 tool run unreleased -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids[2]}; exit 7"
 says "$err" '^redlock: .*no quorum'
 says "$err" "the exit status is the command's"

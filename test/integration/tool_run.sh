@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# redlock run on healthy nodes: the command's environment, signals, descriptors and exit status; the lock around it.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# redlock run on healthy nodes: the command's environment, signals, descriptors and exit status, and
+# the lock around it.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 5
 seen=$work/seen
 
-# The lock is held while the command runs, renewed, and gone after it.
+# The lock is held and renewed while the command runs, and gone after it.
 expect 0 tool run job -- redis-cli -p "${ports[0]}" get job
 held=$(cat "$out")
 says "$out" '^[0-9a-f]{32}$'
@@ -28,7 +29,7 @@ expect 0 bash -c 'echo through | "$0" "$@" 2>&1' "$REDLOCK_TOOL" -n "$nodes" run
 says "$out" '^through$'
 says "$out" '^also$'
 
-# The command's status is ours.
+# The tool exits with the command's status.
 for wanted in 0 1 7 64 69 75 76 255; do
     expect $wanted tool run job -- sh -c "exit $wanted"
     says_nothing "$err"
@@ -47,14 +48,14 @@ says_nothing "$out"
 json '.error == "EXEC" and .resource == "job"' "$err"
 eventually no_keys_left job
 
-# Others hold it: 75, or what -E says; the command does not run.
+# The lock is taken: the status is 75, or the one of -E, and the command does not run.
 for i in 0 1 2; do
     redis $i set taken somebody >/dev/null
 done
 expect 75 tool run taken -- touch "$seen"
 says "$err" 'held by others'
 says "$err" 'Give -w TIME to wait'
-# Who says -E expects it: no word of it, but in JSON.
+# With -E, a taken lock is expected: no message, except as JSON.
 expect 9 tool run -E 9 taken -- touch "$seen"
 says_nothing "$err"
 expect 75 tool run -E 75 taken -- touch "$seen"
@@ -73,7 +74,7 @@ for i in 0 1 2; do
 done
 expect 0 tool run -w forever taken -- true
 
-# Two at once: one after the other, never together.
+# Concurrent runs go one after another, never together.
 for i in 1 2 3 4 5 6; do
     tool run -w forever counter -- bash -c 'n=$(cat "$0" 2>/dev/null || echo 0); sleep 0.05; echo $((n + 1)) >"$0"' "$work/count" &
     racers[i]=$!
@@ -84,7 +85,8 @@ for i in 1 2 3 4 5 6; do
 done
 is 'the count' "$(cat "$work/count")" 6
 
-# started ARGUMENTS… : runs a command in the background that writes "ready" to the file seen; sets runner to the tool's pid.
+# started ARGUMENTS… : runs a command in the background that writes "ready" to the file seen; sets
+# runner to the tool's pid.
 started() {
     rm -f "$seen"
     forget_words
@@ -93,7 +95,7 @@ started() {
     eventually grep -q ready "$seen"
 }
 
-# Signals reach the command and all of its process group.
+# Signals reach the command and its whole process group.
 for signal in USR1 USR2 HUP TERM ALRM WINCH; do
     started signals -- bash -c 'trap "echo got >>$0; exit 3" '$signal'; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
     kill -s $signal $runner
@@ -107,7 +109,8 @@ wait $runner
 is 'the exit status of a terminated command' $? 143
 eventually gone "$(cat "$seen.pid")"
 eventually no_keys_left signals
-# A process group of its own, as an interactive shell would give it: the kernel stops no other by SIGTSTP.
+# Its own process group, as in an interactive shell: the kernel stops no orphaned
+# group by SIGTSTP.
 set -m
 started signals -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
 set +m
@@ -122,13 +125,13 @@ kill -TERM $runner
 wait $runner
 is 'the exit status after stop and continue' $? 143
 
-# If the tool is killed outright, the kernel tells the command.
+# If SIGKILL ends the tool, the kernel signals the command.
 started orphan -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
 kill -KILL $runner
 wait $runner 2>/dev/null
 eventually gone "$(cat "$seen.pid")"
 
-# The command finds signals and descriptors as the tool found them.
+# The command gets signals and descriptors as the tool got them.
 expect 0 grep -E '^Sig(Blk|Ign)' /proc/self/status
 mv "$out" "$work/plain"
 expect 0 tool run job -- grep -E '^Sig(Blk|Ign)' /proc/self/status

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# redlock run and its command are stopped while the lease ends: when they are continued, the command takes not one step more.
-# shellcheck disable=SC2016,SC2317 # variables of the commands that are run; functions that are called by name
+# redlock run and its command are stopped while the lease ends. When they continue, the command does
+# not take a single step.
+# shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
@@ -14,7 +15,7 @@ stopped() {
     [[ $(cat "/proc/$1/stat") == *') T '* ]]
 }
 
-# started : redlock run in a process group of its own, which takes long after each signal that it sends.
+# started : starts redlock run in its own process group. It is slow after each signal that it sends.
 started() {
     rm -f "$seen"*
     forget_words
@@ -27,7 +28,7 @@ started() {
     command=$(cat "$seen.pid")
 }
 
-# goes_on : the lease ends, redlock is continued; the command ends where it was stopped.
+# goes_on : the lease ends, redlock continues, and the command ends where it was stopped.
 goes_on() {
     eventually stopped "$runner"
     eventually stopped "$command"
@@ -43,12 +44,12 @@ goes_on() {
     says "$err" "lease on 'job' is lost"
 }
 
-# By the terminal's Ctrl-Z, or a shell that does as it does.
+# The terminal's Ctrl-Z stops both.
 started
 kill -TSTP "$runner"
 goes_on
 
-# By somebody who stops both, one after the other; only redlock is continued.
+# Another process stops both, one after the other. Only redlock is continued.
 started
 kill -STOP "$runner"
 eventually stopped "$runner"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The tool's help, version, and its answer to every form of bad input: one sentence and 64.
+# The tool's help and version, and its answer to bad input of every form: one sentence and status
+# 64.
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 t=$REDLOCK_TOOL
 some=127.0.0.1:1
 
-# bad PATTERN ARGUMENTS… : refused in one line that says so.
+# bad PATTERN ARGUMENTS… : the tool refuses these with one line that matches.
 bad() {
     local pattern=$1
     shift
@@ -47,7 +48,7 @@ bad 'is empty' -n "$some,,$some" acquire r
 bad 'is empty' -n "$some," acquire r
 bad 'is empty' -n "$some, ,$some" acquire r
 bad 'is empty' -n ' ' acquire r
-# What separates nodes is a comma and nothing else: a list that is cut short would give the lock to two at once.
+# Only a comma separates nodes: a list that is cut short would give the lock to two clients at once.
 for separator in ' ' $'\t' $'\n' $'\r\n' '  '; do
     bad 'node 1 of the list has white space inside: separate nodes with commas' -n "a:1${separator}b:2${separator}c:3" acquire r
     expect 64 env REDLOCK_NODES="a:1,b:2${separator}redis://:hunter2@c:3" "$t" acquire r
@@ -102,7 +103,8 @@ for number in -1 256 1000 x '' 1x; do
 done
 bad 'an acquire that exits with 0 holds the lock' -n $some acquire -E 0 r
 
-# Guards, the longest ttl, lock delay, fencing counters: from the command line or the environment, and fitting together.
+# Guards, the longest ttl, lock delay, fencing counters: from the command line or the environment.
+# They must fit together.
 some_guard=(-n "$some" --ttl-max 30s)
 bad "--restart-guard 'sometimes': it must be off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
 bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restart-guard strict acquire r
@@ -125,7 +127,7 @@ bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
 bad 'acquire has no option --no-heal' -n $some acquire --no-heal r
 bad '--fence must stand after the command' -n $some --fence acquire r
 bad '--fence takes no value' -n $some acquire --fence=1 r
-# bad_environment PATTERN VARIABLE=VALUE… : the same of an acquire that has these in its environment.
+# bad_environment PATTERN VARIABLE=VALUE… : the same for an acquire with these in its environment.
 bad_environment() {
     local pattern=$1
     shift
@@ -143,7 +145,8 @@ bad_environment 'REDLOCK_TTL_MAX .*between 1ms and 24d' REDLOCK_TTL_MAX=30d
 bad_environment 'the default ttl of 10s is above REDLOCK_TTL_MAX=5s' REDLOCK_TTL_MAX=5s
 bad_environment 'REDLOCK_FENCE_EXPIRY .*between 3h' REDLOCK_FENCE_EXPIRY=1h
 bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
-# What the command line says of it is not looked for in the environment; what a release does not need is no hindrance.
+# The tool ignores variables that the command line overrides, and those that a command does not
+# need.
 unreachable=(--connect-timeout 1ms -n "$some")
 expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense "$t" "${unreachable[@]}" \
     acquire --restart-guard=off --no-clock-guard --ttl-max 10s r
@@ -151,7 +154,7 @@ expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLO
     "$t" "${unreachable[@]}" acquire r
 expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
 
-# What the library refuses is bad input as well, and a password is never repeated.
+# Input that the library refuses is bad input too, and no message repeats a password.
 bad 'node|TLS' -n rediss://127.0.0.1:1 status
 for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis://u:hunter2@' 'http://u:hunter2@host'; do
     expect 64 "$t" -n "$uri" status
@@ -161,7 +164,7 @@ done
 expect 64 "$t" --json -q -n nonsense://host status
 says_nothing "$out"
 says "$err" '^redlock: .*see redlock --help$'
-# What came from the command line does not steer the terminal.
+# Text from the command line does not control the terminal.
 expect 64 "$t" $'\e[31mred'
 never_says "$err" $'\e'
 finish
