@@ -1,4 +1,5 @@
-# `cmake --build BUILD --target docs`: the API reference in HTML from the public headers; a warning is an error.
+# `cmake --build BUILD --target docs` writes the API reference in HTML from the public headers. A
+# warning is an error.
 find_package(Doxygen QUIET)
 if(DOXYGEN_FOUND)
   configure_file(docs/Doxyfile.in ${PROJECT_BINARY_DIR}/Doxyfile @ONLY)

@@ -1,4 +1,5 @@
-# Finds libev, which has no pkg-config file on most systems; installed beside redlockConfig.cmake for users of redlock::static.
+# Finds libev, which has no pkg-config file on most systems. Installed beside redlockConfig.cmake
+# for users of redlock::static.
 find_path(LIBEV_INCLUDE_DIR ev.h PATH_SUFFIXES libev)
 find_library(LIBEV_LIBRARY ev)
 mark_as_advanced(LIBEV_INCLUDE_DIR LIBEV_LIBRARY)

@@ -1,7 +1,9 @@
-# hiredis 0.14.1 to 1.3, told apart by what it has and not by its version: redisReader's array callback took an int before 1.0.
+# Accepts hiredis 0.14.1 to 1.3. Tests its features, not its version: redisReader's array callback
+# took an int before 1.0.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HIREDIS REQUIRED IMPORTED_TARGET hiredis)
-# We include <hiredis/hiredis.h>. Some versions' pkg-config file names that directory, some the one above it.
+# We include <hiredis/hiredis.h>. The pkg-config file of some versions names that directory, of
+# others its parent.
 find_path(REDLOCK_HIREDIS_INCLUDE_DIR hiredis/hiredis.h NO_CACHE
   HINTS ${HIREDIS_INCLUDE_DIRS} ${HIREDIS_STATIC_INCLUDE_DIRS} PATH_SUFFIXES ..)
 if(NOT REDLOCK_HIREDIS_INCLUDE_DIR)

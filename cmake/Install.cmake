@@ -21,8 +21,8 @@ if(TARGET redlock_chaos_clock)
   install(TARGETS redlock_chaos_clock LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/redlock)
 endif()
 
-# The documents lie as in the source tree, so their links still work. Only links to the headers must
-# change.
+# Installed documents have the same layout as the source tree, so links between them work. Only
+# links to the headers must change.
 set(doc ${CMAKE_INSTALL_DOCDIR})
 if(NOT PROJECT_IS_TOP_LEVEL)
   set(doc ${CMAKE_INSTALL_DATAROOTDIR}/doc/redlock)
@@ -42,7 +42,7 @@ foreach(file bench/README.md bench/instructions.txt tools/chaos/README.md tools/
   install(FILES ${file} DESTINATION ${doc}/${folder})
 endforeach()
 
-# pkg-config can move what is named relative to its prefix; absolute directories stay as they are.
+# pkg-config can relocate paths relative to its prefix. Absolute directories stay as they are.
 foreach(dir LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE "${CMAKE_INSTALL_${dir}}")
     set(REDLOCK_PC_${dir} "${CMAKE_INSTALL_${dir}}")
@@ -50,14 +50,14 @@ foreach(dir LIBDIR INCLUDEDIR)
     set(REDLOCK_PC_${dir} "\${prefix}/${CMAKE_INSTALL_${dir}}")
   endif()
 endforeach()
-# Without a shared library every program needs what the static one needs.
+# Without a shared library, every program needs what the static library needs.
 if("shared" IN_LIST REDLOCK_KINDS)
   set(REDLOCK_PC_PRIVATE .private)
 else()
   set(REDLOCK_PC_LIBS " -lev -pthread")
 endif()
 configure_file(cmake/redlock.pc.in ${PROJECT_BINARY_DIR}/redlock.pc @ONLY)
-# `cmake --install --prefix` chooses the prefix after the file was made.
+# `cmake --install --prefix` may change the prefix after this file was written.
 install(CODE "
   file(READ \"${PROJECT_BINARY_DIR}/redlock.pc\" pc)
   string(REGEX REPLACE \"^prefix=[^\\n]*\" \"prefix=\${CMAKE_INSTALL_PREFIX}\" pc \"\${pc}\")
@@ -66,7 +66,7 @@ install(FILES ${PROJECT_BINARY_DIR}/install/redlock.pc DESTINATION ${CMAKE_INSTA
 
 configure_package_config_file(cmake/redlockConfig.cmake.in ${PROJECT_BINARY_DIR}/redlockConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
-# Before 1.0 a minor version may break its users.
+# Before 1.0, a minor version may break programs.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/redlockConfig.cmake ${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake
   cmake/FindLibev.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)

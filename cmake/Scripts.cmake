@@ -1,10 +1,10 @@
-# Lua scripts as a C table, each with the SHA1 that servers know it by.
+# Embeds Lua scripts as a C table, with the SHA1 that identifies each on a server.
 
-# redlock_embed_scripts(OUT TABLE HEADER PREFIX PATH...): writes OUT, which defines TABLE, an array
-# of PREFIX_COUNT struct redlock_script. The script of fence.lua stands at index PREFIX_FENCE.
-# HEADER declares all of these. `-- include parts/holder.lua` stands for that file of
-# src/wire/scripts. Comments, indentation, and blanks around operators are left out, since nodes get
-# the scripts over the wire.
+# redlock_embed_scripts(OUT TABLE HEADER PREFIX PATH...) writes OUT, which defines TABLE: an array
+# of PREFIX_COUNT struct redlock_script, declared in HEADER. The script of fence.lua is at index
+# PREFIX_FENCE. `-- include parts/holder.lua` inserts that file of src/wire/scripts. Comments,
+# indentation, and blanks around operators are removed, because nodes get the scripts over the
+# network.
 function(redlock_embed_scripts out table header prefix)
   set(folder ${PROJECT_SOURCE_DIR}/src/wire/scripts)
   set(rows "")

@@ -1,4 +1,5 @@
-# Shows Doxygen the error codes as enumerators with their texts, which the header has in an X-macro only. Keeps line numbers.
+# Shows Doxygen the error codes as enumerators with their texts. The header has them only in an
+# X-macro. Keeps line numbers.
 /^#define REDLOCK_ERROR_MAP\(X\)/ { map = 1 }
 map && match($0, /X\([A-Z_]+, -?[0-9]+, "[^"]*"\)/) {
     split(substr($0, RSTART + 2, RLENGTH - 3), field, /, /)
