@@ -65,9 +65,8 @@ void contender_samples_end(struct contender_samples *samples);
 /* Writes the members of the answer to `cycles`. */
 void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
 
-/*
- * Reads "WORKERS MS SAMPLES" and allocates the samples. Returns false if the text has another form.
- */
+/* Reads "WORKERS MS SAMPLES" and allocates the samples. Returns false if the text has another
+ * form. */
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
 
 /* Reads commands until the end of input. Returns the exit status. */

@@ -127,9 +127,8 @@ static void on_granted(struct worker *worker, int64_t end_ns) {
     must(pthread_mutex_unlock(&team->mutex), "pthread_mutex_unlock");
 }
 
-/*
- * A blocking acquire cannot be cancelled. So it waits at most for the time left, in ms, rounded up.
- */
+/* A blocking acquire cannot be cancelled. So it waits at most for the time left, in ms, rounded
+ * up. */
 static void *run_contention(void *data) {
     struct worker *worker = data;
     redlock_client *client = worker->team->client;

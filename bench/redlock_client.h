@@ -31,9 +31,8 @@ bool redlock_client_hold(void *data, const char *command, const char *arguments,
 bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]);
 
-/*
- * redlock_async.c: runs cycles until `count` have ended or the duration is over (0: no such limit).
- */
+/* redlock_async.c: runs cycles until `count` have ended or the duration is over (0: no such
+ * limit). */
 void redlock_client_cycles(struct redlock_client *client, struct contender_cycles *cycles, uint64_t count,
                            char error[CONTENDER_ERROR_SIZE]);
 

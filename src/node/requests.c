@@ -35,9 +35,8 @@ static void answer(struct redlock_node *node, const struct redlock_inflight_entr
     }
 }
 
-/*
- * R11: a restarted or flushed server gets its scripts again. The request itself is sent by source.
- */
+/* R11: a restarted or flushed server gets its scripts again. The request itself is sent by
+ * source. */
 static void load_scripts(struct redlock_node *node, int64_t now_ns) {
     char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
     if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {

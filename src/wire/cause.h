@@ -5,9 +5,8 @@
 #include "base/text.h"
 #include "wire/reply.h"
 
-/*
- * Reads the code at the start of an error, and no later words. NONE if the reply is not an error.
- */
+/* Reads the code at the start of an error, and no later words. NONE if the reply is not an
+ * error. */
 enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply);
 
 #endif

@@ -12,9 +12,8 @@ static bool quotes(const struct redlock_reply_value *error, const char *password
 
 size_t redlock_wire_error(const struct redlock_reply_value *error, const char *password,
                           char buffer[REDLOCK_WIRE_ERROR_SIZE]) {
-    /*
-     * A server quotes the arguments of an unknown command: a token or a password may be among them.
-     */
+    /* A server quotes the arguments of an unknown command: a token or a password may be among
+     * them. */
     static const char arguments[] = ", with args beginning with";
     if (quotes(error, password)) {
         return (size_t)snprintf(buffer, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");

@@ -93,9 +93,8 @@ void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answe
     read_compared(reply, answer);
 }
 
-/*
- * The array that a script returns: {n, counter or nil}, with `timed` also seconds and microseconds.
- */
+/* The array that a script returns: {n, counter or nil}, with `timed` also seconds and
+ * microseconds. */
 struct told {
     int64_t number;
     bool counted;

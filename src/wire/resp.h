@@ -10,7 +10,7 @@
 
 /* Each returns the end of what it wrote. The caller provides the room. */
 char *redlock_resp_array(char *at, size_t count);
-/* of a bulk string: the caller appends its bytes and CR LF */
+/* Starts a bulk string. The caller appends its bytes and CR LF. */
 char *redlock_resp_header(char *at, size_t size);
 char *redlock_resp_bulk(char *at, const char *bytes, size_t size);
 char *redlock_resp_integer(char *at, int64_t value);

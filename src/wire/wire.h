@@ -7,9 +7,8 @@
 #include "wire/message.h"
 #include "wire/reply.h"
 
-/*
- * The kind of a request decides which replies it can have. A plain one has its operation's number.
- */
+/* The kind of a request decides which replies it can have. A plain one has its operation's
+ * number. */
 enum redlock_reply_kind {
     REDLOCK_KIND_NONE = REDLOCK_OP_NONE, /* no reply is a vote */
     REDLOCK_KIND_ACQUIRE = REDLOCK_OP_ACQUIRE,

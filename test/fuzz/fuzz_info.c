@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_word(info.mode, sizeof info.mode);
     check_word(info.primary, sizeof info.primary);
     check_word(info.policy, sizeof info.policy);
-    /* callers convert it to ms and ns */
+    /* Callers convert it to ms and ns. */
     assert(info.uptime_s >= -1 && info.uptime_s <= INT64_MAX / 1000000000);
     (void)redlock_info_evicts(&info);
     return 0;

@@ -13,7 +13,7 @@ enum fake_end { FAKE_KEEP_OPEN, FAKE_FIN, FAKE_RST };
 
 /* What to do with each request that gets no normal answer. */
 struct fake_script {
-    /* answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node */
+    /* Answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node. */
     bool behave_in_handshake;
     bool greet;        /* send `bytes` right after accept, before any request */
     const char *bytes; /* NULL: send nothing */

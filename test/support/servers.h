@@ -19,7 +19,7 @@
 
 struct server_options {
     const char *password; /* of the default user; NULL for none */
-    /* more lines for redis.conf, each with a newline at its end ("user alice on >pw ~* +@all\n") */
+    /* More lines for redis.conf, each ending in a newline ("user alice on >pw ~* +@all\n"). */
     const char *config;
     bool append_only; /* AOF with appendfsync always: keys survive a restart */
     bool ipv6;        /* listen on ::1 too */
@@ -49,9 +49,8 @@ struct servers {
     const char *uris[SERVERS_MAX];
 };
 
-/*
- * Starts one more at servers->at[count] and returns it. NULL options: no password, no persistence.
- */
+/* Starts one more at servers->at[count] and returns it. NULL options: no password, no
+ * persistence. */
 struct server *servers_add(struct servers *servers, const struct server_options *options);
 /* Starts a new set of `count` servers. */
 void servers_start(struct servers *servers, size_t count, const struct server_options *options);

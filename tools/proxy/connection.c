@@ -230,7 +230,7 @@ static bool has_unsent(int fd) {
 static void pass_end(struct proxy_stream *stream, enum proxy_end end) {
     int target = target_of(stream)->source.fd;
     if (end == PROXY_END_FIN) {
-        /* fails only if the target is lost, which its reader notices */
+        /* Fails only if the target is lost, which its reader notices. */
         (void)shutdown(target, SHUT_WR);
         proxy_pipe_clear(&stream->pipe);
         stream->state = PROXY_DONE;
@@ -245,7 +245,7 @@ static void pass_end(struct proxy_stream *stream, enum proxy_end end) {
 static void approach_node(struct proxy_stream *requests) {
     struct proxy_connection *connection = requests->connection;
     if (proxy_pipe_is_empty(&requests->pipe) && requests->pipe.end == PROXY_END_RESET) {
-        /* the client left without sending anything */
+        /* The client left without sending anything. */
         proxy_connection_close(connection, true, true);
     } else if (connection->node == PROXY_NODE_UNOPENED && !requests->pipe.lane->rule.hold && !requests->pipe.frozen) {
         open_node(connection);
@@ -324,7 +324,7 @@ void proxy_stream_pump(struct proxy_stream *stream) {
 
 void proxy_connection_dismiss(struct proxy_connection *connection) {
     struct proxy_stream *replies = &connection->streams[PROXY_REPLIES];
-    /* fails only if the client is gone */
+    /* Fails only if the client is gone. */
     (void)shutdown(connection->sockets[0].source.fd, SHUT_WR);
     proxy_pipe_clear(&replies->pipe);
     replies->state = PROXY_DROPPING;

@@ -53,9 +53,8 @@ struct proxy_stream {
     struct proxy_stream *before, *after;
 };
 
-/*
- * One socket of a connection. Events are edge-triggered: a flag stays until a call returns EAGAIN.
- */
+/* One socket of a connection. Events are edge-triggered: a flag stays until a call returns
+ * EAGAIN. */
 struct proxy_socket {
     struct proxy_source source;
     struct proxy_connection *connection;
