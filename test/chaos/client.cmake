@@ -1,4 +1,5 @@
-# The conductor's own processes, against real nodes on loopback. The program links the library, so that one can be linked with planted bugs.
+# The conductor's own processes with real nodes on loopback. Their program links the library, so
+# that a test can link one with planted bugs.
 if(TARGET chaos_client AND TARGET chaos_history)
   chaos_test(test_resource LIBS chaos_client LABELS unit)
   foreach(theme client client_fence auditor crew)

@@ -1,4 +1,5 @@
-# docker-compose.yml and the backend that runs it, where Docker can run: docker.sh finds or starts a daemon, or says why not.
+# docker-compose.yml and its backend, if Docker can run. docker.sh finds or starts a daemon, or says
+# why it cannot.
 set(docker ${PROJECT_SOURCE_DIR}/test/compose/docker.sh)
 
 function(chaos_compose_test name)

@@ -21,7 +21,8 @@ chaos_experiment(majority_pause ${chaos} clean -- majority-pause --seconds 12 --
 chaos_experiment(split ${chaos} clean -- split --seconds 12 --seed 1)
 chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seconds 10 --seed 1)
 chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
-# What breaks Redlock's assumptions: violations without protection, none with it. More clients and resources than by default: more is at stake in a short run.
+# Faults that break Redlock's assumptions: violations without protection, none with it. More clients
+# and resources than by default make violations likely in a short run.
 function(chaos_comparison name)
   add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/comparison.sh ${chaos} ${ARGN} --seconds 12 --seed 1 --clients 40 --resources 20)
   set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 LABELS "chaos;experiment" RUN_SERIAL ON SKIP_RETURN_CODE 77)

@@ -1,4 +1,5 @@
-# Tests of the tool: its parts with cmocka, the whole by shell scripts with redis-servers of their own.
+# Tests of the tool: its parts with cmocka, the whole with shell scripts and their own
+# redis-servers.
 add_executable(tool_parts tool_parts.c)
 target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
@@ -21,7 +22,8 @@ foreach(name usage locks run loss blocked faults fence guard fencing terminal)
     ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>;SLOW_EXEC=$<TARGET_FILE:slow_exec>")
 endforeach()
 
-# A command that was stopped while its lease ended. What is preloaded is loaded into the command, too: no sanitizers.
+# A command that is stopped while its lease ends. The command also loads the preloaded module, so no
+# sanitizers.
 add_library(slow_kill MODULE slow_kill.c)
 target_compile_definitions(slow_kill PRIVATE _GNU_SOURCE)
 target_compile_options(slow_kill PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
