@@ -1,0 +1,363 @@
+/* The vote in every reply that a request can and cannot get. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "wire/error.h"
+#include "wire/reply.h"
+#include "wire/wire.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+
+/* Kinds of replies. */
+#define SET      REDLOCK_KIND_ACQUIRE
+#define EXTEND   REDLOCK_KIND_EXTEND
+#define RELEASE  REDLOCK_KIND_RELEASE
+#define INSPECT  REDLOCK_KIND_INSPECT
+#define FENCING  REDLOCK_KIND_FENCE
+#define TIME     REDLOCK_KIND_TIME
+#define HEAL     REDLOCK_KIND_HEAL
+#define FENCED   REDLOCK_KIND_ACQUIRE_FENCED
+#define TIMED    REDLOCK_KIND_ACQUIRE_TIMED
+#define BOTH     REDLOCK_KIND_ACQUIRE_FENCED_TIMED
+#define EXTENDED REDLOCK_KIND_EXTEND_TIMED
+
+static const char *password;     /* of the node that answers; NULL for none */
+static enum redlock_cause cause; /* of the last text */
+
+/* The vote that these bytes make; its text goes to a buffer. */
+static struct redlock_answer vote_of(enum redlock_reply_kind kind, const char *bytes, char text[512]) {
+    struct redlock_reader *reader = redlock_reader_new();
+    const struct redlock_reply *reply;
+    struct redlock_answer answer;
+    assert_non_null(reader);
+    assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
+    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    redlock_wire_answer(kind, reply, password, &answer);
+    (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
+    cause = redlock_text_cause(answer.text);
+    redlock_text_drop(answer.text);
+    if (kind == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
+        (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
+    }
+    redlock_reader_delete(reader);
+    return answer;
+}
+
+struct row {
+    enum redlock_reply_kind kind;
+    const char *bytes;
+    redlock_vote_kind vote;
+    const char *text;
+};
+
+static void each_reply_makes_its_vote(void **state) {
+    static const struct row rows[] = {
+        {SET, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {SET, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {SET, "*-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {SET, "-OOM command not allowed\r\n", REDLOCK_VOTE_FAILED, "OOM command not allowed"},
+        {SET, "-\r\n", REDLOCK_VOTE_FAILED, "an error without a text"},
+        {HEAL, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {HEAL, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {EXTEND, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {EXTEND, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {EXTEND, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {RELEASE, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {RELEASE, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
+        {INSPECT, "*2\r\n$3\r\nabc\r\n:99\r\n", REDLOCK_VOTE_GRANTED, "abc"},
+        {INSPECT, "*2\r\n$-1\r\n:-2\r\n", REDLOCK_VOTE_DENIED, ""},
+        {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
+        {FENCING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
+        {FENCING, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {FENCING, "-ERR the fencing token is over an hour ahead\r\n", REDLOCK_VOTE_FAILED,
+         "ERR the fencing token is over an hour ahead"},
+    };
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct redlock_answer answer = vote_of(rows[i].kind, rows[i].bytes, text);
+        assert_int_equal(answer.vote, rows[i].vote);
+        assert_string_equal(text, rows[i].text);
+        assert_false(answer.no_script || answer.fenced || answer.accepted);
+        assert_true(answer.counter == 0 && answer.clock.server_us == 0);
+    }
+    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:-1\r\n", text).holder_ttl_ms, -1);
+    /* What callers multiply and add must not overflow, and JSON readers must not round it. */
+    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:9223372036854775807\r\n", text).holder_ttl_ms,
+                     INT64_C(9007199254740991));
+}
+
+#define COUNTER   "$20\r\n00000000000000000042\r\n"
+#define NO_NUMBER "$-1\r\n"
+#define A_TIME    "$10\r\n1763791726\r\n$5\r\n50413\r\n"
+#define TIME_US   INT64_C(1763791726050413)
+
+struct told {
+    enum redlock_reply_kind kind;
+    const char *bytes;
+    redlock_vote_kind vote;
+    bool fenced, accepted;
+    uint64_t counter;
+    int64_t server_us;
+};
+
+static void each_reply_tells_of_counter_and_clock(void **state) {
+    static const struct told rows[] = {
+        {FENCED, ":1\r\n", REDLOCK_VOTE_GRANTED, true, true, 0, 0},
+        {FENCED, "*2\r\n:2\r\n" COUNTER, REDLOCK_VOTE_GRANTED, true, false, 42, 0},
+        {FENCED, "*2\r\n:0\r\n" COUNTER, REDLOCK_VOTE_DENIED, true, false, 42, 0},
+        {FENCED, "*2\r\n:0\r\n" NO_NUMBER, REDLOCK_VOTE_DENIED, false, false, 0, 0},
+        {TIMED, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {TIMED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {BOTH, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, true, true, 0, TIME_US},
+        {BOTH, "*4\r\n:2\r\n" COUNTER A_TIME, REDLOCK_VOTE_GRANTED, true, false, 42, TIME_US},
+        {BOTH, "*4\r\n:0\r\n" COUNTER A_TIME, REDLOCK_VOTE_DENIED, true, false, 42, TIME_US},
+        {BOTH, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {FENCED, "*2\r\n:2\r\n$20\r\n09223372036854775807\r\n", REDLOCK_VOTE_GRANTED, true, false, INT64_MAX, 0},
+        {FENCING, ":1\r\n", REDLOCK_VOTE_GRANTED, true, true, 0, 0},
+        {FENCING, "*2\r\n:2\r\n" COUNTER, REDLOCK_VOTE_DENIED, true, false, 42, 0},
+        {EXTENDED, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {EXTENDED, "*4\r\n:-1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {TIME, "*2\r\n" A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {TIME, "*2\r\n$10\r\n9000000000\r\n$6\r\n999999\r\n", REDLOCK_VOTE_GRANTED, false, false, 0,
+         INT64_C(9000000000999999)},
+        {TIME, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 1000000},
+    };
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct told *row = &rows[i];
+        struct redlock_answer answer = vote_of(row->kind, row->bytes, text);
+        assert_int_equal(answer.vote, row->vote);
+        assert_int_equal(answer.fenced, row->fenced);
+        assert_int_equal(answer.accepted, row->accepted);
+        assert_true(answer.counter == row->counter && answer.clock.server_us == row->server_us);
+    }
+    (void)vote_of(FENCING, "*2\r\n:2\r\n" COUNTER, text);
+    assert_string_equal(text, "its fencing counter is not below the token");
+    (void)vote_of(BOTH, "*4\r\n:0\r\n" COUNTER A_TIME, text);
+    assert_string_equal(text, "held under another token");
+    (void)vote_of(EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, text);
+    assert_string_equal(text, "the key is missing");
+}
+
+static bool is_one_of(unsigned kind, const unsigned *list) {
+    for (; *list != 0; list++) {
+        if (*list == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* R20: never a vote, and never "surely not applied", but for those whose own it is. */
+static void what_a_message_cannot_get_is_unknown(void **state) {
+    static const struct {
+        const char *bytes;
+        unsigned but[8];
+    } rows[] = {
+        {"+OK\r\n", {SET, HEAL}},
+        {"$-1\r\n", {SET, HEAL}},
+        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING}},
+        {":0\r\n", {EXTEND, RELEASE, FENCING}},
+        {":-1\r\n", {EXTEND, RELEASE, FENCING}},
+        {"*2\r\n:0\r\n" COUNTER, {FENCED}},
+        {"*2\r\n:0\r\n" NO_NUMBER, {FENCED}},
+        {"*2\r\n:2\r\n" COUNTER, {FENCED, FENCING}},
+        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
+        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
+        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED}},
+        {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH}},
+        {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
+        {"*2\r\n" A_TIME, {TIME}},
+        {"*2\r\n$1\r\na\r\n:1\r\n", {INSPECT}},
+        {"*2\r\n$1\r\na\r\n:-2\r\n", {0}},
+        {"*2\r\n$1\r\na\r\n:-9223372036854775808\r\n", {0}},
+        {"$2\r\nOK\r\n", {0}},
+        {"+ok\r\n", {0}},
+        {"+OKAY\r\n", {0}},
+        {"+\r\n", {0}},
+        {"+QUEUED\r\n", {0}},
+        {":2\r\n", {0}},
+        {":-2\r\n", {0}},
+        {":9223372036854775807\r\n", {0}},
+        {"*0\r\n", {0}},
+        {"*1\r\n:1\r\n", {0}},
+        {"*1\r\n*1\r\n:1\r\n", {0}},
+        {"*3\r\n$1\r\na\r\n:1\r\n:1\r\n", {0}},
+        {"*2\r\n:1\r\n:1\r\n", {0}},
+        {"*2\r\n$1\r\na\r\n$1\r\n1\r\n", {0}},
+        {"*2\r\n*1\r\n:1\r\n:1\r\n", {0}},
+    };
+    char text[512];
+    (void)state;
+    for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
+        for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) {
+            struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, rows[j].bytes, text);
+            if ((answer.vote == REDLOCK_VOTE_UNKNOWN) == is_one_of(kind, rows[j].but)) {
+                fail_msg("%s for %u: %s", rows[j].bytes, kind, text);
+            }
+            assert_int_equal(strstr(text, "out of protocol") != NULL, answer.vote == REDLOCK_VOTE_UNKNOWN);
+        }
+    }
+}
+
+#define COUNTED(bytes)                  "*2\r\n:2\r\n" bytes
+#define TIMED_BY(seconds, microseconds) "*4\r\n:1\r\n$-1\r\n" seconds microseconds
+
+/* Where one thing of an otherwise good array is wrong, nothing of it is believed. */
+static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
+    static const char *const faulty[] = {
+        COUNTED("$19\r\n0000000000000000042\r\n"),
+        COUNTED("$21\r\n000000000000000000042\r\n"),
+        COUNTED("$20\r\n0000000000000000004 \r\n"),
+        COUNTED("$20\r\n-0000000000000000042\r\n"),
+        COUNTED("$20\r\n+0000000000000000042\r\n"),
+        COUNTED("$20\r\n0x000000000000000042\r\n"),
+        COUNTED("$20\r\n09223372036854775808\r\n"),
+        COUNTED("$20\r\n99999999999999999999\r\n"),
+        COUNTED("$20\r\n00000000000000000000\r\n"), /* no counter is 0: it was raised to some number */
+        COUNTED("$0\r\n\r\n"),
+        COUNTED(":42\r\n"),
+        COUNTED("+00000000000000000042\r\n"),
+        COUNTED("*0\r\n"),
+        COUNTED("*1\r\n$20\r\n00000000000000000042\r\n"),
+        COUNTED("-ERR\r\n"),
+        COUNTED(NO_NUMBER),
+        "*2\r\n:1\r\n" COUNTER,
+        "*2\r\n:1\r\n" NO_NUMBER,
+        "*2\r\n:3\r\n" COUNTER,
+        "*2\r\n:-1\r\n" COUNTER,
+        "*2\r\n:9223372036854775807\r\n" COUNTER,
+        "*2\r\n$1\r\n2\r\n" COUNTER,
+        "*2\r\n$-1\r\n" COUNTER,
+        "*2\r\n*0\r\n" COUNTER,
+        "*3\r\n:2\r\n" COUNTER ":1\r\n",
+        "*3\r\n:2\r\n" COUNTER "$1\r\n1\r\n",
+        "*4\r\n:2\r\n" NO_NUMBER A_TIME,
+        "*4\r\n:1\r\n" COUNTER A_TIME,
+        "*4\r\n:3\r\n" COUNTER A_TIME,
+        "*4\r\n:-2\r\n" NO_NUMBER A_TIME,
+        "*4\r\n$1\r\n1\r\n" NO_NUMBER A_TIME,
+        "*5\r\n:1\r\n" NO_NUMBER A_TIME "$1\r\n1\r\n",
+        "*1000\r\n", /* and what comes after it */
+        TIMED_BY(":1763791726\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", ":0\r\n"),
+        TIMED_BY("$-1\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$11\r\n-1763791726\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$2\r\n-1\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$1\r\n0\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$0\r\n\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$1\r\n5\r\n", "$0\r\n\r\n"),
+        TIMED_BY("$10\r\n9000000001\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$11\r\n10000000000\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$20\r\n99999999999999999999\r\n", "$1\r\n0\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$7\r\n1000000\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$2\r\n-5\r\n"),
+        TIMED_BY("$10\r\n17637917 6\r\n", "$1\r\n5\r\n"),
+        TIMED_BY("$10\r\n1763791726\r\n", "$1\r\nx\r\n"),
+        TIMED_BY("*0\r\n", "$1\r\n5\r\n"),
+    };
+    static const enum redlock_reply_kind fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME};
+    char text[512], bytes[16384];
+    (void)state;
+    for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
+        size_t size = (size_t)snprintf(bytes, sizeof bytes, "%s", faulty[i]);
+        for (int more = 0; strcmp(faulty[i], "*1000\r\n") == 0 && more < 1000; more++) {
+            size += (size_t)snprintf(bytes + size, sizeof bytes - size, ":1\r\n");
+        }
+        for (size_t j = 0; j < sizeof fenced_or_timed / sizeof *fenced_or_timed; j++) {
+            struct redlock_answer answer = vote_of(fenced_or_timed[j], bytes, text);
+            if (answer.vote != REDLOCK_VOTE_UNKNOWN) {
+                fail_msg("%s is a vote for %u", faulty[i], (unsigned)fenced_or_timed[j]);
+            }
+            assert_non_null(strstr(text, "out of protocol"));
+            assert_false(answer.fenced || answer.accepted);
+            assert_true(answer.counter == 0 && answer.clock.server_us == 0);
+        }
+    }
+}
+
+static void noscript_says_so(void **state) {
+    char text[512];
+    (void)state;
+    struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
+    assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+    assert_true(answer.no_script);
+    assert_int_equal(cause, REDLOCK_CAUSE_NOSCRIPT);
+}
+
+static void a_text_has_its_cause(void **state) {
+    char text[512];
+    (void)state;
+    (void)vote_of(SET, "-OOM command not allowed\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_OOM);
+    (void)vote_of(SET, "-ERR no ROOM\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_SERVER);
+    (void)vote_of(SET, ":1\r\n", text);
+    assert_int_equal(cause, REDLOCK_CAUSE_NOT_A_NODE);
+}
+
+static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
+    char bytes[2000], text[512];
+    (void)state;
+    (void)vote_of(RELEASE, "-ERR unknown command 'EVALSHA', with args beginning with: 'sha' '1' 'res' '" TOKEN "' \r\n",
+                  text);
+    assert_string_equal(text, "ERR unknown command 'EVALSHA'");
+    memset(bytes, 'x', sizeof bytes);
+    bytes[0] = '-';
+    memcpy(bytes + sizeof bytes - 3, "\r\n", 3);
+    (void)vote_of(RELEASE, bytes, text);
+    assert_int_equal(strlen(text), REDLOCK_WIRE_ERROR_SIZE - 1);
+}
+
+/* Whatever is asked, of whatever length the password, wherever it stands. */
+static void no_text_quotes_the_password(void **state) {
+    static const char *const passwords[] = {"geheim", "g", "ge", "a b\x01\xff"};
+    char text[512], bytes[600], filler[400];
+    (void)state;
+    memset(filler, 'x', sizeof filler);
+    for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
+        for (size_t k = 0; k < sizeof passwords / sizeof *passwords; k++) {
+            for (int before = 0; before < 400; before += 97) { /* also where it would be cut */
+                password = passwords[k];
+                (void)snprintf(bytes, sizeof bytes, "-ERR %.*s%s no\r\n", before, filler, password);
+                const struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, bytes, text);
+                password = NULL;
+                assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+                assert_string_equal(text, "an error that quotes the password");
+            }
+        }
+    }
+    password = "geheim";
+    (void)vote_of(RELEASE, "-ERR gehei m\r\n", text);
+    assert_string_equal(text, "ERR gehei m");
+    password = "";
+    (void)vote_of(RELEASE, "-ERR no\r\n", text);
+    assert_string_equal(text, "ERR no");
+    password = NULL;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reply_makes_its_vote),
+        cmocka_unit_test(each_reply_tells_of_counter_and_clock),
+        cmocka_unit_test(what_a_message_cannot_get_is_unknown),
+        cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
+        cmocka_unit_test(noscript_says_so),
+        cmocka_unit_test(a_text_has_its_cause),
+        cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
+        cmocka_unit_test(no_text_quotes_the_password),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
