@@ -171,7 +171,7 @@ static void on_votes(struct redlock_lease_core *lease, const struct redlock_even
     bool not_set =
         vote == REDLOCK_VOTE_FAILED || (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
     redlock_nodes counted = redlock_round_vote(&lease->votes, event->nodes, vote);
-    if (not_set && lease->operation == REDLOCK_OP_ACQUIRE) {
+    if (not_set && lease->operation == REDLOCK_OP_ACQUIRE) { /* R8: no release goes there */
         redlock_keys_not_set(&lease->keys, counted);
     }
     decide(lease, event, actions);

@@ -13,6 +13,7 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
     actions->round = lease->round;
 }
 
+/* R8: release wherever a request that sets the key went. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     actions->cleanup = lease->keys.touched;
     actions->uncertain = lease->keys.touched & redlock_keys_late(&lease->keys, &lease->votes);

@@ -85,7 +85,7 @@
  *   is lost and nothing is sent.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
- * - The deadline comes first. At and after it, no vote counts and nothing is extended (R3, R12),
+ * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
  *   however late the clock was read. Only a release ignores it: its votes show whether the lock was
  *   still ours.
  * - Votes of an earlier round are stale and never count. The release that follows them removes what
@@ -199,7 +199,7 @@ struct redlock_lease_core {
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
-/* R8. Clears `touched`, because others release on these nodes from now on. */
+/* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
 
 #endif

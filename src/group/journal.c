@@ -13,7 +13,7 @@ static bool is_logged(const struct redlock_lease *lease, redlock_log_level level
 
 #define LOG(lease, level, ...) (lease)->group->env.log((lease)->group->env.ctx, REDLOCK_LOG_##level, __VA_ARGS__)
 
-static const char *operation_name(enum redlock_operation operation) {
+const char *redlock_journal_operation(enum redlock_operation operation) {
     switch (operation) {
     case REDLOCK_OP_ACQUIRE:
         return "acquire";
@@ -43,7 +43,7 @@ void redlock_journal_vote(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_detail *detail = &lease->details[node];
     const char *text = redlock_text_string(detail->text);
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
-    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s", operation_name(lease->core.operation), name,
+    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s", redlock_journal_operation(lease->core.operation), name,
         lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
         text[0] ? ": " : "", text);
 }

@@ -4,6 +4,8 @@
 
 #include "group/lease_memory.h"
 
+/* "acquire"; "" for NONE. */
+const char *redlock_journal_operation(enum redlock_operation operation);
 void redlock_journal_vote(const struct redlock_lease *lease, unsigned node);
 /* Logs what a step of the core has changed. */
 void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,

@@ -236,7 +236,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
     count_extend(lease, before);
-    if (actions.cleanup) {
+    if (actions.cleanup) { /* R8 */
         redlock_owed_add(lease->group, &lease->target, lease->token, lease->token_size, actions.cleanup,
                          actions.uncertain, lease->ttl_sent_max_ms);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "faults.h"
+#include "group/journal.h"
 #include "wire/wire.h"
 #include "world.h"
 
@@ -84,11 +85,6 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
              (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
 }
 
-static const char *operation_name(enum redlock_operation operation) {
-    static const char *const names[] = {"nothing", "ACQUIRE", "EXTEND", "RELEASE", "INSPECT", "FENCE", "HEAL", "TIME"};
-    return names[operation];
-}
-
 static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
@@ -119,7 +115,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
         }
     }
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
-              operation_name(message->operation), message->by_source ? " (by source)" : "",
+              redlock_journal_operation(message->operation), message->by_source ? " (by source)" : "",
               message->target != NULL ? message->target->key : "", bytes->token, message->round, taken, nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
