@@ -2,32 +2,11 @@
 #ifndef REDLOCK_NODE_NODE_H
 #define REDLOCK_NODE_NODE_H
 
-#include "core/guard.h"
 #include "loop/reactor.h"
 #include "node/address.h"
-#include "wire/message.h"
+#include "node/listener.h"
 
 struct redlock_node;
-
-struct redlock_node_options {
-    int64_t node_timeout_ms;
-    int64_t connect_timeout_ms;
-    const char *client_name; /* must outlive the node */
-    /* Gets no acquire before its handshake: docs/protocols.md, "Restart guard". */
-    bool guarded;
-};
-
-/* Callbacks of a node. None runs inside a call of this header. */
-struct redlock_node_listener {
-    void *ctx;
-    void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
-    /* On a new connection of a guarded node, before ready_changed(). */
-    void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
-    void (*ready_changed)(void *ctx, unsigned index, bool ready);
-    /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
-     * in the list, the callback calls redlock_node_yield() for it and sets *yields. */
-    const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);
-};
 
 /* Takes over the address on success. Starts to connect in the next turn of the loop. Returns NULL
  * without memory. */
@@ -41,13 +20,12 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
  * Queues a request of `size` bytes for this turn's write. `reply_kind` is its enum
- * redlock_reply_kind, optionally with NO_TIMEOUT. The answer comes within the node timeout. With
- * NO_TIMEOUT it comes with the reply, however late, or at the end of the connection. While the
- * first connection is not open, requests wait. One that is not written within the timeout is
- * withdrawn: FAILED. Returns false if the node accepts none now: see redlock_node_refusal(). A
- * guarded node accepts no ACQUIRE before it is READY.
+ * redlock_reply_kind, optionally with REDLOCK_NODE_NO_TIMEOUT. The answer comes within the node
+ * timeout. With NO_TIMEOUT it comes with the reply, however late, or at the end of the
+ * connection. While the first connection is not open, requests wait. One that is not written
+ * within the timeout is withdrawn: FAILED. Returns false if the node accepts none now: see
+ * redlock_node_refusal(). A guarded node accepts no ACQUIRE before it is READY.
  */
-#define REDLOCK_NODE_NO_TIMEOUT 0x80u /* in `reply_kind` */
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
                        uint32_t round, int64_t now_ns);
 

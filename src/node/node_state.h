@@ -2,9 +2,10 @@
 #ifndef REDLOCK_NODE_NODE_STATE_H
 #define REDLOCK_NODE_NODE_STATE_H
 
+#include "node/address.h"
 #include "node/connection.h"
 #include "node/handshake.h"
-#include "node/node.h"
+#include "node/listener.h"
 #include "node/resolve.h"
 
 /* The states of architecture.md. The first four are CONNECTING. */

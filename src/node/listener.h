@@ -1,0 +1,30 @@
+/* What a node is told at its creation, and whom it calls. */
+#ifndef REDLOCK_NODE_LISTENER_H
+#define REDLOCK_NODE_LISTENER_H
+
+#include "core/guard.h"
+#include "wire/message.h"
+
+#define REDLOCK_NODE_NO_TIMEOUT 0x80u /* beside the kind of a reply */
+
+struct redlock_node_options {
+    int64_t node_timeout_ms;
+    int64_t connect_timeout_ms;
+    const char *client_name; /* must outlive the node */
+    /* Gets no acquire before its handshake: docs/protocols.md, "Restart guard". */
+    bool guarded;
+};
+
+/* Callbacks of a node. None runs inside a call of node.h. */
+struct redlock_node_listener {
+    void *ctx;
+    void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
+    /* On a new connection of a guarded node, before ready_changed(). */
+    void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
+    void (*ready_changed)(void *ctx, unsigned index, bool ready);
+    /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
+     * in the list, the callback calls redlock_node_yield() for it and sets *yields. */
+    const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);
+};
+
+#endif
