@@ -42,11 +42,11 @@ REDLOCK_API int redlock_client_open(const redlock_manager_options *options, redl
 
 /**
  * Ends the client. Calls that block in other threads return #REDLOCK_ERR_CLOSED. The client
- * releases the leases that are still held, and joins its thread. All handles of leases end here. So no other
- * call may begin after this one, and no thread may still use a lease, also not in the work of
- * redlock_client_with(). In a child process after fork() it frees this process's copy and sends
- * nothing. Memory that the loop thread was changing at the moment of the fork stays until the
- * process ends.
+ * releases the leases that are still held, and joins its thread. All handles of leases end here.
+ * So no other call may begin after this one, and no thread may still use a lease, also not in the
+ * work of redlock_client_with(). In a child process after fork() it frees this process's copy and
+ * sends nothing. Memory that the loop thread was changing at the moment of the fork stays until
+ * the process ends.
  * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID on the loop thread
  */
 REDLOCK_API int redlock_client_close(redlock_client *client);

@@ -1,4 +1,5 @@
-/* Planted bugs of the core that stand at a call between its files: the linker's --wrap puts them there. */
+/* Planted bugs of the core that stand at a call between its files: the linker's --wrap puts them
+ * there. */
 #include "core/debt.h"
 #include "core/extension.h"
 #include "core/planted.h"

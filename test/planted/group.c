@@ -1,4 +1,5 @@
-/* Planted bugs of the group that stand at a call between its files: the linker's --wrap puts them there. */
+/* Planted bugs of the group that stand at a call between its files: the linker's --wrap puts
+ * them there. */
 #include "core/planted.h"
 #include "core/validity.h"
 #include "group/token.h"

@@ -241,7 +241,8 @@ static void what_waited_is_written_when_it_is_ready(void **state) {
     assert_true(peer.answers[0].vote != REDLOCK_VOTE_DENIED);
 }
 
-/* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in order. */
+/* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in
+ * order. */
 static void a_full_socket_withdraws_what_was_not_begun(void **state) {
     static char large[32 * 1024];
     uint32_t sent = 0, unknown = 0, failed = 0;

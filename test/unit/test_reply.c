@@ -85,7 +85,8 @@ static void all_types_at_once(void **state) {
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
 }
 
-/* Votes are known by their bytes where they come whole, and parsed where they do not: nobody can tell. */
+/* Votes are known by their bytes where they come whole, and parsed where they do not: nobody can
+ * tell. */
 static void votes_cut_anywhere(void **state) {
     static const char votes[] = "+OK\r\n:1\r\n:0\r\n:-1\r\n$-1\r\n+OKAY\r\n:10\r\n$1\r\nx\r\n+OK\r\n";
     static const enum redlock_reply_type types[] = {REDLOCK_REPLY_STATUS,  REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_INTEGER,
@@ -179,7 +180,8 @@ static void what_is_not_resp_is_refused(void **state) {
     assert_refused("*99999999999999999999\r\n");
 }
 
-/* hiredis before 1.1 has a limit to the depth and refuses it; later ones read it, and then it is none of our types. */
+/* hiredis before 1.1 has a limit to the depth and refuses it; later ones read it, and then it is
+ * none of our types. */
 static void deep_nesting_is_no_vote(void **state) {
     const char bytes[] = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n";
     const struct redlock_reply *reply = NULL;
@@ -195,7 +197,8 @@ static void deep_nesting_is_no_vote(void **state) {
     redlock_reader_delete(fresh);
 }
 
-/* A bulk of a gigabyte is cut when its bytes come, not when it is announced: no memory is set aside for it. */
+/* A bulk of a gigabyte is cut when its bytes come, not when it is announced: no memory is set
+ * aside for it. */
 static void a_reply_over_a_mebibyte_is_cut(void **state) {
     static char block[65536];
     const struct redlock_reply *reply;

@@ -80,7 +80,8 @@ static void says_what_why_and_what_to_do(void **state) {
     assert_string_equal(text, "cannot connect: the manager is closing.");
 }
 
-/* Equal texts are told once, and what to do follows from the cause of what the nodes said, not from its words. */
+/* Equal texts are told once, and what to do follows from the cause of what the nodes said, not
+ * from its words. */
 static void folds_texts_and_advises_by_cause(void **state) {
     (void)state;
     static const char look[] = "Look at these nodes and at the network to them.";

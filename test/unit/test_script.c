@@ -1,5 +1,5 @@
-/* The SHA1 of each script is that of its source, by a SHA1 of the test's own (a server's is compared in the integration
- * tests). */
+/* The SHA1 of each script is that of its source, by a SHA1 of the test's own (a server's is
+ * compared in the integration tests). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

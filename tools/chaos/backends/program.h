@@ -22,8 +22,8 @@ enum { CHAOS_CANNOT_RUN = 127, CHAOS_SAID_LATE = 256 };
  */
 void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
                        struct chaos_said *said);
-/* In a child, before it becomes a program, which says its words to `out`: it inherits neither what we
- * block or ignore nor our terminal, and dies with us. */
+/* In a child, before it becomes a program, which says its words to `out`: it inherits neither
+ * what we block or ignore nor our terminal, and dies with us. */
 bool chaos_program_begin(pid_t parent, int out);
 /* The line that says what was wrong; cuts it out of said->text. */
 const char *chaos_said_why(struct chaos_said *said);

@@ -1,5 +1,5 @@
-/* The auditor process: asks every node, past the proxy, who has which key. Its connection to one node
- * asks for all resources at once, and never waits. */
+/* The auditor process: asks every node, past the proxy, who has which key. Its connection to one
+ * node asks for all resources at once, and never waits. */
 #include "client/auditor.h"
 
 #include <arpa/inet.h>
