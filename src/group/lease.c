@@ -14,18 +14,23 @@
 
 #define ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
 
-struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size) {
+struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                        size_t token_size) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
-    struct redlock_lease *lease = malloc(sizeof *lease + group->node_count * sizeof lease->details[0] + key_size + 1);
+    struct redlock_lease *lease =
+        malloc(sizeof *lease + group->node_count * sizeof lease->details[0] + key_size + 1 + token_size + 1);
     if (!lease) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
     memset(lease, 0, sizeof *lease + group->node_count * sizeof lease->details[0]);
     lease->group = group;
-    lease->target = redlock_group_target(group, resource, key_size, (char *)(lease->details + group->node_count));
+    char *room = (char *)(lease->details + group->node_count);
+    lease->target = redlock_group_target(group, resource, key_size, room);
+    lease->token = room + key_size + 1;
+    lease->token[0] = '\0';
     redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }

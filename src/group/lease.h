@@ -5,7 +5,8 @@
 #include "group/lease_memory.h"
 
 /* Creates a lease in the group's list. NULL if there is no memory. */
-struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size);
+struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                        size_t token_size);
 /* Steps the core, and does what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,

@@ -54,8 +54,8 @@ struct redlock_lease {
     uint64_t fence; /* for any thread, after the callback of the acquire began */
     /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
     int64_t ttl_sent_max_ms;
-    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    struct redlock_detail details[]; /* node_count of them; then the key, terminated */
+    char *token;                     /* terminated */
+    struct redlock_detail details[]; /* one for each node; then the key and the token */
 };
 
 /* Fills in the votes of the last round. */

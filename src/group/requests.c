@@ -82,8 +82,9 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
 }
 
 /* What acquire and adopt share: all checks, and the memory. */
-static int lease_create(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
-                        redlock_acquire_options *options, struct redlock_lease **lease) {
+static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
+                        const redlock_acquire_options *given, redlock_acquire_options *options,
+                        struct redlock_lease **lease) {
     size_t key_size;
     if (redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
         return refuse(group, "the resource must have 1 to 1024 bytes, key prefix included");
@@ -102,7 +103,7 @@ static int lease_create(struct redlock_group *group, const char *resource, const
     if (group->leases.count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
-    *lease = redlock_lease_new(group, resource, key_size);
+    *lease = redlock_lease_new(group, resource, key_size, token_size);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -121,7 +122,7 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = lease_create(group, resource, given, &options, &lease);
+    int code = lease_create(group, resource, REDLOCK_TOKEN_DIGITS, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -190,7 +191,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    const int code = lease_create(group, resource, given, &options, &lease);
+    const int code = lease_create(group, resource, token_size, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }

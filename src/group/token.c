@@ -22,11 +22,12 @@ int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
     memcpy(&half, bytes + sizeof half, sizeof half);
     half ^= (uint64_t)now_ns;
     memcpy(bytes + sizeof half, &half, sizeof half);
+    char digits[REDLOCK_TOKEN_DIGITS + 1] = "";
     for (size_t i = 0; i < sizeof bytes; i++) {
-        lease->token[i] = digit(bytes[i] >> 4);
-        lease->token[i + sizeof bytes] = digit(bytes[i] & 15);
+        digits[i] = digit(bytes[i] >> 4);
+        digits[i + sizeof bytes] = digit(bytes[i] & 15);
     }
-    lease->token[REDLOCK_TOKEN_DIGITS] = '\0';
+    memcpy(lease->token, digits, sizeof digits);
     lease->token_size = REDLOCK_TOKEN_DIGITS;
     lease->token_drawn = true;
     return REDLOCK_OK;
