@@ -51,7 +51,6 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
-    redlock_keys_begin(&lease->keys, asked);
     lease->heal_ns = redlock_extension_heal_ns(lease);
 }
 

@@ -9,24 +9,11 @@
 
 #include <cmocka.h>
 
+#include "kinds.h"
 #include "wire/error.h"
 #include "wire/reply.h"
-#include "wire/wire.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
-
-/* Kinds of replies. */
-#define SET      REDLOCK_KIND_ACQUIRE
-#define EXTEND   REDLOCK_KIND_EXTEND
-#define RELEASE  REDLOCK_KIND_RELEASE
-#define INSPECT  REDLOCK_KIND_INSPECT
-#define FENCING  REDLOCK_KIND_FENCE
-#define TIME     REDLOCK_KIND_TIME
-#define HEAL     REDLOCK_KIND_HEAL
-#define FENCED   REDLOCK_KIND_ACQUIRE_FENCED
-#define TIMED    REDLOCK_KIND_ACQUIRE_TIMED
-#define BOTH     REDLOCK_KIND_ACQUIRE_FENCED_TIMED
-#define EXTENDED REDLOCK_KIND_EXTEND_TIMED
 
 static const char *password;     /* of the node that answers; NULL for none */
 static enum redlock_cause cause; /* of the last text */

@@ -10,25 +10,12 @@
 #include <cmocka.h>
 
 #include "core/fence.h"
+#include "kinds.h"
 #include "wire/script.h"
-#include "wire/wire.h"
 
 #define TOKEN        "0123456789abcdef0123456789abcdef"
 #define FENCE        UINT64_C(1795167037123456789)
 #define FENCE_DIGITS "01795167037123456789"
-
-/* Kinds of replies. */
-#define SET      REDLOCK_KIND_ACQUIRE
-#define EXTEND   REDLOCK_KIND_EXTEND
-#define RELEASE  REDLOCK_KIND_RELEASE
-#define INSPECT  REDLOCK_KIND_INSPECT
-#define FENCING  REDLOCK_KIND_FENCE
-#define TIME     REDLOCK_KIND_TIME
-#define HEAL     REDLOCK_KIND_HEAL
-#define FENCED   REDLOCK_KIND_ACQUIRE_FENCED
-#define TIMED    REDLOCK_KIND_ACQUIRE_TIMED
-#define BOTH     REDLOCK_KIND_ACQUIRE_FENCED_TIMED
-#define EXTENDED REDLOCK_KIND_EXTEND_TIMED
 
 static const struct redlock_fence_keys fence_keys = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 86400000};
 
