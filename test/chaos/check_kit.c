@@ -12,11 +12,11 @@
 
 struct chaos_verdict verdict;
 
-void expect(struct kit *kit, bool (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
+void expect(struct kit *kit, void (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
     struct chaos_case c;
     chaos_verdict_clear(&verdict);
-    assert_true(chaos_case_open(&c, &kit->history, 100 * MS, &verdict));
-    assert_true(check(&c));
+    chaos_case_open(&c, &kit->history, 100 * MS, &verdict);
+    check(&c);
     chaos_case_close(&c);
     for (size_t i = 0; i < verdict.violation_count; i++) {
         if (verdict.violations[i].kind != kind) {

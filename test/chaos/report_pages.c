@@ -66,12 +66,12 @@ static void make_intervals(struct kit *kit) {
 /* Writes the page NAME of a history and prints what it has to say. Clears the kit. */
 static bool write_page(const char *directory, const char *name, struct kit *kit) {
     char path[4096];
-    struct chaos_verdict verdict = {0};
+    struct chaos_verdict verdict;
     snprintf(path, sizeof path, "%s/%s.html", directory, name);
     FILE *out = fopen(path, "we");
     bool named = strcmp(name, "everything") == 0;
-    bool worked = out != NULL && chaos_check(&kit->history, 500000, &verdict) &&
-                  chaos_report_write(out, &kit->history, &verdict, named ? &experiment : NULL);
+    chaos_check(&kit->history, 500000, &verdict);
+    bool worked = out != NULL && chaos_report_write(out, &kit->history, &verdict, named ? &experiment : NULL);
     if (!worked) {
         perror(path);
     } else {
@@ -97,7 +97,8 @@ static bool write_comparison(const char *directory) {
     }
     free(trio->kits[0].history.resources[0]);
     trio->kits[0].history.resources[0] = strdup("<r&1>");
-    bool worked = trio_judge(trio) && chaos_report_compare(out, &trio->comparison, NULL);
+    trio_judge(trio);
+    bool worked = chaos_report_compare(out, &trio->comparison, NULL);
     trio_free(trio);
     return fclose(out) == 0 && worked;
 }

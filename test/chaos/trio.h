@@ -19,8 +19,7 @@ size_t trio_acquire(struct kit *kit, int client, const char *token, int64_t fenc
 /* Without protection: an overlap and a lost update. With tokens: an overlap and a refused write.
  * With guards: no violation. Returns NULL without memory. */
 struct trio *trio_make(void);
-/* Returns false without memory. */
-bool trio_judge(struct trio *trio);
+void trio_judge(struct trio *trio);
 void trio_free(struct trio *trio);
 
 #endif

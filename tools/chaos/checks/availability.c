@@ -1,7 +1,6 @@
 /* When a quorum of nodes is healthy, for whom; and what became of the acquires meanwhile. The
  * definitions are in check.h. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "checks/check_parts.h"
 
@@ -13,27 +12,15 @@ struct edge {
 
 struct edges {
     struct edge *list;
-    size_t count, capacity;
-    bool failed; /* no memory */
+    size_t count;
 };
 
 /* [from, to) for so much; nothing if it is empty. */
 static void push(struct edges *edges, int64_t from_us, int64_t to_us, int64_t weight) {
-    if (edges->failed || from_us >= to_us) {
-        return;
+    if (from_us < to_us) {
+        chaos_add(&edges->list, &edges->count, &(struct edge){from_us, weight}, sizeof(struct edge));
+        chaos_add(&edges->list, &edges->count, &(struct edge){to_us, -weight}, sizeof(struct edge));
     }
-    if (edges->count + 2 > edges->capacity) {
-        size_t capacity = edges->capacity == 0 ? 64 : 2 * edges->capacity;
-        struct edge *grown = realloc(edges->list, capacity * sizeof *grown);
-        if (grown == NULL) {
-            edges->failed = true;
-            return;
-        }
-        edges->list = grown;
-        edges->capacity = capacity;
-    }
-    edges->list[edges->count++] = (struct edge){from_us, weight};
-    edges->list[edges->count++] = (struct edge){to_us, -weight};
 }
 
 /* Begins come first, so that what touches is one. */
@@ -42,34 +29,23 @@ static int compare(const void *a, const void *b) {
     return chaos_order_by(x->at_us, y->at_us, y->weight, x->weight);
 }
 
-/* The times when all that counts is at least as much; the edges are freed. *count is SIZE_MAX and
- * NULL is returned without memory. */
+/* The times when all that counts is at least as much; the edges are freed. */
 static struct chaos_span *fold(struct edges *edges, int64_t least, size_t *count) {
-    struct chaos_span *spans = NULL;
-    *count = edges->failed ? SIZE_MAX : 0;
-    if (!edges->failed && edges->count > 0) {
-        spans = malloc(edges->count * sizeof *spans);
-        *count = spans == NULL ? SIZE_MAX : 0;
-    }
-    if (spans != NULL) {
-        int64_t sum = 0;
-        qsort(edges->list, edges->count, sizeof *edges->list, compare);
-        for (size_t i = 0; i < edges->count; i++) {
-            bool was = sum >= least;
-            sum += edges->list[i].weight;
-            if (!was && sum >= least) {
-                spans[*count].from_us = edges->list[i].at_us;
-            } else if (was && sum < least) {
-                spans[(*count)++].to_us = edges->list[i].at_us;
-            }
+    struct chaos_span *spans = NULL, span = {0};
+    int64_t sum = 0;
+    *count = 0;
+    chaos_sort(edges->list, edges->count, sizeof *edges->list, compare);
+    for (size_t i = 0; i < edges->count; i++) {
+        bool was = sum >= least;
+        sum += edges->list[i].weight;
+        if (!was && sum >= least) {
+            span.from_us = edges->list[i].at_us;
+        } else if (was && sum < least) {
+            span.to_us = edges->list[i].at_us;
+            chaos_add(&spans, count, &span, sizeof span);
         }
     }
-    if (*count == 0) {
-        free(spans);
-        spans = NULL;
-    }
     free(edges->list);
-    *edges = (struct edges){0};
     return spans;
 }
 
@@ -104,15 +80,12 @@ enum view {
 };
 
 static int64_t band_end_us(const struct chaos_history *history, const struct chaos_band *band, enum view view) {
-    if (band->to_us == CHAOS_NEVER_US) {
-        return INT64_MAX;
-    }
-    int64_t to_us = band->to_us;
+    const struct chaos_fault *fault = &band->fault;
+    int64_t to_us = chaos_over(band->to_us, INT64_MAX);
     /* A node that sleeps or runs a script is so for this long, whenever that was written down. */
-    if (band->fault.kind == CHAOS_FAULT_SLOW || band->fault.kind == CHAOS_FAULT_BUSY) {
-        int64_t amount_us = band->fault.amount > 0 && band->fault.amount < 86400000 ? band->fault.amount * 1000 : 0;
-        int64_t end_us = chaos_plus(band->from_us, amount_us);
-        to_us = end_us > to_us ? end_us : to_us;
+    if ((fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY) && fault->amount > 0 &&
+        fault->amount < 86400000) {
+        to_us = chaos_most(to_us, chaos_plus(band->from_us, fault->amount * 1000));
     }
     return view == AS_HEALTHY ? chaos_plus(to_us, (2 * history->node_timeout_ms + 2500) * 1000) : to_us;
 }
@@ -126,19 +99,16 @@ static void push_node(struct edges *edges, const struct chaos_history *history, 
         const struct chaos_band *band = &history->bands[i];
         const struct chaos_fault *fault = &band->fault;
         /* A fault of nodes has no clients, one of clients has no nodes. */
-        bool hits = (fault->nodes >> node & 1) != 0 && (fault->clients == 0 || (fault->clients >> client & 1) != 0);
+        bool hits = chaos_hits_node(fault, node) && (fault->clients == 0 || chaos_hits_client(fault, client));
         if (!hits || (view == AS_SILENCED && !silences(history, fault))) {
             continue;
         }
-        int64_t band_to_us = band_end_us(history, band, view);
-        band_to_us = band_to_us < end_us ? band_to_us : end_us;
         if (band->from_us > to_us) {
             push(edges, from_us, to_us, 1);
             from_us = band->from_us;
-            to_us = band_to_us;
-        } else if (band_to_us > to_us) {
-            to_us = band_to_us;
+            to_us = INT64_MIN;
         }
+        to_us = chaos_most(to_us, chaos_least(band_end_us(history, band, view), end_us));
     }
     push(edges, from_us, to_us, 1);
 }
@@ -153,10 +123,9 @@ static struct chaos_span *unhealthy_spans(const struct chaos_history *history, i
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];
         bool own = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE || band->fault.kind == CHAOS_FAULT_CLIENT_KILL;
-        if (own && (band->fault.clients >> client & 1) != 0) {
+        if (own && chaos_hits_client(&band->fault, client)) {
             /* To a client that does not run, no node is healthy. */
-            int64_t to_us = band->to_us == CHAOS_NEVER_US || band->to_us > end_us ? end_us : band->to_us;
-            push(&edges, band->from_us, to_us, nodes);
+            push(&edges, band->from_us, chaos_least(chaos_over(band->to_us, end_us), end_us), nodes);
         }
     }
     return fold(&edges, nodes - (int64_t)chaos_quorum(history) + 1, count);
@@ -173,8 +142,7 @@ static struct chaos_span *shared_spans(const struct chaos_history *history, enum
     for (size_t client = 0; client < history->client_count; client++) {
         size_t own_count;
         struct chaos_span *own = unhealthy_spans(history, (int)client, view, &own_count);
-        edges.failed |= own_count == SIZE_MAX;
-        for (size_t i = 0; own != NULL && i < own_count; i++) {
+        for (size_t i = 0; i < own_count; i++) {
             push(&edges, own[i].from_us, own[i].to_us, 1);
         }
         free(own);
@@ -182,142 +150,109 @@ static struct chaos_span *shared_spans(const struct chaos_history *history, enum
     return fold(&edges, (int64_t)least, count);
 }
 
+static bool is_over_by(const void *span, const void *at_us) {
+    return ((const struct chaos_span *)span)->to_us <= *(const int64_t *)at_us;
+}
+
 /* Whether one of the spans, which come by time, has a part of [from, to]. */
 static bool meets(const struct chaos_span *spans, size_t count, int64_t from_us, int64_t to_us) {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (spans[middle].to_us <= from_us) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < count && spans[low].from_us < to_us;
+    size_t next = chaos_count_before(spans, count, sizeof *spans, &from_us, is_over_by);
+    return next < count && spans[next].from_us < to_us;
 }
 
-static bool was_cut(const struct chaos_operation *operation) {
-    return strcmp(operation->result, "CLOSED") == 0 || strcmp(operation->result, "CANCELLED") == 0;
-}
-
-static bool count_healthy(struct chaos_case *c, int client) {
+static void count_healthy(struct chaos_case *c, int client) {
     size_t count;
     struct chaos_span *spans = chaos_unhealthy_spans(c->history, client, &count);
-    if (count == SIZE_MAX) {
-        return false;
-    }
     for (size_t i = 0; i < c->history->operation_count; i++) {
         const struct chaos_operation *operation = &c->history->operations[i];
-        if (operation->client != client || operation->what != CHAOS_ACQUIRE ||
-            operation->completed_us == CHAOS_NEVER_US || was_cut(operation) ||
-            meets(spans, count, operation->invoked_us, operation->completed_us)) {
-            continue;
+        bool was_cut = chaos_ended(operation, "CLOSED") || chaos_ended(operation, "CANCELLED");
+        if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
+            operation->completed_us != CHAOS_NEVER_US && !was_cut &&
+            !meets(spans, count, operation->invoked_us, operation->completed_us)) {
+            c->verdict->healthy_acquires++;
+            c->verdict->healthy_acquired += chaos_ended(operation, "OK");
         }
-        c->verdict->healthy_acquires++;
-        c->verdict->healthy_acquired += strcmp(operation->result, "OK") == 0;
     }
     free(spans);
-    return true;
 }
 
-/* When acquires that were OK completed, by time; and from when to when there were acquires at all.
- * NULL without memory. */
+/* When acquires that were OK completed, by time; and from when to when there were acquires at
+ * all. */
 static int64_t *acquired_times(const struct chaos_history *history, size_t *count, struct chaos_span *tried) {
-    int64_t *times_us = malloc((history->operation_count + 1) * sizeof *times_us);
+    int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
     *count = 0;
     *tried = (struct chaos_span){INT64_MAX, INT64_MIN};
-    for (size_t i = 0; times_us != NULL && i < history->operation_count; i++) {
+    for (size_t i = 0; i < history->operation_count; i++) {
         const struct chaos_operation *operation = &history->operations[i];
         if (operation->what != CHAOS_ACQUIRE || operation->completed_us == CHAOS_NEVER_US) {
             continue;
         }
-        tried->from_us = operation->invoked_us < tried->from_us ? operation->invoked_us : tried->from_us;
-        tried->to_us = operation->completed_us > tried->to_us ? operation->completed_us : tried->to_us;
-        if (strcmp(operation->result, "OK") == 0) {
+        tried->from_us = chaos_least(tried->from_us, operation->invoked_us);
+        tried->to_us = chaos_most(tried->to_us, operation->completed_us);
+        if (chaos_ended(operation, "OK")) {
             times_us[(*count)++] = operation->completed_us;
         }
     }
-    if (times_us != NULL) {
-        qsort(times_us, *count, sizeof *times_us, chaos_compare_times);
-    }
+    qsort(times_us, *count, sizeof *times_us, chaos_compare_times);
     return times_us;
 }
 
-/* The longest part of [from, to] in which none of the times lies; *next is the first that is not
- * before from, and is moved to the first after to. */
+/* The longest part of [from, to] in which none of the times lies; *next is moved to the first after
+ * to. */
 static int64_t longest_gap(const int64_t *times_us, size_t count, size_t *next, struct chaos_span span) {
     int64_t gap_us = 0, last_us = span.from_us;
-    while (*next < count && times_us[*next] < span.from_us) {
-        (*next)++;
-    }
     for (; *next < count && times_us[*next] <= span.to_us; (*next)++) {
-        gap_us = times_us[*next] - last_us > gap_us ? times_us[*next] - last_us : gap_us;
-        last_us = times_us[*next];
+        gap_us = chaos_most(gap_us, times_us[*next] - last_us);
+        last_us = chaos_most(last_us, times_us[*next]);
     }
-    return span.to_us - last_us > gap_us ? span.to_us - last_us : gap_us;
+    return chaos_most(gap_us, span.to_us - last_us);
 }
 
-static bool find_gap(struct chaos_case *c, const int64_t *times_us, size_t count, struct chaos_span tried) {
+static void find_gap(struct chaos_case *c, const int64_t *times_us, size_t count, struct chaos_span tried) {
     size_t span_count, next = 0;
     struct chaos_span *spans = shared_spans(c->history, AS_HEALTHY, 1, &span_count);
-    if (span_count == SIZE_MAX) {
-        return false;
-    }
     int64_t at_us = tried.from_us;
     for (size_t i = 0; i <= span_count && at_us < tried.to_us; i++) {
-        int64_t to_us = i < span_count && spans[i].from_us < tried.to_us ? spans[i].from_us : tried.to_us;
+        int64_t to_us = i < span_count ? chaos_least(spans[i].from_us, tried.to_us) : tried.to_us;
         if (to_us > at_us) {
             int64_t gap_us = longest_gap(times_us, count, &next, (struct chaos_span){at_us, to_us});
-            c->verdict->longest_gap_us = gap_us > c->verdict->longest_gap_us ? gap_us : c->verdict->longest_gap_us;
+            c->verdict->longest_gap_us = chaos_most(c->verdict->longest_gap_us, gap_us);
         }
-        at_us = i < span_count && spans[i].to_us > at_us ? spans[i].to_us : at_us;
+        at_us = i < span_count ? chaos_most(at_us, spans[i].to_us) : at_us;
     }
     free(spans);
-    return true;
 }
 
-static bool find_recoveries(struct chaos_case *c, const int64_t *times_us, size_t count) {
+static void find_recoveries(struct chaos_case *c, const int64_t *times_us, size_t count) {
     struct chaos_verdict *verdict = c->verdict;
     size_t outage_count, next = 0;
     struct chaos_span *outages = shared_spans(c->history, AS_SILENCED, c->history->client_count, &outage_count);
-    if (outage_count == SIZE_MAX) {
-        return false;
-    }
-    verdict->recoveries = malloc((outage_count + 1) * sizeof *verdict->recoveries);
-    if (verdict->recoveries == NULL) {
-        free(outages);
-        return false;
-    }
     for (size_t i = 0; i < outage_count && outages[i].to_us < c->end_us; i++) {
-        int64_t healed_us = outages[i].to_us;
-        while (next < count && times_us[next] <= healed_us) {
+        struct chaos_recovery recovery = {outages[i].to_us, CHAOS_NEVER_US};
+        while (next < count && times_us[next] <= recovery.healed_us) {
             next++;
         }
-        bool in_time = next < count && (i + 1 == outage_count || times_us[next] <= outages[i + 1].from_us);
-        verdict->recoveries[verdict->recovery_count++] =
-            (struct chaos_recovery){healed_us, in_time ? times_us[next] : CHAOS_NEVER_US};
+        if (next < count && (i + 1 == outage_count || times_us[next] <= outages[i + 1].from_us)) {
+            recovery.acquired_us = times_us[next];
+        }
+        chaos_add(&verdict->recoveries, &verdict->recovery_count, &recovery, sizeof recovery);
     }
     free(outages);
-    return true;
 }
 
-bool chaos_availability(struct chaos_case *c) {
-    for (size_t client = 0; client < c->history->client_count; client++) {
-        if (!count_healthy(c, (int)client)) {
-            return false;
-        }
-    }
+void chaos_availability(struct chaos_case *c) {
     size_t count;
     struct chaos_span tried;
     int64_t *times_us = acquired_times(c->history, &count, &tried);
-    for (size_t i = 1; times_us != NULL && i < count; i++) {
-        int64_t gap_us = times_us[i] - times_us[i - 1];
-        c->verdict->longest_without_us =
-            gap_us > c->verdict->longest_without_us ? gap_us : c->verdict->longest_without_us;
+    for (size_t client = 0; client < c->history->client_count; client++) {
+        count_healthy(c, (int)client);
     }
-    bool worked = times_us != NULL && find_gap(c, times_us, count, tried) && find_recoveries(c, times_us, count);
+    for (size_t i = 1; i < count; i++) {
+        c->verdict->longest_without_us = chaos_most(c->verdict->longest_without_us, times_us[i] - times_us[i - 1]);
+    }
+    find_gap(c, times_us, count, tried);
+    find_recoveries(c, times_us, count);
     free(times_us);
-    return worked;
 }
 
 int64_t chaos_availability_10000(const struct chaos_verdict *verdict) {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "history/history.h"
 
@@ -104,12 +105,11 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 
 /*
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
- * nothing: one machine. False without memory only; the verdict is empty then. What each check looks
- * for, and what of it is proven, stands above it: check_overlap.c, check_keys.c, check_updates.c,
- * check_operations.c (LATE), check_fence.c (STALE, FENCE), check_record.c (CRASH, LEFT,
- * INCOMPLETE). Each can be run alone (check_parts.h).
+ * nothing: one machine. What each check looks for, and what of it is proven, stands above it:
+ * check_overlap.c, check_keys.c, check_updates.c, check_operations.c (LATE), check_fence.c (STALE,
+ * FENCE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
  */
-bool chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
+void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */
 bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fault *fault);
 /* Whether a guard kept the node from voting at some moment between the two times. */
@@ -131,8 +131,8 @@ void chaos_verdict_clear(struct chaos_verdict *verdict);
  * or "none" where no acquire had a healthy quorum. Returns buffer. */
 char *chaos_verdict_line(const struct chaos_verdict *verdict, char *buffer, size_t size);
 /* The verdict in words, a few lines for a terminal: what was done, what was wrong, availability,
- * recovery. To be freed; NULL without memory. */
-char *chaos_verdict_words(const struct chaos_history *history, const struct chaos_verdict *verdict);
+ * recovery. */
+void chaos_verdict_say(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict);
 
 /*
  * Healthy quorums, for checks and report. Node n is unhealthy for client c from the begin to the
@@ -140,8 +140,8 @@ char *chaos_verdict_words(const struct chaos_history *history, const struct chao
  * too), and a settle time after it (reconnection): 2 × node timeout + 2500 ms. SLOW and BUSY last
  * for their amount. Faults of the client itself (paused, killed) count as unhealthy for it, without
  * a settle time. A fault that was never undone lasts until the end. The times when client c had no
- * healthy quorum, by time, disjoint, none after the history's end. To be freed; *count is set; NULL
- * with *count 0 for none; NULL with *count SIZE_MAX without memory.
+ * healthy quorum, by time, disjoint, none after the history's end. To be freed; NULL with *count 0
+ * for none.
  */
 struct chaos_span {
     int64_t from_us, to_us;

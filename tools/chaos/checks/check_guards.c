@@ -21,12 +21,9 @@ bool chaos_is_guarded(const struct chaos_history *history, const struct chaos_fa
  * for so long the guard keeps it from voting. r lies between the fault's begin and its end.
  */
 bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t from_us, int64_t to_us) {
-    if (!chaos_has_guard(&history->protection)) {
-        return false;
-    }
-    for (size_t i = 0; i < history->band_count; i++) {
+    for (size_t i = 0; i < history->band_count && chaos_has_guard(&history->protection); i++) {
         const struct chaos_band *band = &history->bands[i];
-        if ((band->fault.nodes >> node & 1) == 0 || band->from_us > to_us || !chaos_is_guarded(history, &band->fault)) {
+        if (!chaos_hits_node(&band->fault, node) || band->from_us > to_us || !chaos_is_guarded(history, &band->fault)) {
             continue;
         }
         int64_t end_us = band->to_us == CHAOS_NEVER_US ? chaos_history_end_us(history) : band->to_us;

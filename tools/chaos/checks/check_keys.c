@@ -62,26 +62,22 @@ struct bench {
     struct run *runs;                  /* of each lease */
 };
 
+static bool claimed_by(const void *claim, const void *at_us) {
+    return ((const struct chaos_claim *)claim)->at_us <= *(const int64_t *)at_us;
+}
+
 /* The last claim that was made by then. */
 static const struct chaos_claim *claim_at(const struct chaos_lease *lease, int64_t at_us) {
-    size_t low = 0, high = lease->claim_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lease->claims[middle].at_us <= at_us) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low == 0 ? NULL : &lease->claims[low - 1];
+    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof *lease->claims, &at_us, claimed_by);
+    return count == 0 ? NULL : &lease->claims[count - 1];
 }
 
 static bool clock_fell_behind(const struct chaos_case *c, size_t node, int64_t from_us, int64_t to_us) {
     for (size_t i = 0; i < c->history->band_count; i++) {
         const struct chaos_band *band = &c->history->bands[i];
         bool back = (band->fault.kind == CHAOS_FAULT_CLOCK_JUMP || band->fault.kind == CHAOS_FAULT_CLOCK_SKEW) &&
-                    band->fault.amount < 0 && (band->fault.nodes >> node & 1) != 0;
-        if (back && band->from_us <= to_us && (band->to_us == CHAOS_NEVER_US || band->to_us >= from_us)) {
+                    band->fault.amount < 0 && chaos_hits_node(&band->fault, node);
+        if (back && band->from_us <= to_us && chaos_over(band->to_us, INT64_MAX) >= from_us) {
             return true;
         }
     }
@@ -118,7 +114,7 @@ static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_le
 /* As enum opinion has them. */
 static const char *const opinions[] = {"has it", "no key", "another's token", "has it for", "did not answer"};
 
-static bool add(struct bench *bench, size_t index) {
+static void add(struct bench *bench, size_t index) {
     struct chaos_case *c = bench->c;
     const struct chaos_history *history = c->history;
     const struct chaos_lease *lease = &history->leases[index];
@@ -138,15 +134,14 @@ static bool add(struct bench *bench, size_t index) {
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);
     struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, run->first->from_us,
                                                           run->last->to_us, lease->resource, lease->client, -1);
-    bool worked = chaos_case_add(
-        c, violation,
-        "client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
-        "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
-        lease->client + 1, lease->token, chaos_at(c, claim == NULL ? lease->until_us : claim->until_us),
-        chaos_at(c, run->first->from_us), chaos_at(c, run->last->to_us), run->sweeps, run->sweeps == 1 ? "" : "s",
-        history->node_count - against, history->node_count, chaos_quorum(history), nodes);
+    chaos_case_add(c, violation,
+                   "client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
+                   "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
+                   lease->client + 1, lease->token, chaos_at(c, claim == NULL ? lease->until_us : claim->until_us),
+                   chaos_at(c, run->first->from_us), chaos_at(c, run->last->to_us), run->sweeps,
+                   run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count,
+                   chaos_quorum(history), nodes);
     bench->runs[index] = (struct run){.told = true};
-    return worked;
 }
 
 static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
@@ -159,25 +154,24 @@ static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
 }
 
 /* For leases of which no sweep has told it. */
-static bool judge_loss(struct bench *bench, size_t index) {
+static void judge_loss(struct bench *bench, size_t index) {
     struct chaos_case *c = bench->c;
     const struct chaos_history *history = c->history;
     const struct chaos_lease *lease = &history->leases[index];
     bool early = lease->ended_us != CHAOS_NEVER_US && !lease->released &&
                  chaos_plus(lease->ended_us, ROUNDING_US) < lease->until_us;
     if (!early || bench->runs[index].told || any_kept_out(c, lease->ended_us)) {
-        return true;
+        return;
     }
     struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, lease->ended_us, lease->until_us,
                                                           lease->resource, lease->client, -1);
-    return chaos_case_add(
-        c, violation,
-        "client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
-        "had not released it",
-        lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));
+    chaos_case_add(c, violation,
+                   "client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
+                   "had not released it",
+                   lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));
 }
 
-static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t index) {
+static void judge(struct bench *bench, const struct chaos_sweep *sweep, size_t index) {
     const struct chaos_history *history = bench->c->history;
     size_t against = 0, silent = 0;
     for (size_t n = 0; n < history->node_count; n++) {
@@ -190,10 +184,9 @@ static bool judge(struct bench *bench, const struct chaos_sweep *sweep, size_t i
         run->first = run->first == NULL ? sweep : run->first;
         run->last = sweep;
         run->sweeps++;
-        return true;
+    } else if (run->first != NULL && history->node_count - against - silent >= chaos_quorum(history)) {
+        add(bench, index);
     }
-    bool well = history->node_count - against - silent >= chaos_quorum(history);
-    return !well || run->first == NULL || add(bench, index);
 }
 
 static int compare_sweeps(const void *a, const void *b) {
@@ -206,7 +199,7 @@ static int compare_leases(const void *a, const void *b) {
     return chaos_order_by(x->resource, y->resource, x->from_us, y->from_us);
 }
 
-static bool judge_sweeps(struct bench *bench) {
+static void judge_sweeps(struct bench *bench) {
     const struct chaos_history *history = bench->c->history;
     size_t next = 0, active = 0;
     for (size_t i = 0; i < history->sweep_count; i++) {
@@ -224,31 +217,31 @@ static bool judge_sweeps(struct bench *bench) {
                 continue;
             }
             bench->active[kept++] = index;
-            if (until_us > sweep->to_us && !judge(bench, sweep, index)) {
-                return false;
+            if (until_us > sweep->to_us) {
+                judge(bench, sweep, index);
             }
         }
         active = kept;
     }
-    return true;
 }
 
-bool chaos_check_keys(struct chaos_case *c) {
+void chaos_check_keys(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     struct bench bench = {
         .c = c,
         .sweeps = chaos_sorted(history->sweeps, history->sweep_count, sizeof *history->sweeps, compare_sweeps),
         .leases = chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases),
-        .active = malloc((history->lease_count + 1) * sizeof *bench.active),
-        .runs = calloc(history->lease_count + 1, sizeof *bench.runs)};
-    bool worked = bench.sweeps != NULL && bench.leases != NULL && bench.active != NULL && bench.runs != NULL &&
-                  judge_sweeps(&bench);
-    for (size_t i = 0; worked && i < history->lease_count; i++) {
-        worked = (bench.runs[i].first == NULL || add(&bench, i)) && judge_loss(&bench, i);
+        .active = chaos_allocate(history->lease_count, sizeof *bench.active),
+        .runs = chaos_allocate(history->lease_count, sizeof *bench.runs)};
+    judge_sweeps(&bench);
+    for (size_t i = 0; i < history->lease_count; i++) {
+        if (bench.runs[i].first != NULL) {
+            add(&bench, i);
+        }
+        judge_loss(&bench, i);
     }
     free(bench.sweeps);
     free(bench.leases);
     free(bench.active);
     free(bench.runs);
-    return worked;
 }

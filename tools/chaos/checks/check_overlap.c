@@ -24,43 +24,37 @@ static int compare(const void *a, const void *b) {
     return order != 0 ? order : chaos_order(x->until_us, y->until_us);
 }
 
-static bool add(struct chaos_case *c, const struct held *first, const struct held *second) {
+static void add(struct chaos_case *c, const struct held *first, const struct held *second) {
     const struct chaos_lease *a = first->lease, *b = second->lease;
-    int64_t to_us = first->until_us < second->until_us ? first->until_us : second->until_us;
+    int64_t to_us = chaos_least(first->until_us, second->until_us);
     struct chaos_violation violation =
         chaos_violation_of(CHAOS_VIOLATION_OVERLAP, b->from_us, to_us, a->resource, a->client, b->client);
-    return chaos_case_add(c, violation,
-                          "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
-                          "to %.3f s: both for %.3f ms",
-                          a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, first->until_us), b->client + 1,
-                          b->token, chaos_at(c, b->from_us), chaos_at(c, second->until_us),
-                          (double)(to_us - b->from_us) / 1e3);
+    chaos_case_add(c, violation,
+                   "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
+                   "to %.3f s: both for %.3f ms",
+                   a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, first->until_us), b->client + 1,
+                   b->token, chaos_at(c, b->from_us), chaos_at(c, second->until_us),
+                   (double)(to_us - b->from_us) / 1e3);
 }
 
-bool chaos_check_overlap(struct chaos_case *c) {
+void chaos_check_overlap(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    struct held *held = malloc((history->lease_count + 1) * sizeof *held);
-    if (held == NULL) {
-        return false;
-    }
-    size_t count = 0;
+    struct held *held = chaos_allocate(history->lease_count, sizeof *held);
+    size_t count = 0, longest = 0;
     for (size_t i = 0; i < history->lease_count; i++) {
         if (c->relied_until_us[i] > history->leases[i].from_us) {
             held[count++] = (struct held){&history->leases[i], c->relied_until_us[i]};
         }
     }
     qsort(held, count, sizeof *held, compare);
-    bool worked = true;
-    size_t longest = 0;
-    for (size_t i = 1; worked && i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         bool same = held[i].lease->resource == held[longest].lease->resource;
         if (same && held[i].lease->from_us < held[longest].until_us) {
-            worked = add(c, &held[longest], &held[i]);
+            add(c, &held[longest], &held[i]);
         }
         if (!same || held[i].until_us > held[longest].until_us) {
             longest = i;
         }
     }
     free(held);
-    return worked;
 }

@@ -3,7 +3,10 @@
 #ifndef CHAOS_CHECK_PARTS_H
 #define CHAOS_CHECK_PARTS_H
 
+#include <string.h>
+
 #include "checks/check.h"
+#include "history/history_lists.h"
 
 struct chaos_case {
     const struct chaos_history *history;
@@ -15,8 +18,8 @@ struct chaos_case {
     int64_t *relied_until_us;
 };
 
-/* False without memory; chaos_case_close() is due in any case. The verdict is added to. */
-bool chaos_case_open(struct chaos_case *c, const struct chaos_history *history, int64_t slack_us,
+/* The verdict is added to. */
+void chaos_case_open(struct chaos_case *c, const struct chaos_history *history, int64_t slack_us,
                      struct chaos_verdict *verdict);
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
@@ -27,21 +30,19 @@ static inline struct chaos_violation chaos_violation_of(enum chaos_violation_kin
 }
 
 /* Adds a violation; its text is made from the format, after the name of its resource, if it has
- * one. False without memory. */
-bool chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
+ * one. */
+void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Each check: false without memory. */
-bool chaos_check_overlap(struct chaos_case *c);
-bool chaos_check_keys(struct chaos_case *c);
-bool chaos_check_updates(struct chaos_case *c);
-bool chaos_check_operations(struct chaos_case *c);
-bool chaos_check_fence(struct chaos_case *c);
-bool chaos_check_record(struct chaos_case *c);
-
-/* The figures; false without memory. */
-bool chaos_figures(struct chaos_case *c);
-bool chaos_availability(struct chaos_case *c);
+/* Each check, and the figures. */
+void chaos_check_overlap(struct chaos_case *c);
+void chaos_check_keys(struct chaos_case *c);
+void chaos_check_updates(struct chaos_case *c);
+void chaos_check_operations(struct chaos_case *c);
+void chaos_check_fence(struct chaos_case *c);
+void chaos_check_record(struct chaos_case *c);
+void chaos_figures(struct chaos_case *c);
+void chaos_availability(struct chaos_case *c);
 
 /* For people: seconds since the start. */
 static inline double chaos_seconds(const struct chaos_history *history, int64_t at_us) {
@@ -52,19 +53,34 @@ static inline double chaos_at(const struct chaos_case *c, int64_t at_us) {
     return chaos_seconds(c->history, at_us);
 }
 
-/* For qsort(): by a number; by two. */
-static inline int chaos_order(int64_t a, int64_t b) {
-    return (a > b) - (a < b);
-}
-
-static inline int chaos_order_by(int64_t a, int64_t b, int64_t next_a, int64_t next_b) {
-    return a != b ? chaos_order(a, b) : chaos_order(next_a, next_b);
-}
-
-/* Of int64_t. */
+/* Of int64_t, for qsort(). */
 int chaos_compare_times(const void *a, const void *b);
-/* Pointers to the items of a list, sorted; to be freed. NULL without memory. */
-void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(const void *, const void *));
+
+static inline int64_t chaos_least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t chaos_most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* At what time it was over, or at what time to take it as over if it never was. */
+static inline int64_t chaos_over(int64_t at_us, int64_t else_us) {
+    return at_us == CHAOS_NEVER_US ? else_us : at_us;
+}
+
+static inline bool chaos_ended(const struct chaos_operation *operation, const char *result) {
+    return strcmp(operation->result, result) == 0;
+}
+
+/* Whether the fault hits the node; the client. */
+static inline bool chaos_hits_node(const struct chaos_fault *fault, size_t node) {
+    return (fault->nodes >> node & 1) != 0;
+}
+
+static inline bool chaos_hits_client(const struct chaos_fault *fault, int client) {
+    return (fault->clients >> client & 1) != 0;
+}
 
 /* a + b, at most the largest number: what a history says need not be sensible. b is not
  * negative. */

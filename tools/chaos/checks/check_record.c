@@ -31,54 +31,34 @@ struct order {
     const struct chaos_lease **leases;         /* by client, then from_us; then by token */
 };
 
-static bool add(struct chaos_case *c, int64_t at_us, int client, int resource, const char *text) {
-    struct chaos_violation violation =
-        chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, at_us, at_us, resource, client, -1);
-    if (client < 0) {
-        return chaos_case_add(c, violation, "%s", text);
-    }
-    return chaos_case_add(c, violation, "client %d, at %.3f s: %s", client + 1, chaos_at(c, at_us), text);
+static void add(struct chaos_case *c, int64_t at_us, int client, int resource, const char *text) {
+    chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, at_us, at_us, resource, client, -1),
+                   "client %d, at %.3f s: %s", client + 1, chaos_at(c, at_us), text);
 }
 
-static bool check_whole(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
-    if (history->finish_us == CHAOS_NEVER_US &&
-        !add(c, c->end_us, -1, -1, "the history has no end: the experiment was ended before it had finished")) {
-        return false;
+/* Whether it is wrong about the history as a whole. */
+static void check_whole(struct chaos_case *c, bool wrong, const char *text) {
+    if (wrong) {
+        chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, c->end_us, c->end_us, -1, -1, -1), "%s", text);
     }
-    if (!history->left_told && !add(c, c->end_us, -1, -1, "nobody looked for what was left behind")) {
-        return false;
-    }
-    if (history->operation_count == 0 && !add(c, c->end_us, -1, -1, "no client did anything")) {
-        return false;
-    }
-    return history->lease_count == 0 || history->sweep_count > 0 ||
-           add(c, c->end_us, -1, -1, "the auditor saw nothing: whether the nodes had the keys is not known");
 }
 
-static bool check_ends(struct chaos_case *c) {
+static void check_ends(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     for (size_t i = 0; i < history->life_count; i++) {
         const struct chaos_life *life = &history->lives[i];
-        if (life->expected || life->ended_us == CHAOS_NEVER_US) {
-            continue;
-        }
-        struct chaos_violation violation =
-            chaos_violation_of(CHAOS_VIOLATION_CRASH, life->ended_us, life->ended_us, -1, life->client, -1);
         bool by_signal = life->status == -1;
-        if (!chaos_case_add(c, violation, "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64,
-                            life->client + 1, life->pid, chaos_at(c, life->ended_us), by_signal ? "signal" : "status",
-                            by_signal ? life->signal : life->status)) {
-            return false;
+        if (!life->expected && life->ended_us != CHAOS_NEVER_US) {
+            chaos_case_add(
+                c, chaos_violation_of(CHAOS_VIOLATION_CRASH, life->ended_us, life->ended_us, -1, life->client, -1),
+                "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64, life->client + 1, life->pid,
+                chaos_at(c, life->ended_us), by_signal ? "signal" : "status", by_signal ? life->signal : life->status);
         }
     }
     for (size_t i = 0; i < history->left_count; i++) {
-        struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_LEFT, c->end_us, c->end_us, -1, -1, -1);
-        if (!chaos_case_add(c, violation, "%s", history->left[i])) {
-            return false;
-        }
+        chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_LEFT, c->end_us, c->end_us, -1, -1, -1), "%s",
+                       history->left[i]);
     }
-    return true;
 }
 
 static int compare_operations(const void *a, const void *b) {
@@ -102,126 +82,108 @@ static int compare_tokens(const void *a, const void *b) {
  * none. */
 static bool lived(const struct chaos_case *c, int client, int64_t from_us, int64_t to_us) {
     const struct chaos_life *life = chaos_case_life(c, client, from_us);
-    return life != NULL && (life->ended_us == CHAOS_NEVER_US || life->ended_us >= to_us);
+    return life != NULL && chaos_over(life->ended_us, INT64_MAX) >= to_us;
 }
 
-/* The place of the client's first operation that was not invoked before then; the one in front of
- * it, if it is the client's, is the last before. */
-static size_t place_of(const struct chaos_case *c, const struct order *order, int client, int64_t at_us) {
-    size_t low = 0, high = c->history->operation_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct chaos_operation *operation = order->operations[middle];
-        if (operation->client < client || (operation->client == client && operation->invoked_us < at_us)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+struct moment {
+    int client;
+    int64_t at_us;
+};
+
+static bool invoked_before(const void *item, const void *sought) {
+    const struct chaos_operation *operation = *(const struct chaos_operation *const *)item;
+    const struct moment *moment = sought;
+    return chaos_order_by(operation->client, moment->client, operation->invoked_us, moment->at_us) < 0;
+}
+
+static bool leased_before(const void *item, const void *sought) {
+    const struct chaos_lease *lease = *(const struct chaos_lease *const *)item;
+    const struct moment *moment = sought;
+    return chaos_order_by(lease->client, moment->client, lease->from_us, moment->at_us) < 0;
 }
 
 static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease *lease,
                             const struct chaos_operation *before) {
     return before->client == lease->client && lived(c, lease->client, before->invoked_us, lease->from_us) &&
-           before->what == CHAOS_ACQUIRE && strcmp(before->result, "OK") == 0 && before->resource == lease->resource &&
+           before->what == CHAOS_ACQUIRE && chaos_ended(before, "OK") && before->resource == lease->resource &&
            before->completed_us <= lease->from_us;
 }
 
-static bool check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
+static void check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
     int64_t last_us = lease->claim_count > 0 ? lease->claims[lease->claim_count - 1].at_us : lease->from_us;
-    if (!lived(c, lease->client, lease->from_us, last_us)) {
-        return add(c, last_us, lease->client, lease->resource, "a claim by a process that did not run");
-    }
-    size_t place = place_of(c, order, lease->client, lease->from_us);
-    if (place == 0 || !follows_acquire(c, lease, order->operations[place - 1])) {
-        return add(c, lease->from_us, lease->client, lease->resource,
-                   "a claim without an acquire that was OK before it");
-    }
-    const struct chaos_operation *next = place < c->history->operation_count ? order->operations[place] : NULL;
+    struct moment begin = {lease->client, lease->from_us};
+    size_t count = c->history->operation_count;
+    size_t place = chaos_count_before(order->operations, count, sizeof *order->operations, &begin, invoked_before);
+    const struct chaos_operation *next = place < count ? order->operations[place] : NULL;
     bool goes_on =
         next != NULL && next->client == lease->client && lived(c, lease->client, lease->from_us, next->invoked_us);
-    return lease->ended_us != CHAOS_NEVER_US || !goes_on ||
-           add(c, next->invoked_us, lease->client, lease->resource,
-               "a lease without an end, though its process went on");
-}
-
-/* Whether the client claimed the resource between the two times. */
-static bool claimed(const struct chaos_case *c, const struct order *order, const struct chaos_operation *operation,
-                    int64_t before_us) {
-    size_t low = 0, high = c->history->lease_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct chaos_lease *lease = order->leases[middle];
-        if (lease->client < operation->client ||
-            (lease->client == operation->client && lease->from_us < operation->completed_us)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    if (!lived(c, lease->client, lease->from_us, last_us)) {
+        add(c, last_us, lease->client, lease->resource, "a claim by a process that did not run");
+    } else if (place == 0 || !follows_acquire(c, lease, order->operations[place - 1])) {
+        add(c, lease->from_us, lease->client, lease->resource, "a claim without an acquire that was OK before it");
+    } else if (lease->ended_us == CHAOS_NEVER_US && goes_on) {
+        add(c, next->invoked_us, lease->client, lease->resource, "a lease without an end, though its process went on");
     }
-    const struct chaos_lease *lease = low < c->history->lease_count ? order->leases[low] : NULL;
-    return lease != NULL && lease->client == operation->client && lease->resource == operation->resource &&
-           lease->from_us <= before_us;
 }
 
-static bool check_operation(struct chaos_case *c, const struct order *order, size_t index) {
+/* Whether the client claimed the resource of its acquire after it, and by then. */
+static bool claimed(const struct chaos_case *c, const struct order *order, const struct chaos_operation *acquire,
+                    int64_t by_us) {
+    struct moment done = {acquire->client, acquire->completed_us};
+    size_t count = c->history->lease_count;
+    size_t place = chaos_count_before(order->leases, count, sizeof *order->leases, &done, leased_before);
+    const struct chaos_lease *lease = place < count ? order->leases[place] : NULL;
+    return lease != NULL && lease->client == acquire->client && lease->resource == acquire->resource &&
+           lease->from_us <= by_us;
+}
+
+static void check_operation(struct chaos_case *c, const struct order *order, size_t index) {
     const struct chaos_history *history = c->history;
     const struct chaos_operation *operation = order->operations[index];
     const struct chaos_operation *next = index + 1 < history->operation_count ? order->operations[index + 1] : NULL;
     const struct chaos_life *life = chaos_case_life(c, operation->client, operation->invoked_us);
     bool goes_on =
         next != NULL && next->client == operation->client && life == chaos_case_life(c, next->client, next->invoked_us);
-    if (operation->completed_us == CHAOS_NEVER_US) {
-        bool in_order = goes_on || (life != NULL && life->ended_us != CHAOS_NEVER_US && life->status == 0);
-        return !in_order || add(c, operation->invoked_us, operation->client, operation->resource,
-                                "an operation that never completed, though its process went on, or ended in order");
-    }
-    if (!lived(c, operation->client, operation->invoked_us, operation->completed_us)) {
-        return add(c, operation->completed_us, operation->client, operation->resource,
-                   "an operation was completed by a process that did not run");
-    }
-    if (operation->what != CHAOS_ACQUIRE || strcmp(operation->result, "OK") != 0 || !goes_on) {
-        return true;
-    }
+    bool in_order = goes_on || (life != NULL && life->ended_us != CHAOS_NEVER_US && life->status == 0);
     /* ttl - drift, less 2 ms: the validity is rounded down, and so may be the claim's. */
     int64_t over_us = (history->ttl_ms - (history->ttl_ms + 99) / 100 - 4) * 1000;
-    bool may_be_over = next->invoked_us - operation->invoked_us >= over_us;
-    return may_be_over || claimed(c, order, operation, next->invoked_us) ||
-           add(c, operation->completed_us, operation->client, operation->resource,
-               "an acquire that was OK, but no claim");
+    int64_t completed_us = operation->completed_us;
+    if (completed_us == CHAOS_NEVER_US && in_order) {
+        add(c, operation->invoked_us, operation->client, operation->resource,
+            "an operation that never completed, though its process went on, or ended in order");
+    } else if (completed_us != CHAOS_NEVER_US && !lived(c, operation->client, operation->invoked_us, completed_us)) {
+        add(c, completed_us, operation->client, operation->resource,
+            "an operation was completed by a process that did not run");
+    } else if (operation->what == CHAOS_ACQUIRE && chaos_ended(operation, "OK") && goes_on &&
+               next->invoked_us - operation->invoked_us < over_us && !claimed(c, order, operation, next->invoked_us)) {
+        add(c, completed_us, operation->client, operation->resource, "an acquire that was OK, but no claim");
+    }
 }
 
-static bool check_order(struct chaos_case *c, struct order *order) {
-    const struct chaos_history *history = c->history;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        if (!check_operation(c, order, i)) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < history->lease_count; i++) {
-        if (!check_lease(c, order, &history->leases[i])) {
-            return false;
-        }
-    }
-    qsort(order->leases, history->lease_count, sizeof *order->leases, compare_tokens);
-    for (size_t i = 1; i < history->lease_count; i++) {
-        const struct chaos_lease *a = order->leases[i - 1], *b = order->leases[i];
-        if (strcmp(a->token, b->token) == 0 && (a->client != b->client || a->resource != b->resource) &&
-            !add(c, b->from_us, b->client, b->resource, "a token that had been another lease's before")) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool chaos_check_record(struct chaos_case *c) {
+void chaos_check_record(struct chaos_case *c) {
     const struct chaos_history *h = c->history;
     struct order order = {chaos_sorted(h->operations, h->operation_count, sizeof *h->operations, compare_operations),
                           chaos_sorted(h->leases, h->lease_count, sizeof *h->leases, compare_leases)};
-    bool worked =
-        order.operations != NULL && order.leases != NULL && check_whole(c) && check_ends(c) && check_order(c, &order);
+    check_whole(c, h->finish_us == CHAOS_NEVER_US,
+                "the history has no end: the experiment was ended before it had finished");
+    check_whole(c, !h->left_told, "nobody looked for what was left behind");
+    check_whole(c, h->operation_count == 0, "no client did anything");
+    check_whole(c, h->lease_count > 0 && h->sweep_count == 0,
+                "the auditor saw nothing: whether the nodes had the keys is not known");
+    check_ends(c);
+    for (size_t i = 0; i < h->operation_count; i++) {
+        check_operation(c, &order, i);
+    }
+    for (size_t i = 0; i < h->lease_count; i++) {
+        check_lease(c, &order, &h->leases[i]);
+    }
+    qsort(order.leases, h->lease_count, sizeof *order.leases, compare_tokens);
+    for (size_t i = 1; i < h->lease_count; i++) {
+        const struct chaos_lease *a = order.leases[i - 1], *b = order.leases[i];
+        if (strcmp(a->token, b->token) == 0 && (a->client != b->client || a->resource != b->resource)) {
+            add(c, b->from_us, b->client, b->resource, "a token that had been another lease's before");
+        }
+    }
     free(order.operations);
     free(order.leases);
-    return worked;
 }

@@ -76,38 +76,39 @@ static const char *say_late(const struct chaos_increment *increment, char *text,
     return text;
 }
 
-static bool add_twice(struct chaos_case *c, const struct chaos_increment *first, const struct chaos_increment *again) {
+static void add_twice(struct chaos_case *c, const struct chaos_increment *first, const struct chaos_increment *again) {
     char late[2][200];
-    struct chaos_violation violation = chaos_violation_of(
-        CHAOS_VIOLATION_LOST_UPDATE, first->intent_us < again->intent_us ? first->intent_us : again->intent_us,
-        again->done_us, first->resource, first->client, again->client);
+    struct chaos_violation violation =
+        chaos_violation_of(CHAOS_VIOLATION_LOST_UPDATE, chaos_least(first->intent_us, again->intent_us), again->done_us,
+                           first->resource, first->client, again->client);
     c->verdict->lost_updates++;
-    return chaos_case_add(
-        c, violation,
-        "both wrote the successor of %" PRId64
-        ": client %d (token %s) read it by %.3f s and wrote by %.3f s%s; client %d (token %s) read it "
-        "by %.3f s and wrote by %.3f s%s",
-        first->read, first->client + 1, first->token, chaos_at(c, first->intent_us), chaos_at(c, first->done_us),
-        say_late(first, late[0], sizeof late[0]), again->client + 1, again->token, chaos_at(c, again->intent_us),
-        chaos_at(c, again->done_us), say_late(again, late[1], sizeof late[1]));
+    chaos_case_add(c, violation,
+                   "both wrote the successor of %" PRId64
+                   ": client %d (token %s) read it by %.3f s and wrote by %.3f s%s; client %d (token %s) read it "
+                   "by %.3f s and wrote by %.3f s%s",
+                   first->read, first->client + 1, first->token, chaos_at(c, first->intent_us),
+                   chaos_at(c, first->done_us), say_late(first, late[0], sizeof late[0]), again->client + 1,
+                   again->token, chaos_at(c, again->intent_us), chaos_at(c, again->done_us),
+                   say_late(again, late[1], sizeof late[1]));
 }
 
-static bool add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t missing) {
+static void add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t missing) {
     struct chaos_violation violation =
         chaos_violation_of(CHAOS_VIOLATION_LOST_UPDATE, c->end_us, c->end_us, resource, -1, -1);
     int64_t counter = c->history->counters[resource];
     c->verdict->lost_updates += beyond;
-    if (beyond > 0 && !chaos_case_add(c, violation,
-                                      "its counter is %" PRId64 " at the end, though %" PRId64
-                                      " count%s beyond it had been written: an old one was written over what was there",
-                                      counter, beyond, beyond == 1 ? "" : "s")) {
-        return false;
+    if (beyond > 0) {
+        chaos_case_add(c, violation,
+                       "its counter is %" PRId64 " at the end, though %" PRId64
+                       " count%s beyond it had been written: an old one was written over what was there",
+                       counter, beyond, beyond == 1 ? "" : "s");
     }
-    return missing == 0 ||
-           chaos_case_add(c, violation,
-                          "its counter is %" PRId64 " at the end, but of the counts up to there %" PRId64
-                          " %s written by nobody that the history knows of",
-                          counter, missing, missing == 1 ? "was" : "were");
+    if (missing > 0) {
+        chaos_case_add(c, violation,
+                       "its counter is %" PRId64 " at the end, but of the counts up to there %" PRId64
+                       " %s written by nobody that the history knows of",
+                       counter, missing, missing == 1 ? "was" : "were");
+    }
 }
 
 /*
@@ -115,65 +116,57 @@ static bool add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t 
  * released the lease after it: it releases what it has done, or has seen to be lost.
  */
 static bool judge_open(struct chaos_case *c, const struct chaos_increment *increment,
-                       const struct chaos_lease *const *leases, bool *open) {
+                       const struct chaos_lease *const *leases) {
     const struct chaos_lease *const *lease =
         bsearch(increment, leases, c->history->lease_count, sizeof *leases, find_lease);
     bool released = lease != NULL && (*lease)->released;
-    if (increment->refused) {
-        return true;
+    if (released && !increment->refused) {
+        chaos_case_add(c,
+                       chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, increment->intent_us, increment->intent_us,
+                                          increment->resource, increment->client, -1),
+                       "client %d, at %.3f s: an increment that was never done, though its lease was released",
+                       increment->client + 1, chaos_at(c, increment->intent_us));
     }
-    *open = lease == NULL || (*lease)->ended_us == CHAOS_NEVER_US || released;
-    struct chaos_violation violation =
-        chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, increment->intent_us, increment->intent_us, increment->resource,
-                           increment->client, -1);
-    return !released || chaos_case_add(c, violation,
-                                       "client %d, at %.3f s: an increment that was never done, though its lease was "
-                                       "released",
-                                       increment->client + 1, chaos_at(c, increment->intent_us));
+    return !increment->refused && (lease == NULL || (*lease)->ended_us == CHAOS_NEVER_US || released);
 }
 
 /* The increments of one resource, from begin to end, and its counter. */
-static bool judge_resource(struct chaos_case *c, const struct chaos_increment *const *increments, size_t count,
+static void judge_resource(struct chaos_case *c, const struct chaos_increment *const *increments, size_t count,
                            int resource, const struct chaos_lease *const *leases) {
     const struct chaos_history *history = c->history;
-    bool told = history->counters != NULL;
-    int64_t counter = told ? history->counters[resource] : INT64_MAX;
+    int64_t counter = history->counters != NULL ? history->counters[resource] : INT64_MAX;
     int64_t beyond = 0, written = 0;
     for (size_t i = 0, next; i < count; i = next) {
         const struct chaos_increment *first = increments[i];
         bool explained = false;
         for (next = i; next < count && increments[next]->read == first->read; next++) {
-            bool done = increments[next]->done_us != CHAOS_NEVER_US, open = false;
-            if (done ? next > i && !add_twice(c, first, increments[next])
-                     : !judge_open(c, increments[next], leases, &open)) {
-                return false;
+            bool done = increments[next]->done_us != CHAOS_NEVER_US;
+            if (done && next > i) {
+                add_twice(c, first, increments[next]);
             }
-            explained = explained || done || open;
+            explained |= done || judge_open(c, increments[next], leases);
         }
         beyond += first->read >= counter && first->done_us != CHAOS_NEVER_US;
         written += first->read >= 0 && first->read < counter && explained;
     }
-    int64_t missing = counter > written ? counter - written : 0;
-    return !told || add_sum(c, resource, beyond, missing);
+    if (history->counters != NULL) {
+        add_sum(c, resource, beyond, chaos_most(counter - written, 0));
+    }
 }
 
-bool chaos_check_updates(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
+void chaos_check_updates(struct chaos_case *c) {
+    const struct chaos_history *h = c->history;
     const struct chaos_increment **increments =
-        chaos_sorted(history->increments, history->increment_count, sizeof *history->increments, compare_increments);
-    const struct chaos_lease **leases =
-        chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases);
-    bool worked = increments != NULL && leases != NULL;
-    size_t begin = 0;
-    for (int r = 0; worked && r < (int)history->resource_count; r++) {
-        size_t end = begin;
-        while (end < history->increment_count && increments[end]->resource == r) {
+        chaos_sorted(h->increments, h->increment_count, sizeof *h->increments, compare_increments);
+    const struct chaos_lease **leases = chaos_sorted(h->leases, h->lease_count, sizeof *h->leases, compare_leases);
+    size_t begin = 0, end = 0;
+    for (int r = 0; r < (int)h->resource_count; r++) {
+        while (end < h->increment_count && increments[end]->resource == r) {
             end++;
         }
-        worked = judge_resource(c, &increments[begin], end - begin, r, leases);
+        judge_resource(c, &increments[begin], end - begin, r, leases);
         begin = end;
     }
     free(increments);
     free(leases);
-    return worked;
 }

@@ -65,34 +65,28 @@ static void count_protection(struct chaos_case *c) {
     }
 }
 
-bool chaos_figures(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
-    struct chaos_verdict *verdict = c->verdict;
-    /* Three lists, each as long as it can be. */
-    size_t room = history->operation_count + 1;
-    int64_t *times_us = calloc(3 * room, sizeof *times_us);
-    if (times_us == NULL) {
-        return false;
-    }
-    int64_t *acquires = times_us, *first_tries = times_us + room, *releases = times_us + 2 * room;
-    size_t acquire_count = 0, first_try_count = 0, release_count = 0;
+/* Of the operations that were OK; of all acquires, or of those with one attempt only. */
+static struct chaos_percentiles latency(const struct chaos_history *history, enum chaos_what what, bool first_try) {
+    int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
+    size_t count = 0;
     for (size_t i = 0; i < history->operation_count; i++) {
         const struct chaos_operation *operation = &history->operations[i];
-        if (operation->completed_us == CHAOS_NEVER_US) {
-            continue;
+        if (operation->what == what && chaos_ended(operation, "OK") && operation->completed_us != CHAOS_NEVER_US &&
+            (!first_try || operation->attempts == 1)) {
+            times_us[count++] = operation->completed_us - operation->invoked_us;
         }
-        count_operation(verdict, operation);
-        int64_t took_us = operation->completed_us - operation->invoked_us;
-        if (strcmp(operation->result, "OK") != 0) {
-            continue;
-        }
-        if (operation->what == CHAOS_RELEASE) {
-            releases[release_count++] = took_us;
-            continue;
-        }
-        acquires[acquire_count++] = took_us;
-        if (operation->attempts == 1) {
-            first_tries[first_try_count++] = took_us;
+    }
+    struct chaos_percentiles result = percentiles(times_us, count);
+    free(times_us);
+    return result;
+}
+
+void chaos_figures(struct chaos_case *c) {
+    const struct chaos_history *history = c->history;
+    struct chaos_verdict *verdict = c->verdict;
+    for (size_t i = 0; i < history->operation_count; i++) {
+        if (history->operations[i].completed_us != CHAOS_NEVER_US) {
+            count_operation(verdict, &history->operations[i]);
         }
     }
     for (size_t i = 0; i < history->lease_count; i++) {
@@ -102,9 +96,7 @@ bool chaos_figures(struct chaos_case *c) {
         verdict->increments += history->increments[i].done_us != CHAOS_NEVER_US;
     }
     count_protection(c);
-    verdict->acquire = percentiles(acquires, acquire_count);
-    verdict->acquire_first_try = percentiles(first_tries, first_try_count);
-    verdict->release = percentiles(releases, release_count);
-    free(times_us);
-    return true;
+    verdict->acquire = latency(history, CHAOS_ACQUIRE, false);
+    verdict->acquire_first_try = latency(history, CHAOS_ACQUIRE, true);
+    verdict->release = latency(history, CHAOS_RELEASE, false);
 }

@@ -1,7 +1,6 @@
 /* The verdict in words, and as the last line that scripts read. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "checks/check_parts.h"
 #include "checks/numbers.h"
@@ -87,9 +86,8 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
         if (recovery->acquired_us == CHAOS_NEVER_US) {
             continue;
         }
-        int64_t took_us = recovery->acquired_us - recovery->healed_us;
-        least_us = took_us < least_us ? took_us : least_us;
-        most_us = took_us > most_us ? took_us : most_us;
+        least_us = chaos_least(least_us, recovery->acquired_us - recovery->healed_us);
+        most_us = chaos_most(most_us, recovery->acquired_us - recovery->healed_us);
         seen++;
     }
     if (verdict->recovery_count == 0) {
@@ -232,7 +230,7 @@ static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
     }
 }
 
-static void say_all(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
+void chaos_verdict_say(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
     bool breaks = chaos_breaks_assumptions(history);
     say_done(out, history, verdict);
     say_protection(out, history, verdict);
@@ -257,20 +255,4 @@ static void say_all(FILE *out, const struct chaos_history *history, const struct
     }
     fprintf(out, "%s:\n", CHAOS_MANY(verdict->violation_count, "violation"));
     say_violations(out, verdict);
-}
-
-char *chaos_verdict_words(const struct chaos_history *history, const struct chaos_verdict *verdict) {
-    char *words = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&words, &size);
-    if (out == NULL) {
-        return NULL;
-    }
-    say_all(out, history, verdict);
-    bool worked = ferror(out) == 0;
-    if (fclose(out) != 0 || !worked) {
-        free(words);
-        return NULL;
-    }
-    return words;
 }

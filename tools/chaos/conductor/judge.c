@@ -1,7 +1,6 @@
 /* Judges a run's history: the verdict in words, the page, the exit status. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -62,22 +61,18 @@ static bool write_run(FILE *page, const void *what) {
 }
 
 static int judge(const char *directory, const struct chaos_history *history, int64_t slack_ms, bool with_page) {
-    struct chaos_verdict verdict = {0};
-    int status = CHAOS_EXIT_BROKEN;
+    struct chaos_verdict verdict;
+    int status = CHAOS_EXIT_CLEAN;
     char line[256];
-    char *words = NULL;
-    if (chaos_check(history, slack_ms * 1000, &verdict) && (words = chaos_verdict_words(history, &verdict)) != NULL) {
-        fputs(words, stdout);
-        status =
-            with_page ? chaos_write_page(directory, write_run, &(struct judged){history, &verdict}) : CHAOS_EXIT_CLEAN;
-        puts(chaos_verdict_line(&verdict, line, sizeof line));
-        if (status == CHAOS_EXIT_CLEAN && verdict.violation_count > 0) {
-            status = CHAOS_EXIT_VIOLATION;
-        }
-    } else {
-        status = chaos_complain("judge", directory, "out of memory");
+    chaos_check(history, slack_ms * 1000, &verdict);
+    chaos_verdict_say(stdout, history, &verdict);
+    if (with_page) {
+        status = chaos_write_page(directory, write_run, &(struct judged){history, &verdict});
     }
-    free(words);
+    puts(chaos_verdict_line(&verdict, line, sizeof line));
+    if (status == CHAOS_EXIT_CLEAN && verdict.violation_count > 0) {
+        status = CHAOS_EXIT_VIOLATION;
+    }
     chaos_verdict_clear(&verdict);
     return status;
 }

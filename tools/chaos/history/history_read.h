@@ -1,4 +1,5 @@
-/* Between the parts that read a history: its lines, and what each event adds to it. */
+/* Between the parts that read a history: its lines, the members of an event, and what each event
+ * adds. */
 #ifndef CHAOS_HISTORY_READ_H
 #define CHAOS_HISTORY_READ_H
 
@@ -9,11 +10,17 @@
 #include "history/history.h"
 #include "history/lines.h"
 
+enum { CHAOS_TEXT_MAX = 65536 };
+
+/* 30 years since the boot: sums and differences of times stay far from the end of int64_t. */
+#define CHAOS_TIME_MAX_US INT64_C(1000000000000000)
+
 struct chaos_reading {
     const char *name; /* the file's */
     size_t line;      /* from 1; 0: of the whole file */
     char *error;
     size_t error_size;
+    bool wrong; /* the first that was wrong is told; nothing counts any more */
     struct chaos_history *history;
     json_t *event; /* that of the line in hand */
     const char *event_name;
@@ -21,17 +28,44 @@ struct chaos_reading {
     json_t *known; /* operations, leases, …: where the last one with such a key is in its list */
 };
 
-/* "NAME:LINE: …"; without the line if it is 0. False, always. */
-bool chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "NAME:LINE: …"; without the line if it is 0. */
+void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says what the member is, and what is expected in its place. */
+void chaos_wrong_member(struct chaos_reading *reading, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /*
  * When the event of the line is to be taken: its time, pass and rank. First of all comes the `start`, by
  * which all others are judged; then what others refer to whatever the time; the rest by time, and
- * at one time what ends something last. *known: whether it is an event of a kind that we know; the
- * others are ignored. False with a sentence.
+ * at one time what ends something last. False for an event of a kind that we do not know: it is
+ * ignored.
  */
-bool chaos_reading_place(struct chaos_reading *reading, struct chaos_line *line, bool *known);
-/* Takes in the event, in its turn. False with a sentence. */
-bool chaos_reading_event(struct chaos_reading *reading);
+bool chaos_reading_place(struct chaos_reading *reading, struct chaos_line *line);
+/* Takes in the event, in its turn. */
+void chaos_reading_event(struct chaos_reading *reading);
+
+/* The members of the event, read strictly, each of its type and within its range; of one that is
+ * wrong, some value. */
+int64_t chaos_get_number(struct chaos_reading *reading, const char *key, int64_t min, int64_t max);
+/* 0 where it is missing: only runs with fencing tokens tell it, and histories of older versions do
+ * not. */
+int64_t chaos_get_optional(struct chaos_reading *reading, const char *key, int64_t max);
+int chaos_get_client(struct chaos_reading *reading);
+int chaos_get_resource(struct chaos_reading *reading);
+bool chaos_get_flag(struct chaos_reading *reading, const char *key);
+/* False where it is missing. */
+bool chaos_get_option(struct chaos_reading *reading, const char *key);
+/* Of min to max bytes; it lives as long as the event. */
+const char *chaos_get_text(struct chaos_reading *reading, const char *key, size_t min, size_t max);
+/* Into a buffer: of min to size - 1 bytes. */
+void chaos_get_chars(struct chaos_reading *reading, const char *key, size_t min, char *buffer, size_t size);
+/* Whether it is the second of two words. */
+bool chaos_get_word(struct chaos_reading *reading, const char *key, const char *first, const char *second);
+/* NULL if it is wrong. */
+const json_t *chaos_get_list(struct chaos_reading *reading, const char *key, size_t min, size_t max);
+/* Owned copies of a list of texts; *count says how many there are, in any case. */
+char **chaos_copy_texts(struct chaos_reading *reading, const char *key, size_t min, size_t max, size_t *count);
+/* A list of numbers from 1 to count, as bits. */
+uint64_t chaos_get_set(struct chaos_reading *reading, const char *key, size_t count);
 
 #endif

@@ -3,18 +3,9 @@
 
 #include <stdlib.h>
 
-enum { ROOM_MIN = 1024 };
+#include "history/history_lists.h"
 
 enum chaos_next chaos_lines_next(struct chaos_lines *lines, FILE *in) {
-    /* Full at each power of two from ROOM_MIN on. */
-    if (lines->count == 0 || (lines->count >= ROOM_MIN && (lines->count & (lines->count - 1)) == 0)) {
-        size_t room = lines->count == 0 ? ROOM_MIN : lines->count * 2;
-        struct chaos_line *grown = realloc(lines->at, room * sizeof *grown);
-        if (grown == NULL) {
-            return CHAOS_NEXT_NO_MEMORY;
-        }
-        lines->at = grown;
-    }
     struct chaos_line line = {.number = ++lines->read};
     size_t room = 0;
     ssize_t length = getline(&line.text, &room, in);
@@ -23,7 +14,7 @@ enum chaos_next chaos_lines_next(struct chaos_lines *lines, FILE *in) {
         return feof(in) && !ferror(in) ? CHAOS_NEXT_END : CHAOS_NEXT_BROKEN;
     }
     line.length = (size_t)length;
-    lines->at[lines->count++] = line;
+    chaos_add(&lines->at, &lines->count, &line, sizeof line);
     return CHAOS_NEXT_LINE;
 }
 
@@ -33,19 +24,12 @@ void chaos_lines_drop(struct chaos_lines *lines) {
 
 static int by_time(const void *left, const void *right) {
     const struct chaos_line *a = left, *b = right;
-    if (a->pass != b->pass) {
-        return a->pass - b->pass;
-    }
-    if (a->t_us != b->t_us) {
-        return a->t_us < b->t_us ? -1 : 1;
-    }
-    return a->rank != b->rank ? a->rank - b->rank : (a->number > b->number) - (a->number < b->number);
+    int order = chaos_order_by(a->pass, b->pass, a->t_us, b->t_us);
+    return order != 0 ? order : chaos_order_by(a->rank, b->rank, (int64_t)a->number, (int64_t)b->number);
 }
 
 void chaos_lines_sort(struct chaos_lines *lines) {
-    if (lines->count > 0) {
-        qsort(lines->at, lines->count, sizeof *lines->at, by_time);
-    }
+    chaos_sort(lines->at, lines->count, sizeof *lines->at, by_time);
 }
 
 void chaos_lines_clear(struct chaos_lines *lines) {

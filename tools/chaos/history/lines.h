@@ -21,7 +21,7 @@ struct chaos_lines {
     size_t read; /* so many, also those that were dropped */
 };
 
-enum chaos_next { CHAOS_NEXT_LINE, CHAOS_NEXT_END, CHAOS_NEXT_BROKEN, CHAOS_NEXT_NO_MEMORY };
+enum chaos_next { CHAOS_NEXT_LINE, CHAOS_NEXT_END, CHAOS_NEXT_BROKEN };
 
 /* Reads one line and adds it. A last line without its newline is one that a killed process did not
  * finish: it is the end. BROKEN with errno. */

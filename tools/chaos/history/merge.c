@@ -10,28 +10,22 @@
 
 static bool read_file(const char *path, struct chaos_lines *lines, char *error, size_t error_size) {
     FILE *in = fopen(path, "re");
-    if (in == NULL) {
-        snprintf(error, error_size, "cannot read %s: %s", path, strerror(errno));
-        return false;
-    }
-    size_t number = 1;
-    enum chaos_next next;
-    bool worked = true;
-    while (worked && (next = chaos_lines_next(lines, in)) == CHAOS_NEXT_LINE) {
+    enum chaos_next next = CHAOS_NEXT_BROKEN;
+    for (size_t number = 1; in != NULL && (next = chaos_lines_next(lines, in)) == CHAOS_NEXT_LINE; number++) {
         /* Every line begins with its time: chaos_log_event() writes it so. */
         struct chaos_line *line = &lines->at[lines->count - 1];
-        worked = sscanf(line->text, "{\"t\":%" SCNd64, &line->t_us) == 1;
-        number += worked;
+        if (sscanf(line->text, "{\"t\":%" SCNd64, &line->t_us) != 1) {
+            snprintf(error, error_size, "%s:%zu: no event: its line does not begin with its time", path, number);
+            break;
+        }
     }
-    if (!worked) {
-        snprintf(error, error_size, "%s:%zu: no event: its line does not begin with its time", path, number);
-    } else if (next == CHAOS_NEXT_NO_MEMORY) {
-        snprintf(error, error_size, "out of memory at %s:%zu", path, number);
-    } else if (next == CHAOS_NEXT_BROKEN) {
+    if (next == CHAOS_NEXT_BROKEN) {
         snprintf(error, error_size, "cannot read %s: %s", path, strerror(errno));
     }
-    fclose(in);
-    return worked && next == CHAOS_NEXT_END;
+    if (in != NULL) {
+        fclose(in);
+    }
+    return next == CHAOS_NEXT_END;
 }
 
 static bool write_file(const char *path, const struct chaos_lines *lines, char *error, size_t error_size) {

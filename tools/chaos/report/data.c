@@ -90,8 +90,7 @@ static json_t *unhealthy_spans(struct run *run, int client) {
     size_t count;
     struct chaos_span *spans = chaos_unhealthy_spans(run->view.history, client, &count);
     json_t *list = json_array();
-    run->failed |= count == SIZE_MAX;
-    for (size_t i = 0; count != SIZE_MAX && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         add(run, list, json_pack("[I,I]", tick(run, spans[i].from_us), tick(run, spans[i].to_us)));
     }
     free(spans);

@@ -1,0 +1,73 @@
+/* Memory that runs out. */
+#include "short_memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "history/history_lists.h"
+
+enum { STATUS_OF_END = 100 };
+
+/* Counts down to the allocation that fails; 0: none. */
+static long failing;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool fails(void) {
+    return failing > 0 && --failing == 0;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+enum short_end short_run(long at, enum short_end (*work)(void *what), void *what) {
+    static const char sentence[] = "redlock-chaos: out of memory while judging: ";
+    char said[1024] = "";
+    int words[2], status;
+    assert_int_equal(pipe(words), 0);
+    fflush(NULL); /* else the process has a second copy of what waits */
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(words[1], STDERR_FILENO);
+        failing = at;
+        enum short_end end = work(what);
+        _exit(STATUS_OF_END + (int)(end == SHORT_ENOUGH && failing == 0 ? SHORT_SURVIVED : end));
+    }
+    close(words[1]);
+    ssize_t length = read(words[0], said, sizeof said - 1); /* one line at most: it is one write */
+    close(words[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == CHAOS_STATUS_NO_MEMORY) {
+        assert_true(length > 0 && said[length - 1] == '\n');
+        assert_memory_equal(said, sentence, sizeof sentence - 1);
+        return SHORT_ENDED;
+    }
+    if (WEXITSTATUS(status) < STATUS_OF_END || WEXITSTATUS(status) >= STATUS_OF_END + SHORT_ENDED) {
+        fail_msg("allocation %ld: status %d: %s", at, WEXITSTATUS(status), said);
+    }
+    return (enum short_end)(WEXITSTATUS(status) - STATUS_OF_END);
+}

@@ -1,0 +1,38 @@
+/* Lists in memory, for what reads and judges a run that is over. Without memory no verdict can be
+ * given: these functions end the program, with a sentence and CHAOS_STATUS_NO_MEMORY. */
+#ifndef CHAOS_HISTORY_LISTS_H
+#define CHAOS_HISTORY_LISTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { CHAOS_STATUS_NO_MEMORY = 3 }; /* CHAOS_EXIT_BROKEN of the conductor */
+
+_Noreturn void chaos_no_memory(size_t bytes);
+/* Room for `count` items, zeroed; one of them for 0. To be freed. */
+void *chaos_allocate(size_t count, size_t size);
+/* To be freed. */
+char *chaos_copy(const char *text);
+
+/* Adds a copy of the item at the end of a list, and returns where it is. `list` points to the pointer
+ * to its first; it was made by this function alone. */
+void *chaos_add(void *list, size_t *count, const void *item, size_t size);
+/* qsort(), also of a list that is NULL. */
+void chaos_sort(void *list, size_t count, size_t size, int (*order)(const void *, const void *));
+/* Pointers to the items of a list, sorted; to be freed. */
+void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(const void *, const void *));
+/* How many items at the begin of a sorted list come before what is sought. */
+size_t chaos_count_before(const void *list, size_t count, size_t size, const void *sought,
+                          bool (*before)(const void *item, const void *sought));
+
+/* For qsort(): by a number; by two. */
+static inline int chaos_order(int64_t a, int64_t b) {
+    return (a > b) - (a < b);
+}
+
+static inline int chaos_order_by(int64_t a, int64_t b, int64_t next_a, int64_t next_b) {
+    return a != b ? chaos_order(a, b) : chaos_order(next_a, next_b);
+}
+
+#endif
