@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "history/history.h"
+#include "history/lines.h"
 #include "history/log.h"
-#include "history/merge.h"
 #include "short_memory.h"
 
 static char directory[64];

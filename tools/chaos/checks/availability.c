@@ -150,13 +150,14 @@ static struct chaos_span *shared_spans(const struct chaos_history *history, enum
     return fold(&edges, (int64_t)least, count);
 }
 
-static bool is_over_by(const void *span, const void *at_us) {
-    return ((const struct chaos_span *)span)->to_us <= *(const int64_t *)at_us;
+static int compare_ends(const void *a, const void *b) {
+    return chaos_order(((const struct chaos_span *)a)->to_us, ((const struct chaos_span *)b)->to_us);
 }
 
 /* Whether one of the spans, which come by time, has a part of [from, to]. */
 static bool meets(const struct chaos_span *spans, size_t count, int64_t from_us, int64_t to_us) {
-    size_t next = chaos_count_before(spans, count, sizeof *spans, &from_us, is_over_by);
+    struct chaos_span later = {.to_us = chaos_plus(from_us, 1)};
+    size_t next = chaos_count_before(spans, count, sizeof later, &later, compare_ends);
     return next < count && spans[next].from_us < to_us;
 }
 

@@ -56,25 +56,11 @@ int chaos_compare_times(const void *a, const void *b) {
     return chaos_order(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-static int compare_lives(const void *a, const void *b) {
-    const struct chaos_life *x = *(const struct chaos_life *const *)a, *y = *(const struct chaos_life *const *)b;
-    return chaos_order_by(x->client, y->client, x->spawned_us, y->spawned_us);
-}
-
-struct moment {
-    int client;
-    int64_t at_us;
-};
-
-static bool spawned_by(const void *item, const void *sought) {
-    const struct chaos_life *life = *(const struct chaos_life *const *)item;
-    const struct moment *moment = sought;
-    return chaos_order_by(life->client, moment->client, life->spawned_us, moment->at_us) <= 0;
-}
+CHAOS_ORDER_OF(compare_lives, chaos_life, client, spawned_us)
 
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us) {
-    struct moment moment = {client, at_us};
-    size_t count = chaos_count_before(c->lives, c->history->life_count, sizeof *c->lives, &moment, spawned_by);
+    const struct chaos_life *later = &(struct chaos_life){.client = client, .spawned_us = chaos_plus(at_us, 1)};
+    size_t count = chaos_count_before(c->lives, c->history->life_count, sizeof *c->lives, &later, compare_lives);
     return count > 0 && c->lives[count - 1]->client == client ? c->lives[count - 1] : NULL;
 }
 

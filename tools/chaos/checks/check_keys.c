@@ -62,13 +62,10 @@ struct bench {
     struct run *runs;                  /* of each lease */
 };
 
-static bool claimed_by(const void *claim, const void *at_us) {
-    return ((const struct chaos_claim *)claim)->at_us <= *(const int64_t *)at_us;
-}
-
 /* The last claim that was made by then. */
 static const struct chaos_claim *claim_at(const struct chaos_lease *lease, int64_t at_us) {
-    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof *lease->claims, &at_us, claimed_by);
+    struct chaos_claim later = {.at_us = chaos_plus(at_us, 1)};
+    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof later, &later, chaos_compare_times);
     return count == 0 ? NULL : &lease->claims[count - 1];
 }
 
@@ -189,15 +186,8 @@ static void judge(struct bench *bench, const struct chaos_sweep *sweep, size_t i
     }
 }
 
-static int compare_sweeps(const void *a, const void *b) {
-    const struct chaos_sweep *x = *(const struct chaos_sweep *const *)a, *y = *(const struct chaos_sweep *const *)b;
-    return chaos_order_by(x->resource, y->resource, x->from_us, y->from_us);
-}
-
-static int compare_leases(const void *a, const void *b) {
-    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
-    return chaos_order_by(x->resource, y->resource, x->from_us, y->from_us);
-}
+CHAOS_ORDER_OF(compare_sweeps, chaos_sweep, resource, from_us)
+CHAOS_ORDER_OF(compare_leases, chaos_lease, resource, from_us)
 
 static void judge_sweeps(struct bench *bench) {
     const struct chaos_history *history = bench->c->history;

@@ -53,7 +53,7 @@ static inline double chaos_at(const struct chaos_case *c, int64_t at_us) {
     return chaos_seconds(c->history, at_us);
 }
 
-/* Of int64_t, for qsort(). */
+/* Of int64_t, or of structs that begin with one. */
 int chaos_compare_times(const void *a, const void *b);
 
 static inline int64_t chaos_least(int64_t a, int64_t b) {

@@ -61,16 +61,8 @@ static void check_ends(struct chaos_case *c) {
     }
 }
 
-static int compare_operations(const void *a, const void *b) {
-    const struct chaos_operation *x = *(const struct chaos_operation *const *)a,
-                                 *y = *(const struct chaos_operation *const *)b;
-    return chaos_order_by(x->client, y->client, x->invoked_us, y->invoked_us);
-}
-
-static int compare_leases(const void *a, const void *b) {
-    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
-    return chaos_order_by(x->client, y->client, x->from_us, y->from_us);
-}
+CHAOS_ORDER_OF(compare_operations, chaos_operation, client, invoked_us)
+CHAOS_ORDER_OF(compare_leases, chaos_lease, client, from_us)
 
 static int compare_tokens(const void *a, const void *b) {
     const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
@@ -85,23 +77,6 @@ static bool lived(const struct chaos_case *c, int client, int64_t from_us, int64
     return life != NULL && chaos_over(life->ended_us, INT64_MAX) >= to_us;
 }
 
-struct moment {
-    int client;
-    int64_t at_us;
-};
-
-static bool invoked_before(const void *item, const void *sought) {
-    const struct chaos_operation *operation = *(const struct chaos_operation *const *)item;
-    const struct moment *moment = sought;
-    return chaos_order_by(operation->client, moment->client, operation->invoked_us, moment->at_us) < 0;
-}
-
-static bool leased_before(const void *item, const void *sought) {
-    const struct chaos_lease *lease = *(const struct chaos_lease *const *)item;
-    const struct moment *moment = sought;
-    return chaos_order_by(lease->client, moment->client, lease->from_us, moment->at_us) < 0;
-}
-
 static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease *lease,
                             const struct chaos_operation *before) {
     return before->client == lease->client && lived(c, lease->client, before->invoked_us, lease->from_us) &&
@@ -111,9 +86,10 @@ static bool follows_acquire(const struct chaos_case *c, const struct chaos_lease
 
 static void check_lease(struct chaos_case *c, const struct order *order, const struct chaos_lease *lease) {
     int64_t last_us = lease->claim_count > 0 ? lease->claims[lease->claim_count - 1].at_us : lease->from_us;
-    struct moment begin = {lease->client, lease->from_us};
+    const struct chaos_operation *begin =
+        &(struct chaos_operation){.client = lease->client, .invoked_us = lease->from_us};
     size_t count = c->history->operation_count;
-    size_t place = chaos_count_before(order->operations, count, sizeof *order->operations, &begin, invoked_before);
+    size_t place = chaos_count_before(order->operations, count, sizeof begin, &begin, compare_operations);
     const struct chaos_operation *next = place < count ? order->operations[place] : NULL;
     bool goes_on =
         next != NULL && next->client == lease->client && lived(c, lease->client, lease->from_us, next->invoked_us);
@@ -129,9 +105,9 @@ static void check_lease(struct chaos_case *c, const struct order *order, const s
 /* Whether the client claimed the resource of its acquire after it, and by then. */
 static bool claimed(const struct chaos_case *c, const struct order *order, const struct chaos_operation *acquire,
                     int64_t by_us) {
-    struct moment done = {acquire->client, acquire->completed_us};
+    const struct chaos_lease *done = &(struct chaos_lease){.client = acquire->client, .from_us = acquire->completed_us};
     size_t count = c->history->lease_count;
-    size_t place = chaos_count_before(order->leases, count, sizeof *order->leases, &done, leased_before);
+    size_t place = chaos_count_before(order->leases, count, sizeof done, &done, compare_leases);
     const struct chaos_lease *lease = place < count ? order->leases[place] : NULL;
     return lease != NULL && lease->client == acquire->client && lease->resource == acquire->resource &&
            lease->from_us <= by_us;

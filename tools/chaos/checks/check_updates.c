@@ -27,31 +27,10 @@
  * (3).
  */
 
-struct token_key {
-    int client, resource;
-    const char *token;
-};
-
-static int compare_keys(const struct token_key *x, const struct token_key *y) {
+static int compare_leases(const void *a, const void *b) {
+    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
     int order = chaos_order_by(x->client, y->client, x->resource, y->resource);
     return order != 0 ? order : strcmp(x->token, y->token);
-}
-
-static struct token_key key_of(const struct chaos_lease *lease) {
-    return (struct token_key){lease->client, lease->resource, lease->token};
-}
-
-static int compare_leases(const void *a, const void *b) {
-    struct token_key x = key_of(*(const struct chaos_lease *const *)a),
-                     y = key_of(*(const struct chaos_lease *const *)b);
-    return compare_keys(&x, &y);
-}
-
-static int find_lease(const void *increment, const void *lease) {
-    const struct chaos_increment *sought = increment;
-    struct token_key x = {sought->client, sought->resource, sought->token};
-    struct token_key y = key_of(*(const struct chaos_lease *const *)lease);
-    return compare_keys(&x, &y);
 }
 
 /* By resource, then by what was read, then done before open, then by when. */
@@ -117,8 +96,10 @@ static void add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t 
  */
 static bool judge_open(struct chaos_case *c, const struct chaos_increment *increment,
                        const struct chaos_lease *const *leases) {
-    const struct chaos_lease *const *lease =
-        bsearch(increment, leases, c->history->lease_count, sizeof *leases, find_lease);
+    struct chaos_lease sought = {.client = increment->client, .resource = increment->resource};
+    const struct chaos_lease *key = &sought, *const * lease;
+    memcpy(sought.token, increment->token, sizeof sought.token);
+    lease = bsearch(&key, leases, c->history->lease_count, sizeof *leases, compare_leases);
     bool released = lease != NULL && (*lease)->released;
     if (released && !increment->refused) {
         chaos_case_add(c,

@@ -1,6 +1,5 @@
 /* What a history adds up to: operations by result, and percentiles of their latency. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "checks/check_parts.h"
 
@@ -22,27 +21,19 @@ static struct chaos_percentiles percentiles(int64_t *times_us, size_t count) {
 }
 
 static void count_operation(struct chaos_verdict *verdict, const struct chaos_operation *operation) {
-    const char *result = operation->result;
     verdict->operations++;
     if (operation->what == CHAOS_RELEASE) {
         verdict->releases++;
-        verdict->released += strcmp(result, "OK") == 0;
-        verdict->release_lost += strcmp(result, "LOST") == 0;
-        verdict->release_no_quorum += strcmp(result, "NO_QUORUM") == 0;
+        verdict->released += chaos_ended(operation, "OK");
+        verdict->release_lost += chaos_ended(operation, "LOST");
+        verdict->release_no_quorum += chaos_ended(operation, "NO_QUORUM");
         return;
     }
     verdict->acquires++;
-    if (strcmp(result, "OK") == 0) {
-        verdict->acquired++;
-    } else if (strcmp(result, "CONTENDED") == 0) {
-        verdict->contended++;
-    } else if (strcmp(result, "NO_QUORUM") == 0) {
-        verdict->no_quorum++;
-    } else if (strcmp(result, "TOO_SLOW") == 0) {
-        verdict->too_slow++;
-    } else {
-        verdict->other++;
-    }
+    verdict->acquired += chaos_ended(operation, "OK");
+    verdict->contended += chaos_ended(operation, "CONTENDED");
+    verdict->no_quorum += chaos_ended(operation, "NO_QUORUM");
+    verdict->too_slow += chaos_ended(operation, "TOO_SLOW");
 }
 
 static void count_protection(struct chaos_case *c) {
@@ -89,6 +80,8 @@ void chaos_figures(struct chaos_case *c) {
             count_operation(verdict, &history->operations[i]);
         }
     }
+    verdict->other =
+        verdict->acquires - verdict->acquired - verdict->contended - verdict->no_quorum - verdict->too_slow;
     for (size_t i = 0; i < history->lease_count; i++) {
         verdict->leases_lost += history->leases[i].ended_us != CHAOS_NEVER_US && !history->leases[i].released;
     }

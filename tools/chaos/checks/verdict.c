@@ -94,11 +94,11 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
         return;
     }
     fprintf(out, "Recovery: a quorum came back %s", CHAOS_MANY(verdict->recovery_count, "time"));
-    if (seen == 1) {
-        fprintf(out, "; the next success followed after %.3f s", (double)most_us / 1e6);
-    } else if (seen > 1) {
-        fprintf(out, "; the next success followed after %.3f s to %.3f s", (double)least_us / 1e6,
-                (double)most_us / 1e6);
+    if (seen > 0) {
+        fprintf(out, "; the next success followed after %.3f s", (double)least_us / 1e6);
+    }
+    if (seen > 1) {
+        fprintf(out, " to %.3f s", (double)most_us / 1e6);
     }
     if (seen < verdict->recovery_count) {
         fprintf(out, "; %s there was none before the next outage or the end",

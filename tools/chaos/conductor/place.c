@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "client/resource.h"
-#include "history/merge.h"
+#include "history/lines.h"
 
 #ifndef CHAOS_SHIM_INSTALLED
 #define CHAOS_SHIM_INSTALLED "libredlock_chaos_clock.so"

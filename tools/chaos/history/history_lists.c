@@ -57,11 +57,11 @@ void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(con
 }
 
 size_t chaos_count_before(const void *list, size_t count, size_t size, const void *sought,
-                          bool (*before)(const void *item, const void *sought)) {
+                          int (*order)(const void *, const void *)) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (before((const char *)list + middle * size, sought)) {
+        if (order((const char *)list + middle * size, sought) < 0) {
             low = middle + 1;
         } else {
             high = middle;

@@ -3,7 +3,6 @@
 #ifndef CHAOS_HISTORY_LISTS_H
 #define CHAOS_HISTORY_LISTS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,9 +21,10 @@ void *chaos_add(void *list, size_t *count, const void *item, size_t size);
 void chaos_sort(void *list, size_t count, size_t size, int (*order)(const void *, const void *));
 /* Pointers to the items of a list, sorted; to be freed. */
 void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(const void *, const void *));
-/* How many items at the begin of a sorted list come before what is sought. */
+/* How many items at the begin of a list sorted like this come before what is sought, an item like
+ * them. */
 size_t chaos_count_before(const void *list, size_t count, size_t size, const void *sought,
-                          bool (*before)(const void *item, const void *sought));
+                          int (*order)(const void *, const void *));
 
 /* For qsort(): by a number; by two. */
 static inline int chaos_order(int64_t a, int64_t b) {
@@ -34,5 +34,12 @@ static inline int chaos_order(int64_t a, int64_t b) {
 static inline int chaos_order_by(int64_t a, int64_t b, int64_t next_a, int64_t next_b) {
     return a != b ? chaos_order(a, b) : chaos_order(next_a, next_b);
 }
+
+/* Defines an order of pointers to structs, by two of their members. */
+#define CHAOS_ORDER_OF(name, type, first, second)                                                                      \
+    static int name(const void *a, const void *b) {                                                                    \
+        const struct type *x = *(const struct type *const *)a, *y = *(const struct type *const *)b;                    \
+        return chaos_order_by(x->first, y->first, x->second, y->second);                                               \
+    }
 
 #endif

@@ -30,6 +30,12 @@ static json_int_t find(const struct chaos_reading *reading, const struct key *ke
     return index == NULL ? UNKNOWN : json_integer_value(index);
 }
 
+/* The item itself; NULL for none. */
+static void *find_in(const struct chaos_reading *reading, const struct key *key, void *list, size_t size) {
+    json_int_t index = find(reading, key);
+    return index < 0 ? NULL : (char *)list + (size_t)index * size;
+}
+
 static void note(struct chaos_reading *reading, const struct key *key, json_int_t index) {
     if (json_object_set_new(reading->known, key->text, json_integer(index)) != 0) {
         chaos_no_memory(sizeof *key);
@@ -89,8 +95,7 @@ static void take_start(struct chaos_reading *reading) {
 
 /* The process that the event names, if it runs; NULL if it does not. */
 static struct chaos_life *running(const struct chaos_reading *reading, const struct key *key) {
-    json_int_t index = find(reading, key);
-    struct chaos_life *life = index < 0 ? NULL : &reading->history->lives[index];
+    struct chaos_life *life = find_in(reading, key, reading->history->lives, sizeof *life);
     return life != NULL && life->ended_us == CHAOS_NEVER_US ? life : NULL;
 }
 
@@ -109,22 +114,21 @@ static void take_spawn(struct chaos_reading *reading) {
 }
 
 static void take_exit(struct chaos_reading *reading) {
-    int64_t pid = chaos_get_number(reading, "pid", 1, INT32_MAX);
-    struct chaos_life ended = {.ended_us = reading->t_us,
-                               .status = chaos_get_number(reading, "status", -1, 255),
-                               .signal = chaos_get_number(reading, "signal", 0, 127),
-                               .expected = chaos_get_flag(reading, "expected")};
-    struct key key = key_of("life", chaos_get_client(reading), pid, "");
+    struct chaos_life told = {.client = chaos_get_client(reading),
+                              .pid = chaos_get_number(reading, "pid", 1, INT32_MAX),
+                              .ended_us = reading->t_us,
+                              .status = chaos_get_number(reading, "status", -1, 255),
+                              .signal = chaos_get_number(reading, "signal", 0, 127),
+                              .expected = chaos_get_flag(reading, "expected")};
+    struct key key = key_of("life", told.client, told.pid, "");
     struct chaos_life *life = running(reading, &key);
     if (life == NULL) {
-        chaos_reading_wrong(reading, "exit: client %d's process %" PRId64 " was not begun before it",
-                            chaos_get_client(reading) + 1, pid);
+        chaos_reading_wrong(reading, "exit: client %d's process %" PRId64 " was not begun before it", told.client + 1,
+                            told.pid);
         return;
     }
-    ended.client = life->client;
-    ended.pid = life->pid;
-    ended.spawned_us = life->spawned_us;
-    *life = ended;
+    told.spawned_us = life->spawned_us;
+    *life = told;
 }
 
 static void take_fault(struct chaos_reading *reading) {
@@ -153,13 +157,12 @@ static void take_heal(struct chaos_reading *reading) {
     int64_t id = chaos_get_number(reading, "id", 1, INT64_MAX);
     bool given_up = chaos_get_text(reading, "error", 0, CHAOS_TEXT_MAX)[0] != '\0';
     struct key key = key_of("fault", 0, id, "");
-    json_int_t index = find(reading, &key);
-    struct chaos_band *band = index < 0 ? NULL : &reading->history->bands[index];
+    struct chaos_band *band = find_in(reading, &key, reading->history->bands, sizeof *band);
     if (band == NULL || reading->t_us < band->from_us) {
         chaos_reading_wrong(reading, "heal: fault %" PRId64 " %s", id,
-                            band != NULL       ? "began later"
-                            : index == UNKNOWN ? "never began: there is no `fault` of it"
-                                               : "has ended already");
+                            band != NULL                     ? "began later"
+                            : find(reading, &key) == UNKNOWN ? "never began: there is no `fault` of it"
+                                                             : "has ended already");
         return;
     }
     band->to_us = given_up ? CHAOS_NEVER_US : reading->t_us;
@@ -187,35 +190,36 @@ static void take_invoke(struct chaos_reading *reading) {
 }
 
 static void take_complete(struct chaos_reading *reading) {
-    int client = chaos_get_client(reading);
-    int64_t op = chaos_get_number(reading, "op", 0, INT64_MAX);
-    struct key key = key_of("operation", client, op, "");
-    json_int_t index = find(reading, &key);
-    struct chaos_operation stranger = {.completed_us = CHAOS_NEVER_US};
-    struct chaos_operation *operation = index < 0 ? &stranger : &reading->history->operations[index];
-    bool again = operation->completed_us != CHAOS_NEVER_US;
-    operation->completed_us = reading->t_us;
-    operation->attempts = chaos_get_number(reading, "attempts", 0, INT32_MAX);
-    operation->fence = chaos_get_optional(reading, "fence", INT64_MAX);
-    chaos_get_chars(reading, "token", 0, operation->token, sizeof operation->token);
-    chaos_get_chars(reading, "result", 1, operation->result, sizeof operation->result);
-    chaos_get_chars(reading, "votes", 0, operation->votes, reading->history->node_count + 1);
-    (void)chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX);
-    if (operation == &stranger || again || reading->t_us < operation->invoked_us) {
-        chaos_reading_wrong(reading, "complete: client %d's operation %" PRId64 " %s", client + 1, op,
-                            operation == &stranger ? "was never invoked: there is no `invoke` of it"
-                            : again                ? "is complete already"
-                                                   : "was invoked later");
+    struct chaos_operation told = {.client = chaos_get_client(reading),
+                                   .op = chaos_get_number(reading, "op", 0, INT64_MAX),
+                                   .attempts = chaos_get_number(reading, "attempts", 0, INT32_MAX),
+                                   .fence = chaos_get_optional(reading, "fence", INT64_MAX)};
+    (void)chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX); /* it must be there, whoever began it */
+    chaos_get_chars(reading, "token", 0, told.token, sizeof told.token);
+    chaos_get_chars(reading, "result", 1, told.result, sizeof told.result);
+    chaos_get_chars(reading, "votes", 0, told.votes, reading->history->node_count + 1);
+    struct key key = key_of("operation", told.client, told.op, "");
+    struct chaos_operation *begun = find_in(reading, &key, reading->history->operations, sizeof *begun);
+    if (begun == NULL || begun->completed_us != CHAOS_NEVER_US || reading->t_us < begun->invoked_us) {
+        chaos_reading_wrong(reading, "complete: client %d's operation %" PRId64 " %s", told.client + 1, told.op,
+                            begun == NULL                           ? "was never invoked: there is no `invoke` of it"
+                            : begun->completed_us != CHAOS_NEVER_US ? "is complete already"
+                                                                    : "was invoked later");
         return;
     }
-    operation->message = copy_words(reading, "message");
+    told.resource = begun->resource;
+    told.what = begun->what;
+    told.invoked_us = begun->invoked_us;
+    told.deadline_us = begun->deadline_us;
+    told.completed_us = reading->t_us;
+    told.message = copy_words(reading, "message");
+    *begun = told;
 }
 
 /* The lease that the event goes on with; NULL if its token is a new one. */
 static struct chaos_lease *find_lease(struct chaos_reading *reading, const struct chaos_lease *told,
                                       const struct key *key) {
-    json_int_t index = find(reading, key);
-    struct chaos_lease *lease = index < 0 ? NULL : &reading->history->leases[index];
+    struct chaos_lease *lease = find_in(reading, key, reading->history->leases, sizeof *lease);
     if (lease != NULL && (lease->client != told->client || lease->resource != told->resource)) {
         chaos_reading_wrong(reading, "%s: token %s is of client %d and resource %d", reading->event_name, told->token,
                             lease->client + 1, lease->resource + 1);
@@ -287,8 +291,7 @@ static void take_intent(struct chaos_reading *reading) {
 static struct chaos_increment *end_increment(struct chaos_reading *reading) {
     struct chaos_increment told = get_increment(reading);
     struct key key = key_of("increment", told.client, 0, told.token);
-    json_int_t index = find(reading, &key);
-    struct chaos_increment *last = index < 0 ? NULL : &reading->history->increments[index];
+    struct chaos_increment *last = find_in(reading, &key, reading->history->increments, sizeof *last);
     if (last != NULL && last->resource == told.resource && last->read == told.read && last->done_us == CHAOS_NEVER_US &&
         !last->refused) {
         return last;

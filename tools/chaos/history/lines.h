@@ -2,6 +2,7 @@
 #ifndef CHAOS_LINES_H
 #define CHAOS_LINES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,5 +32,11 @@ void chaos_lines_drop(struct chaos_lines *lines);
 /* By pass, time, rank; what has all in common stays in the order in which it was read. */
 void chaos_lines_sort(struct chaos_lines *lines);
 void chaos_lines_clear(struct chaos_lines *lines);
+
+/*
+ * Joins `count` files of processes into out_path, which is replaced, by time. Lines without their
+ * newline (a killed process's last) are left out. False with a sentence.
+ */
+bool chaos_merge(const char *const *paths, size_t count, const char *out_path, char *error, size_t error_size);
 
 #endif

@@ -31,18 +31,14 @@ static bool cut_half_line(int fd) {
     }
     off_t end = status.st_size;
     while (end > 0) {
-        char piece[4096];
-        size_t length = end < (off_t)sizeof piece ? (size_t)end : sizeof piece;
-        ssize_t got = pread(fd, piece, length, end - (off_t)length);
-        if (got != (ssize_t)length) {
+        char byte;
+        if (pread(fd, &byte, 1, end - 1) != 1) {
             return false;
         }
-        const char *newline = memrchr(piece, '\n', length);
-        if (newline != NULL) {
-            end += newline + 1 - (piece + length);
+        if (byte == '\n') {
             break;
         }
-        end -= (off_t)length;
+        end--;
     }
     return end == status.st_size || ftruncate(fd, end) == 0;
 }
