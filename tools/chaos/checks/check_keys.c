@@ -48,18 +48,10 @@
 
 enum opinion { FOR, NO_KEY, OTHER, SHORT, SILENT };
 
+/* Sweeps in which a lease had no quorum, with none between them in which a quorum was FOR. */
 struct run {
     const struct chaos_sweep *first, *last; /* NULL while there is none */
     size_t sweeps;
-    bool told; /* one has been added */
-};
-
-struct bench {
-    struct chaos_case *c;
-    const struct chaos_sweep **sweeps; /* by resource, then from_us */
-    const struct chaos_lease **leases; /* likewise */
-    size_t *active;                    /* indexes of those that may be relied on at the sweep in hand */
-    struct run *runs;                  /* of each lease */
 };
 
 /* The last claim that was made by then. */
@@ -111,11 +103,8 @@ static enum opinion opinion_of(const struct chaos_case *c, const struct chaos_le
 /* As enum opinion has them. */
 static const char *const opinions[] = {"has it", "no key", "another's token", "has it for", "did not answer"};
 
-static void add(struct bench *bench, size_t index) {
-    struct chaos_case *c = bench->c;
+static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const struct run *run) {
     const struct chaos_history *history = c->history;
-    const struct chaos_lease *lease = &history->leases[index];
-    const struct run *run = &bench->runs[index];
     char nodes[CHAOS_NODES_MAX * 64] = "";
     size_t length = 0, against = 0;
     for (size_t n = 0; n < history->node_count; n++) {
@@ -138,7 +127,6 @@ static void add(struct bench *bench, size_t index) {
                    chaos_at(c, run->first->from_us), chaos_at(c, run->last->to_us), run->sweeps,
                    run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count,
                    chaos_quorum(history), nodes);
-    bench->runs[index] = (struct run){.told = true};
 }
 
 static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
@@ -151,13 +139,10 @@ static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
 }
 
 /* For leases of which no sweep has told it. */
-static void judge_loss(struct bench *bench, size_t index) {
-    struct chaos_case *c = bench->c;
-    const struct chaos_history *history = c->history;
-    const struct chaos_lease *lease = &history->leases[index];
+static void judge_loss(struct chaos_case *c, const struct chaos_lease *lease) {
     bool early = lease->ended_us != CHAOS_NEVER_US && !lease->released &&
                  chaos_plus(lease->ended_us, ROUNDING_US) < lease->until_us;
-    if (!early || bench->runs[index].told || any_kept_out(c, lease->ended_us)) {
+    if (!early || any_kept_out(c, lease->ended_us)) {
         return;
     }
     struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, lease->ended_us, lease->until_us,
@@ -168,70 +153,46 @@ static void judge_loss(struct bench *bench, size_t index) {
                    lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));
 }
 
-static void judge(struct bench *bench, const struct chaos_sweep *sweep, size_t index) {
-    const struct chaos_history *history = bench->c->history;
-    size_t against = 0, silent = 0;
-    for (size_t n = 0; n < history->node_count; n++) {
-        enum opinion opinion = opinion_of(bench->c, &history->leases[index], sweep, n);
-        silent += opinion == SILENT;
-        against += is_against(bench->c, opinion, sweep, n);
-    }
-    struct run *run = &bench->runs[index];
-    if (history->node_count - against < chaos_quorum(history)) {
-        run->first = run->first == NULL ? sweep : run->first;
-        run->last = sweep;
-        run->sweeps++;
-    } else if (run->first != NULL && history->node_count - against - silent >= chaos_quorum(history)) {
-        add(bench, index);
-    }
-}
-
 CHAOS_ORDER_OF(compare_sweeps, chaos_sweep, resource, from_us)
-CHAOS_ORDER_OF(compare_leases, chaos_lease, resource, from_us)
 
-static void judge_sweeps(struct bench *bench) {
-    const struct chaos_history *history = bench->c->history;
-    size_t next = 0, active = 0;
-    for (size_t i = 0; i < history->sweep_count; i++) {
-        const struct chaos_sweep *sweep = bench->sweeps[i];
-        while (next < history->lease_count &&
-               (bench->leases[next]->resource < sweep->resource ||
-                (bench->leases[next]->resource == sweep->resource && bench->leases[next]->from_us <= sweep->from_us))) {
-            bench->active[active++] = (size_t)(bench->leases[next++] - history->leases);
+static void judge_lease(struct chaos_case *c, const struct chaos_lease *lease, int64_t until_us,
+                        const struct chaos_sweep *const *sweeps) {
+    const struct chaos_sweep *sought = &(struct chaos_sweep){.resource = lease->resource, .from_us = lease->from_us};
+    size_t count = c->history->sweep_count, quorum = chaos_quorum(c->history);
+    struct run run = {0};
+    bool told = false;
+    for (size_t i = chaos_count_before(sweeps, count, sizeof sought, &sought, compare_sweeps);
+         i < count && sweeps[i]->resource == lease->resource && sweeps[i]->from_us < until_us; i++) {
+        size_t backing = 0, silent = 0;
+        if (sweeps[i]->to_us >= until_us) {
+            continue;
         }
-        size_t kept = 0;
-        for (size_t a = 0; a < active; a++) {
-            size_t index = bench->active[a];
-            int64_t until_us = bench->c->relied_until_us[index];
-            if (history->leases[index].resource != sweep->resource || until_us <= sweep->from_us) {
-                continue;
-            }
-            bench->active[kept++] = index;
-            if (until_us > sweep->to_us) {
-                judge(bench, sweep, index);
-            }
+        for (size_t n = 0; n < c->history->node_count; n++) {
+            enum opinion opinion = opinion_of(c, lease, sweeps[i], n);
+            silent += opinion == SILENT;
+            backing += !is_against(c, opinion, sweeps[i], n);
         }
-        active = kept;
+        if (backing < quorum) {
+            run = (struct run){run.first == NULL ? sweeps[i] : run.first, sweeps[i], run.sweeps + 1};
+            told = true;
+        } else if (run.first != NULL && backing - silent >= quorum) {
+            add_run(c, lease, &run);
+            run = (struct run){0};
+        }
+    }
+    if (run.first != NULL) {
+        add_run(c, lease, &run);
+    }
+    if (!told) {
+        judge_loss(c, lease);
     }
 }
 
 void chaos_check_keys(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
-    struct bench bench = {
-        .c = c,
-        .sweeps = chaos_sorted(history->sweeps, history->sweep_count, sizeof *history->sweeps, compare_sweeps),
-        .leases = chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases),
-        .active = chaos_allocate(history->lease_count, sizeof *bench.active),
-        .runs = chaos_allocate(history->lease_count, sizeof *bench.runs)};
-    judge_sweeps(&bench);
-    for (size_t i = 0; i < history->lease_count; i++) {
-        if (bench.runs[i].first != NULL) {
-            add(&bench, i);
-        }
-        judge_loss(&bench, i);
+    const struct chaos_history *h = c->history;
+    const struct chaos_sweep **sweeps = chaos_sorted(h->sweeps, h->sweep_count, sizeof *h->sweeps, compare_sweeps);
+    for (size_t i = 0; i < h->lease_count; i++) {
+        judge_lease(c, &h->leases[i], c->relied_until_us[i], sweeps);
     }
-    free(bench.sweeps);
-    free(bench.leases);
-    free(bench.active);
-    free(bench.runs);
+    free(sweeps);
 }

@@ -13,48 +13,40 @@
  * relied on. It may be shorter by the time between a client's look at the clock and its line.
  */
 
-struct held {
-    const struct chaos_lease *lease;
-    int64_t until_us;
-};
+CHAOS_ORDER_OF(compare_leases, chaos_lease, resource, from_us)
 
-static int compare(const void *a, const void *b) {
-    const struct held *x = a, *y = b;
-    int order = chaos_order_by(x->lease->resource, y->lease->resource, x->lease->from_us, y->lease->from_us);
-    return order != 0 ? order : chaos_order(x->until_us, y->until_us);
+static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease *lease) {
+    return c->relied_until_us[lease - c->history->leases];
 }
 
-static void add(struct chaos_case *c, const struct held *first, const struct held *second) {
-    const struct chaos_lease *a = first->lease, *b = second->lease;
-    int64_t to_us = chaos_least(first->until_us, second->until_us);
+static void add(struct chaos_case *c, const struct chaos_lease *a, const struct chaos_lease *b) {
+    int64_t to_us = chaos_least(relied_until(c, a), relied_until(c, b));
     struct chaos_violation violation =
         chaos_violation_of(CHAOS_VIOLATION_OVERLAP, b->from_us, to_us, a->resource, a->client, b->client);
     chaos_case_add(c, violation,
-                   "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s "
-                   "to %.3f s: both for %.3f ms",
-                   a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, first->until_us), b->client + 1,
-                   b->token, chaos_at(c, b->from_us), chaos_at(c, second->until_us),
+                   "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s to %.3f "
+                   "s: both for %.3f ms",
+                   a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)), b->client + 1,
+                   b->token, chaos_at(c, b->from_us), chaos_at(c, relied_until(c, b)),
                    (double)(to_us - b->from_us) / 1e3);
 }
 
 void chaos_check_overlap(struct chaos_case *c) {
-    const struct chaos_history *history = c->history;
-    struct held *held = chaos_allocate(history->lease_count, sizeof *held);
-    size_t count = 0, longest = 0;
-    for (size_t i = 0; i < history->lease_count; i++) {
-        if (c->relied_until_us[i] > history->leases[i].from_us) {
-            held[count++] = (struct held){&history->leases[i], c->relied_until_us[i]};
+    const struct chaos_history *h = c->history;
+    const struct chaos_lease **leases = chaos_sorted(h->leases, h->lease_count, sizeof *h->leases, compare_leases);
+    const struct chaos_lease *longest = NULL;
+    for (size_t i = 0; i < h->lease_count; i++) {
+        const struct chaos_lease *lease = leases[i];
+        if (relied_until(c, lease) <= lease->from_us) {
+            continue;
+        }
+        bool same = longest != NULL && lease->resource == longest->resource;
+        if (same && lease->from_us < relied_until(c, longest)) {
+            add(c, longest, lease);
+        }
+        if (!same || relied_until(c, lease) > relied_until(c, longest)) {
+            longest = lease;
         }
     }
-    qsort(held, count, sizeof *held, compare);
-    for (size_t i = 1; i < count; i++) {
-        bool same = held[i].lease->resource == held[longest].lease->resource;
-        if (same && held[i].lease->from_us < held[longest].until_us) {
-            add(c, &held[longest], &held[i]);
-        }
-        if (!same || held[i].until_us > held[longest].until_us) {
-            longest = i;
-        }
-    }
-    free(held);
+    free(leases);
 }

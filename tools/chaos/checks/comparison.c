@@ -4,7 +4,8 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <string.h>
+
+#include "checks/numbers.h"
 
 static const struct {
     const char *name, *title;
@@ -58,31 +59,30 @@ static int64_t count(const struct chaos_verdict *verdict, enum chaos_violation_k
     return (int64_t)verdict->counts[kind];
 }
 
-static const char *plural(int64_t number) {
-    return number == 1 ? "" : "s";
+static const char *were_lost(int64_t updates) {
+    return updates == 1 ? "was lost" : "were lost";
 }
 
 static void say_none(const struct chaos_verdict *verdict, bool holds, char *text, size_t size) {
-    int64_t overlaps = count(verdict, CHAOS_VIOLATION_OVERLAP);
     if (verdict->violation_count == 0) {
         snprintf(text, size, "nothing went wrong, so this run shows nothing: try another seed, or more seconds.");
         return;
     }
-    snprintf(text, size,
-             "two clients relied on one lease %" PRId64 " time%s, and %" PRId64 " update%s of the resource %s lost%s.",
-             overlaps, plural(overlaps), verdict->lost_updates, plural(verdict->lost_updates),
-             verdict->lost_updates == 1 ? "was" : "were",
+    snprintf(text, size, "two clients relied on one lease %s, and %s of the resource %s%s.",
+             CHAOS_MANY(count(verdict, CHAOS_VIOLATION_OVERLAP), "time"), CHAOS_MANY(verdict->lost_updates, "update"),
+             were_lost(verdict->lost_updates),
              holds ? "" : "; but there are violations that these faults do not explain");
 }
 
 static void say_fencing(const struct chaos_verdict *verdict, bool holds, char *text, size_t size) {
-    int64_t overlaps = count(verdict, CHAOS_VIOLATION_OVERLAP),
-            refused = verdict->reads_refused + verdict->writes_refused;
+    int64_t refused = verdict->reads_refused + verdict->writes_refused;
     snprintf(text, size,
-             "leases overlapped %" PRId64 " time%s all the same; the resource refused %" PRId64
-             " access%s with old tokens and granted %" PRId64 ", and %" PRId64 " update%s lost%s.",
-             overlaps, plural(overlaps), refused, refused == 1 ? "" : "es", count(verdict, CHAOS_VIOLATION_STALE),
-             verdict->lost_updates, verdict->lost_updates == 1 ? " was" : "s were", holds ? "" : "; that must not be");
+             "leases overlapped %s all the same; the resource refused %s access%s with old tokens and granted %s, and "
+             "%s %s%s.",
+             CHAOS_MANY(count(verdict, CHAOS_VIOLATION_OVERLAP), "time"), CHAOS_COUNT(refused),
+             refused == 1 ? "" : "es", CHAOS_COUNT(count(verdict, CHAOS_VIOLATION_STALE)),
+             CHAOS_MANY(verdict->lost_updates, "update"), were_lost(verdict->lost_updates),
+             holds ? "" : "; that must not be");
 }
 
 static void say_guards(const struct chaos_comparison *comparison, bool holds, char *text, size_t size) {
@@ -96,17 +96,15 @@ static void say_guards(const struct chaos_comparison *comparison, bool holds, ch
         snprintf(text, size, "nobody got the lock: this run proves nothing.");
         return;
     }
-    int length = snprintf(text, size,
-                          "no violation. Nodes that had restarted, or whose clocks had jumped, were kept from voting "
-                          "(%" PRId64 " times, counted by each client)",
-                          verdict->quarantines);
-    if (verdict->acquired < before->acquired && length > 0 && (size_t)length < size) {
-        snprintf(text + length, size - (size_t)length,
-                 ", which costs waiting: the lock was got %" PRId64 " times instead of %" PRId64, verdict->acquired,
-                 before->acquired);
+    char cost[128] = "";
+    if (verdict->acquired < before->acquired) {
+        snprintf(cost, sizeof cost, ", which costs waiting: the lock was got %" PRId64 " times instead of %" PRId64,
+                 verdict->acquired, before->acquired);
     }
-    length = (int)strlen(text);
-    snprintf(text + length, size - (size_t)length, ".");
+    snprintf(text, size,
+             "no violation. Nodes that had restarted, or whose clocks had jumped, were kept from voting (%" PRId64
+             " times, counted by each client)%s.",
+             verdict->quarantines, cost);
 }
 
 void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_side side, char *text, size_t size) {

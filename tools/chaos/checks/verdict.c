@@ -110,14 +110,13 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
 /* Whether there was a fault of the kind that could be begun, and that the drift does not allow
  * for. */
 static bool happened(const struct chaos_history *history, size_t kind) {
+    bool found = false;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_band *band = &history->bands[i];
         bool begun = band->error == NULL || band->error[0] == '\0';
-        if ((size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault)) {
-            return true;
-        }
+        found |= (size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault);
     }
-    return false;
+    return found;
 }
 
 /* By the schedule, or by hand in any experiment. */
@@ -130,17 +129,15 @@ bool chaos_breaks_assumptions(const struct chaos_history *history) {
 }
 
 bool chaos_all_guarded(const struct chaos_history *history) {
-    bool any = false;
+    size_t breaking = 0, guarded = 0;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_fault *fault = &history->bands[i].fault;
         bool breaks = (chaos_fault_about(fault->kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
                       (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
-        if (breaks && !chaos_is_guarded(history, fault)) {
-            return false;
-        }
-        any |= breaks;
+        breaking += breaks;
+        guarded += breaks && chaos_is_guarded(history, fault);
     }
-    return any;
+    return breaking > 0 && guarded == breaking;
 }
 
 size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_verdict *verdict) {
