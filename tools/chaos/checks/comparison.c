@@ -121,91 +121,81 @@ void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_s
     }
 }
 
-enum unit { UNIT_COUNT, UNIT_SHARE, UNIT_MS };
-enum needs { NEEDS_NOTHING, NEEDS_FENCING, NEEDS_GUARD };
+enum unit { COUNT, SHARE, MS };
 
-/* X(name, unit, what it needs, whether it is harm, value of v) */
-#define ROW_MAP(X)                                                                                                     \
-    X("violations", COUNT, NOTHING, true, (int64_t)v->violation_count)                                                 \
-    X("overlapping leases", COUNT, NOTHING, true, count(v, CHAOS_VIOLATION_OVERLAP))                                   \
-    X("leases that outlived their keys", COUNT, NOTHING, true, count(v, CHAOS_VIOLATION_OUTLIVED))                     \
-    X("lost updates", COUNT, NOTHING, true, v->lost_updates)                                                           \
-    X("stale accesses granted", COUNT, FENCING, true, count(v, CHAOS_VIOLATION_STALE))                                 \
-    X("stale reads refused", COUNT, FENCING, false, v->reads_refused)                                                  \
-    X("stale writes refused", COUNT, FENCING, false, v->writes_refused)                                                \
-    X("fencing tokens in one round trip", COUNT, FENCING, false, v->fenced_fast)                                       \
-    X("fencing tokens written back", COUNT, FENCING, false, v->fenced_slow)                                            \
-    X("nodes kept from voting, by all clients", COUNT, GUARD, false, v->quarantines)                                   \
-    X("jumps of clocks noticed, by all clients", COUNT, GUARD, false, v->clock_jumps)                                  \
-    X("operations", COUNT, NOTHING, false, v->operations)                                                              \
-    X("acquires that got the lock", COUNT, NOTHING, false, v->acquired)                                                \
-    X("acquires that did not, but for the end", COUNT, NOTHING, false, v->contended + v->no_quorum + v->too_slow)      \
-    X("share of them that did", SHARE, NOTHING, false,                                                                 \
-      v->acquires == v->other ? -1 : v->acquired * 10000 / (v->acquires - v->other))                                   \
-    X("acquire, median", MS, NOTHING, false, v->acquire.p50_us)                                                        \
-    X("acquire, 90 %", MS, NOTHING, false, v->acquire.p90_us)                                                          \
-    X("longest time without a success", MS, NOTHING, false, v->longest_without_us)                                     \
-    X("availability under no fault", SHARE, NOTHING, false, v->healthy_acquires == 0 ? -1 : chaos_availability_10000(v))
-
-static const struct {
-    struct chaos_row row;
-    enum unit unit;
-    enum needs needs;
-} rows[] = {
-#define X(name, unit, needs, bad, value) {{name, bad}, UNIT_##unit, NEEDS_##needs},
-    ROW_MAP(X)
-#undef X
-};
-
-static int64_t value_of(const struct chaos_verdict *v, size_t index) {
-    const int64_t values[] = {
-#define X(name, unit, needs, bad, value) value,
-        ROW_MAP(X)
-#undef X
-    };
-    return values[index];
-}
-
-size_t chaos_row_count(void) {
-    return sizeof rows / sizeof rows[0];
-}
-
-struct chaos_row chaos_row_at(size_t index) {
-    assert(index < chaos_row_count());
-    return rows[index].row;
-}
-
-void chaos_row_figure(const struct chaos_comparison *comparison, size_t index, enum chaos_side side, char *text,
-                      size_t size, bool *above_0) {
-    const struct chaos_protection *protection = &comparison->histories[side].protection;
-    int64_t value = value_of(&comparison->verdicts[side], index);
-    bool applies = (rows[index].needs != NEEDS_FENCING || protection->fencing) &&
-                   (rows[index].needs != NEEDS_GUARD || chaos_has_guard(protection)) && value >= 0;
-    *above_0 = applies && value > 0;
-    if (!applies) {
-        text[0] = '\0';
-    } else if (rows[index].unit == UNIT_SHARE) {
+/* "" for a value below 0: it does not apply. */
+static void say_figure(char *text, size_t size, enum unit unit, int64_t value) {
+    text[0] = '\0';
+    if (unit == SHARE && value >= 0) {
         snprintf(text, size, "%" PRId64 ".%02" PRId64 " %%", value / 100, value % 100);
-    } else if (rows[index].unit == UNIT_MS) {
+    } else if (unit == MS && value >= 0) {
         snprintf(text, size, value < 999950 ? "%.1f ms" : "%.2f s", (double)value / (value < 999950 ? 1e3 : 1e6));
-    } else {
+    } else if (value >= 0) {
         snprintf(text, size, "%" PRId64, value);
     }
 }
 
+static bool find_figure(const struct chaos_comparison *comparison, size_t index, enum chaos_side side,
+                        struct chaos_row *row) {
+    const struct chaos_verdict *v = &comparison->verdicts[side];
+    const struct chaos_protection *protection = &comparison->histories[side].protection;
+    const int64_t tried = v->acquired + v->contended + v->no_quorum + v->too_slow;
+    const bool fencing = protection->fencing, guard = chaos_has_guard(protection);
+    const struct {
+        const char *name;
+        bool bad; /* a number above 0 is harm */
+        enum unit unit;
+        int64_t value;
+    } rows[] = {
+        {"violations", true, COUNT, (int64_t)v->violation_count},
+        {"overlapping leases", true, COUNT, count(v, CHAOS_VIOLATION_OVERLAP)},
+        {"leases that outlived their keys", true, COUNT, count(v, CHAOS_VIOLATION_OUTLIVED)},
+        {"lost updates", true, COUNT, v->lost_updates},
+        {"stale accesses granted", true, COUNT, fencing ? count(v, CHAOS_VIOLATION_STALE) : -1},
+        {"stale reads refused", false, COUNT, fencing ? v->reads_refused : -1},
+        {"stale writes refused", false, COUNT, fencing ? v->writes_refused : -1},
+        {"fencing tokens in one round trip", false, COUNT, fencing ? v->fenced_fast : -1},
+        {"fencing tokens written back", false, COUNT, fencing ? v->fenced_slow : -1},
+        {"nodes kept from voting, by all clients", false, COUNT, guard ? v->quarantines : -1},
+        {"jumps of clocks noticed, by all clients", false, COUNT, guard ? v->clock_jumps : -1},
+        {"operations", false, COUNT, v->operations},
+        {"acquires that got the lock", false, COUNT, v->acquired},
+        {"acquires that did not, but for the end", false, COUNT, tried - v->acquired},
+        {"share of them that did", false, SHARE, tried == 0 ? -1 : v->acquired * 10000 / tried},
+        {"acquire, median", false, MS, v->acquire.p50_us},
+        {"acquire, 90 %", false, MS, v->acquire.p90_us},
+        {"longest time without a success", false, MS, v->longest_without_us},
+        {"availability under no fault", false, SHARE, v->healthy_acquires == 0 ? -1 : chaos_availability_10000(v)},
+    };
+    if (index >= sizeof rows / sizeof rows[0]) {
+        return false;
+    }
+    row->name = rows[index].name;
+    row->bad[side] = rows[index].bad && rows[index].value > 0;
+    say_figure(row->figures[side], sizeof row->figures[side], rows[index].unit, rows[index].value);
+    return true;
+}
+
+bool chaos_row_at(const struct chaos_comparison *comparison, size_t index, struct chaos_row *row) {
+    bool found = true;
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        found &= find_figure(comparison, index, (enum chaos_side)side, row);
+    }
+    return found;
+}
+
 void chaos_comparison_say(FILE *out, const struct chaos_comparison *comparison) {
     char text[512];
-    bool above_0;
+    struct chaos_row row;
     fprintf(out, "%-40s", "");
     for (int side = 0; side < CHAOS_SIDES; side++) {
         fprintf(out, "%22s", chaos_side_title((enum chaos_side)side));
     }
     fputs("\n", out);
-    for (size_t row = 0; row < chaos_row_count(); row++) {
-        fprintf(out, "%-40s", rows[row].row.name);
+    for (size_t i = 0; chaos_row_at(comparison, i, &row); i++) {
+        fprintf(out, "%-40s", row.name);
         for (int side = 0; side < CHAOS_SIDES; side++) {
-            chaos_row_figure(comparison, row, (enum chaos_side)side, text, sizeof text, &above_0);
-            fprintf(out, "%22s", text[0] == '\0' ? "-" : text);
+            fprintf(out, "%22s", row.figures[side][0] == '\0' ? "-" : row.figures[side]);
         }
         fputs("\n", out);
     }

@@ -32,16 +32,14 @@ bool chaos_comparison_holds(const struct chaos_comparison *comparison);
 /* A sentence about the side into text, as said of this run. */
 void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_side side, char *text, size_t size);
 
-/* The table: a row's name, and its figure for a side; "" in text: it does not apply. bad: a number
- * above 0 is harm. */
+/* A row of the table. A figure is "" where it does not apply; bad: it is harm. */
 struct chaos_row {
     const char *name;
-    bool bad;
+    char figures[CHAOS_SIDES][32];
+    bool bad[CHAOS_SIDES];
 };
-size_t chaos_row_count(void);
-struct chaos_row chaos_row_at(size_t index);
-void chaos_row_figure(const struct chaos_comparison *comparison, size_t index, enum chaos_side side, char *text,
-                      size_t size, bool *above_0);
+/* False after the last. */
+bool chaos_row_at(const struct chaos_comparison *comparison, size_t index, struct chaos_row *row);
 
 /* Table and sentences for a terminal; the last line is for scripts: "comparison=holds none=V
  * fencing=V guards=V", of violations. */

@@ -46,14 +46,12 @@ static void put_table(FILE *out, const struct chaos_comparison *comparison) {
                    chaos_side_name((enum chaos_side)side), chaos_side_title((enum chaos_side)side));
     }
     fputs("</tr></thead><tbody>\n", out);
-    for (size_t row = 0; row < chaos_row_count(); row++) {
-        chaos_html(out, "<tr><th scope=\"row\">%s</th>", chaos_row_at(row).name);
+    struct chaos_row row;
+    for (size_t i = 0; chaos_row_at(comparison, i, &row); i++) {
+        chaos_html(out, "<tr><th scope=\"row\">%s</th>", row.name);
         for (int side = 0; side < CHAOS_SIDES; side++) {
-            char text[64];
-            bool above_0;
-            chaos_row_figure(comparison, row, (enum chaos_side)side, text, sizeof text, &above_0);
-            chaos_html(out, "<td class=\"%s\">%s</td>", above_0 && chaos_row_at(row).bad ? "bad" : "",
-                       text[0] == '\0' ? "–" : text);
+            chaos_html(out, "<td class=\"%s\">%s</td>", row.bad[side] ? "bad" : "",
+                       row.figures[side][0] == '\0' ? "–" : row.figures[side]);
         }
         fputs("</tr>\n", out);
     }
