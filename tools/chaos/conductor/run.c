@@ -276,11 +276,12 @@ int chaos_run(const struct chaos_options *options, bool *interrupted) {
     }
     char error[700];
     chaos_log_close(&run->log);
-    if (run->state == CHAOS_DONE && !chaos_place_merge(&run->place, error, sizeof error)) {
-        chaos_run_broke(run, "%s", error);
-    }
+    /* From here on the end of memory ends the program: nothing may be left. */
     if (run->control >= 0) {
         chaos_control_close(run->place.directory, run->control);
+    }
+    if (run->state == CHAOS_DONE && !chaos_place_merge(&run->place, error, sizeof error)) {
+        chaos_run_broke(run, "%s", error);
     }
     int status = run->state == CHAOS_DONE ? judge_own(run) : tell_broken(run);
     *interrupted = run->interrupted_us != 0;
