@@ -14,8 +14,8 @@ void *chaos_allocate(size_t count, size_t size);
 /* To be freed. */
 char *chaos_copy(const char *text);
 
-/* Adds a copy of the item at the end of a list, and returns where it is. `list` points to the pointer
- * to its first; it was made by this function alone. */
+/* Adds a copy of the item at the end of a list, and returns where it is. `list` points to the
+ * pointer to its first; it was made by this function alone. */
 void *chaos_add(void *list, size_t *count, const void *item, size_t size);
 /* qsort(), also of a list that is NULL. */
 void chaos_sort(void *list, size_t count, size_t size, int (*order)(const void *, const void *));

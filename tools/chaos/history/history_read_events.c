@@ -194,7 +194,8 @@ static void take_complete(struct chaos_reading *reading) {
                                    .op = chaos_get_number(reading, "op", 0, INT64_MAX),
                                    .attempts = chaos_get_number(reading, "attempts", 0, INT32_MAX),
                                    .fence = chaos_get_optional(reading, "fence", INT64_MAX)};
-    (void)chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX); /* it must be there, whoever began it */
+    /* It must be there, whoever began the operation. */
+    (void)chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX);
     chaos_get_chars(reading, "token", 0, told.token, sizeof told.token);
     chaos_get_chars(reading, "result", 1, told.result, sizeof told.result);
     chaos_get_chars(reading, "votes", 0, told.votes, reading->history->node_count + 1);
