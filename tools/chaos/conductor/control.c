@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "faults/fault.h"
-#include "history/log.h"
 
 /* Beginning a fault asks each node, half a second at most; docker takes longer. */
 enum { ANSWER_MAX = 1024, SERVE_MS = 200, ASK_MS = 60000 };
@@ -35,7 +33,7 @@ int chaos_control_listen(const char *directory, char *error, size_t error_size) 
     if (folder < 0) {
         return -1;
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 4) != 0) {
         snprintf(error, error_size, "cannot listen at %s/control.sock: %s", directory, strerror(errno));
         if (fd >= 0) {
@@ -59,45 +57,22 @@ void chaos_control_close(const char *directory, int listener) {
     close(listener);
 }
 
-static void limit_sending(int fd, int ms) {
+/* How long sending and receiving may take. */
+static void limit(int fd, int ms) {
     struct timeval time = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-    /* Where this is refused, a peer that does not read would only take longer. */
+    /* Where this is refused, a peer that says nothing would only take longer. */
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }
 
-/* Up to the newline or the end, all of it within the time. False with errno if there is none, or it
- * is too long, or the time is over. */
-static bool read_line(int fd, char *line, size_t size, int64_t within_ms) {
-    int64_t end_us = chaos_now_us() + within_ms * 1000;
-    size_t length = 0;
-    while (length < size - 1) {
-        int64_t left_us = end_us - chaos_now_us();
-        struct pollfd one = {fd, POLLIN, 0};
-        int ready = left_us <= 0 ? 0 : poll(&one, 1, (int)((left_us + 999) / 1000));
-        ssize_t got = ready > 0 ? recv(fd, line + length, size - 1 - length, MSG_DONTWAIT) : -1;
-        if (ready == 0) {
-            errno = ETIMEDOUT;
-            return false;
-        }
-        if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
-            continue;
-        }
-        if (got < 0) {
-            return false;
-        }
-        length += (size_t)got;
-        line[length] = '\0';
-        char *newline = strchr(line, '\n');
-        if (newline != NULL || got == 0) {
-            if (newline != NULL) {
-                *newline = '\0';
-            }
-            errno = ECONNRESET; /* for one that closes without a word */
-            return newline != NULL || length > 0;
-        }
+/* One message. False with errno if none comes in time, or it is empty or too long. */
+static bool receive(int fd, char *text, size_t size) {
+    ssize_t got = recv(fd, text, size - 1, MSG_TRUNC);
+    if (got >= 0) {
+        errno = got == 0 ? ECONNRESET : EMSGSIZE;
     }
-    errno = EMSGSIZE;
-    return false;
+    text[got > 0 && got < (ssize_t)size ? got : 0] = '\0';
+    return text[0] != '\0';
 }
 
 void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx) {
@@ -105,12 +80,12 @@ void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx)
     if (fd < 0) {
         return;
     }
-    char line[CHAOS_FAULT_LINE_MAX], error[ANSWER_MAX - 16] = "", answer[ANSWER_MAX] = "ok\n";
-    limit_sending(fd, SERVE_MS);
-    if (!read_line(fd, line, sizeof line, SERVE_MS)) {
-        snprintf(answer, sizeof answer, "error: no line of up to %d bytes came\n", CHAOS_FAULT_LINE_MAX - 1);
-    } else if (!handler(ctx, line, error, sizeof error)) {
-        snprintf(answer, sizeof answer, "error: %s\n", error);
+    char line[CHAOS_FAULT_LINE_MAX], answer[ANSWER_MAX];
+    limit(fd, SERVE_MS);
+    if (!receive(fd, line, sizeof line)) {
+        snprintf(answer, sizeof answer, "no line of up to %d bytes came", CHAOS_FAULT_LINE_MAX - 1);
+    } else if (handler(ctx, line, answer, sizeof answer)) {
+        snprintf(answer, sizeof answer, "ok");
     }
     /* Who has gone does not hear it. */
     (void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
@@ -123,25 +98,18 @@ bool chaos_control_ask(const char *directory, const char *line, char *error, siz
     if (folder < 0) {
         return false;
     }
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    char request[CHAOS_FAULT_LINE_MAX + 1], answer[ANSWER_MAX];
-    int length = snprintf(request, sizeof request, "%s\n", line);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     bool worked = false;
-    if (length >= (int)sizeof request) {
-        snprintf(error, error_size, "the fault's line is longer than %d bytes", CHAOS_FAULT_LINE_MAX - 1);
-    } else if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
         snprintf(error, error_size,
                  "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
                  directory, strerror(errno), directory);
     } else {
-        limit_sending(fd, ASK_MS);
-        if (send(fd, request, (size_t)length, MSG_NOSIGNAL) != length ||
-            !read_line(fd, answer, sizeof answer, ASK_MS)) {
-            snprintf(error, error_size, "the experiment in %s did not answer: %s", directory, strerror(errno));
+        limit(fd, ASK_MS);
+        if (send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 && receive(fd, error, error_size)) {
+            worked = strcmp(error, "ok") == 0;
         } else {
-            worked = strcmp(answer, "ok") == 0;
-            const char *sentence = strncmp(answer, "error: ", 7) == 0 ? answer + 7 : answer;
-            snprintf(error, error_size, "%s", worked ? "" : sentence);
+            snprintf(error, error_size, "the experiment in %s did not answer: %s", directory, strerror(errno));
         }
     }
     if (fd >= 0) {

@@ -15,8 +15,8 @@ void chaos_control_close(const char *directory, int listener);
 /* Does what one line asks for. False with a sentence. */
 typedef bool (*chaos_control_handler)(void *ctx, const char *line, char *error, size_t error_size);
 
-/* Takes one connection that waits, reads its line (200 ms at most), has it done, and answers.
- * Nothing that a stranger sends does harm. */
+/* Takes one connection that waits, reads its line, one message (200 ms at most), has it done, and
+ * answers. Nothing that a stranger sends does harm. */
 void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx);
 
 /* Asks the run in DIRECTORY. False with a sentence. */
