@@ -1,102 +1,128 @@
-/* Judges a run's history: the verdict in words, the page, the exit status. */
+/* Judges the history of a run, or the three of a comparison: the verdict in words, the page, the
+ * exit status. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "checks/check.h"
+#include "checks/comparison.h"
 #include "conductor/run.h"
 #include "report/report.h"
 
-int chaos_complain(const char *what, const char *path, const char *why) {
+enum { PATH_SIZE = 4200 };
+
+static int complain(const char *what, const char *path, const char *why) {
     fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
     return CHAOS_EXIT_BROKEN;
 }
 
 /* Opens the history. NULL: said why. A pipe is refused: we would wait for its writer. */
 static FILE *open_history(const char *directory, const char *path) {
-    char conductor[4200];
+    char conductor[PATH_SIZE];
     struct stat status;
     FILE *in = NULL;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
-        (void)chaos_complain("read", path, "it is no file");
+        (void)complain("read", path, "it is no file");
     } else if ((in = fopen(path, "re")) == NULL) {
         int why = errno;
         snprintf(conductor, sizeof conductor, "%s/conductor.jsonl", directory);
-        (void)chaos_complain("read", path,
-                             why == ENOENT && stat(conductor, &status) == 0
-                                 ? "the run in this directory goes on, or it was broken off: it has no history"
-                             : why == ENOENT || why == ENOTDIR
-                                 ? "the directory of a run has this file; no run was there"
-                                 : strerror(why));
+        (void)complain("read", path,
+                       why == ENOENT && stat(conductor, &status) == 0
+                           ? "the run in this directory goes on, or it was broken off: it has no history"
+                       : why == ENOENT || why == ENOTDIR ? "the directory of a run has this file; no run was there"
+                                                         : strerror(why));
     }
     return in;
 }
 
-int chaos_write_page(const char *directory, bool (*write)(FILE *page, const void *what), const void *what) {
-    char path[4096];
+static int judge_history(const char *directory, int64_t slack_ms, struct chaos_history *history,
+                         struct chaos_verdict *verdict) {
+    char path[PATH_SIZE], error[700];
+    snprintf(path, sizeof path, "%s/history.jsonl", directory);
+    FILE *in = open_history(directory, path);
+    if (in == NULL) {
+        return CHAOS_EXIT_BROKEN;
+    }
+    bool worked = chaos_history_read(in, path, history, error, sizeof error);
+    fclose(in);
+    if (!worked) {
+        fprintf(stderr, "redlock-chaos: %s\n", error);
+        return CHAOS_EXIT_BROKEN;
+    }
+    chaos_check(history, slack_ms * 1000, verdict);
+    return CHAOS_EXIT_CLEAN;
+}
+
+static int judge_side(const char *directory, enum chaos_side side, int64_t slack_ms,
+                      struct chaos_comparison *comparison) {
+    char path[PATH_SIZE];
+    snprintf(path, sizeof path, "%s/%s", directory, chaos_side_name(side));
+    int status = judge_history(path, slack_ms, &comparison->histories[side], &comparison->verdicts[side]);
+    const struct chaos_protection *told = &comparison->histories[side].protection, own = chaos_side_protection(side);
+    bool same = told->fencing == own.fencing && chaos_has_guard(told) == chaos_has_guard(&own);
+    return status != CHAOS_EXIT_CLEAN || same ? status
+                                              : complain("compare", path, "it was run with another protection");
+}
+
+static bool is_comparison(const char *directory) {
+    char path[PATH_SIZE];
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        snprintf(path, sizeof path, "%s/%s/history.jsonl", directory, chaos_side_name((enum chaos_side)side));
+        if (access(path, F_OK) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int write_page(const char *directory, const struct chaos_comparison *judged, bool compared) {
+    const struct chaos_experiment *experiment = chaos_experiment_find(judged->histories[0].experiment);
+    char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/report.html", directory);
     FILE *page = fopen(path, "we");
     if (page == NULL) {
-        return chaos_complain("write", path, strerror(errno));
+        return complain("write", path, strerror(errno));
     }
-    bool worked = write(page, what);
+    bool worked = compared ? chaos_report_compare(page, judged, experiment)
+                           : chaos_report_write(page, &judged->histories[0], &judged->verdicts[0], experiment);
     int why = errno;
     if (fclose(page) != 0 || !worked) {
-        return chaos_complain("write", path, strerror(worked ? errno : why));
+        return complain("write", path, strerror(worked ? errno : why));
     }
     printf("The page is %s\n", path);
     return CHAOS_EXIT_CLEAN;
 }
 
-struct judged {
-    const struct chaos_history *history;
-    const struct chaos_verdict *verdict;
-};
-
-static bool write_run(FILE *page, const void *what) {
-    const struct judged *judged = what;
-    return chaos_report_write(page, judged->history, judged->verdict,
-                              chaos_experiment_find(judged->history->experiment));
-}
-
-static int judge(const char *directory, const struct chaos_history *history, int64_t slack_ms, bool with_page) {
-    struct chaos_verdict verdict;
-    int status = CHAOS_EXIT_CLEAN;
+/* The last line is for scripts. */
+static int say(const char *directory, const struct chaos_comparison *judged, bool compared, bool with_page) {
+    const struct chaos_verdict *verdict = &judged->verdicts[0];
     char line[256];
-    chaos_check(history, slack_ms * 1000, &verdict);
-    chaos_verdict_say(stdout, history, &verdict);
-    if (with_page) {
-        status = chaos_write_page(directory, write_run, &(struct judged){history, &verdict});
+    if (!compared) {
+        chaos_verdict_say(stdout, &judged->histories[0], verdict);
     }
-    puts(chaos_verdict_line(&verdict, line, sizeof line));
-    if (status == CHAOS_EXIT_CLEAN && verdict.violation_count > 0) {
-        status = CHAOS_EXIT_VIOLATION;
+    int status = with_page ? write_page(directory, judged, compared) : CHAOS_EXIT_CLEAN;
+    if (compared) {
+        chaos_comparison_say(stdout, judged);
+    } else {
+        puts(chaos_verdict_line(verdict, line, sizeof line));
     }
-    chaos_verdict_clear(&verdict);
-    return status;
-}
-
-bool chaos_load(const char *directory, struct chaos_history *history) {
-    char path[4096], error[700];
-    snprintf(path, sizeof path, "%s/history.jsonl", directory);
-    FILE *in = open_history(directory, path);
-    bool worked = in != NULL && chaos_history_read(in, path, history, error, sizeof error);
-    if (in != NULL && !worked) {
-        fprintf(stderr, "redlock-chaos: %s\n", error);
-    }
-    if (in != NULL) {
-        fclose(in);
-    }
-    return worked;
+    bool clean = compared ? chaos_comparison_holds(judged) : verdict->violation_count == 0;
+    return status == CHAOS_EXIT_CLEAN && !clean ? CHAOS_EXIT_VIOLATION : status;
 }
 
 int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
-    struct chaos_history history = {0};
-    int status = CHAOS_EXIT_BROKEN;
-    if (chaos_load(directory, &history)) {
-        status = judge(directory, &history, slack_ms, with_page);
+    /* A run alone is the first side. */
+    struct chaos_comparison judged = {0};
+    bool compared = is_comparison(directory);
+    int status =
+        compared ? CHAOS_EXIT_CLEAN : judge_history(directory, slack_ms, &judged.histories[0], &judged.verdicts[0]);
+    for (int side = 0; compared && side < CHAOS_SIDES && status == CHAOS_EXIT_CLEAN; side++) {
+        status = judge_side(directory, (enum chaos_side)side, slack_ms, &judged);
     }
-    chaos_history_clear(&history);
+    if (status == CHAOS_EXIT_CLEAN) {
+        status = say(directory, &judged, compared, with_page);
+    }
+    chaos_comparison_clear(&judged);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conductor/compare.h"
 #include "conductor/control.h"
 #include "conductor/run.h"
 
@@ -18,12 +17,6 @@ static bool have_standard_files(void) {
         fd = open("/dev/null", O_RDWR);
     } while (fd >= 0 && fd <= STDERR_FILENO);
     return fd >= 0 && close(fd) == 0;
-}
-
-static int judge(const struct chaos_options *options, bool with_page) {
-    return chaos_is_comparison(options->run_directory)
-               ? chaos_judge_comparison(options->run_directory, options->slack_ms, with_page)
-               : chaos_judge(options->run_directory, options->slack_ms, with_page);
 }
 
 static int act(const struct chaos_options *options) {
@@ -39,9 +32,8 @@ static int act(const struct chaos_options *options) {
         }
         return CHAOS_EXIT_CLEAN;
     case CHAOS_CHECK:
-        return judge(options, false);
     case CHAOS_REPORT:
-        return judge(options, true);
+        return chaos_judge(options->run_directory, options->slack_ms, options->command == CHAOS_REPORT);
     case CHAOS_LIST:
         chaos_options_list();
         return CHAOS_EXIT_CLEAN;

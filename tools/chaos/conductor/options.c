@@ -40,7 +40,7 @@ static const struct about {
     NUMBER("clients", "N", 1, CHAOS_CLIENTS_MAX, settings.clients, "20; processes of their own; 1 to 64"),
     NUMBER("resources", "N", 1, CHAOS_RESOURCES_MAX, settings.resources, "3"),
     NUMBER("seconds", "N", 1, 86400, settings.seconds, "60"),
-    OTHER("seed", "N", "repeats the faults and the clients' choices; default: random, and told"),
+    NUMBER("seed", "N", 0, INT64_MAX, seed, "repeats the faults and the clients' choices; default: random, and told"),
     OTHER("faults", "LIST",
           "kinds for a random schedule: names with commas, safe (the default: all under\n"
           "which no violation may happen), all, none; drop only by its name"),
@@ -91,24 +91,22 @@ static bool complain(const char *pattern, ...) {
     return false;
 }
 
-static bool read_number(const char *name, const char *text, int64_t least, int64_t most, int64_t *number) {
+static bool read_number(const char *text, int64_t *number) {
     char *end;
     errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || value < least || value > most) {
-        return complain("--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'", name, least, most, text);
-    }
-    *number = value;
-    return true;
+    *number = strtoll(text, &end, 10);
+    return errno == 0 && end != text && *end == '\0';
 }
 
-static bool read_time(const char *name, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms) {
+static bool take_quantity(const struct about *about, const char *text, int64_t *quantity) {
+    bool time = about->kind == A_TIME;
     int64_t value;
-    if (!chaos_time_parse(text, &value) || value < least_ms || value > most_ms) {
-        return complain("--%s takes a time from %" PRId64 " to %" PRId64 " ms, such as 500ms or 10s, not '%s'", name,
-                        least_ms, most_ms, text);
+    if (!(time ? chaos_time_parse : read_number)(text, &value) || value < about->least || value > about->most) {
+        return complain("--%s takes a %s from %" PRId64 " to %" PRId64 "%s, not '%s'", about->name,
+                        time ? "time" : "number", about->least, about->most, time ? " ms, such as 500ms or 10s" : "",
+                        text);
     }
-    *ms = value;
+    *quantity = value;
     return true;
 }
 
@@ -136,12 +134,6 @@ static bool take_other(struct chaos_options *options, const char *name, const ch
         return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
                complain("--backend takes process or compose, not '%s'", value);
     }
-    if (strcmp(name, "seed") == 0) {
-        int64_t number = 0;
-        options->seed_given = read_number("seed", value, 0, INT64_MAX, &number);
-        options->seed = (uint64_t)number;
-        return options->seed_given;
-    }
     if (strcmp(name, "faults") == 0) {
         char error[1024];
         options->kinds_given = true;
@@ -156,9 +148,8 @@ static bool take(struct chaos_options *options, const struct about *about, const
     void *member = (char *)options + about->offset;
     switch (about->kind) {
     case A_NUMBER:
-        return read_number(about->name, value, about->least, about->most, member);
     case A_TIME:
-        return read_time(about->name, value, about->least, about->most, member);
+        return take_quantity(about, value, member);
     case A_NAME:
         *(const char **)member = value;
         return value[0] != '\0' || complain("--%s takes a name, not ''", about->name);
@@ -169,10 +160,11 @@ static bool take(struct chaos_options *options, const struct about *about, const
     }
 }
 
-/* Reads the options of a command; what is no option is left in argv from *next on. */
-static bool take_all(int argc, char **argv, int command, struct chaos_options *options, int *next) {
-    struct option known[ABOUTS + 1] = {{0}};
-    for (int i = 0, count = 0; i < ABOUTS; i++) {
+/* Reads the options of a command, and moves what is none behind them. Where that begins in argv; 0 for --help; -1: said
+ * why. */
+static int take_all(int argc, char **argv, int command, struct chaos_options *options) {
+    struct option known[ABOUTS + 2] = {{"help", no_argument, NULL, 'h'}};
+    for (int i = 0, count = 1; i < ABOUTS; i++) {
         if ((abouts[i].commands & command) != 0) {
             int takes = abouts[i].value == NULL ? no_argument : required_argument;
             known[count++] = (struct option){abouts[i].name, takes, NULL, 256 + i};
@@ -180,39 +172,20 @@ static bool take_all(int argc, char **argv, int command, struct chaos_options *o
     }
     optind = 1;
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":", known, NULL)) != -1;) {
-        if (option == ':') {
-            return complain("%s needs a value", argv[optind - 1]);
+    for (int option; (option = getopt_long(argc, argv, ":h", known, NULL)) != -1;) {
+        if (option == 'h') {
+            return 0;
         }
-        if (option == '?' && optopt != 0) {
-            return complain("-%c is no option of `%s`", optopt, argv[0]);
-        }
-        if (option == '?') {
-            return complain("%s is no option of `%s`, or the begin of more than one", argv[optind - 1], argv[0]);
-        }
-        if (!take(options, &abouts[option - 256], optarg)) {
-            return false;
+        bool taken = option == ':'   ? complain("%s needs a value", argv[optind - 1])
+                     : option != '?' ? take(options, &abouts[option - 256], optarg)
+                     : optopt != 0   ? complain("-%c is no option of `%s`", optopt, argv[0])
+                                     : complain("%s is no option of `%s`, or the begin of more than one",
+                                                argv[optind - 1], argv[0]);
+        if (!taken) {
+            return -1;
         }
     }
-    *next = optind;
-    return true;
-}
-
-/* The command line overrides the experiment's settings, so find the experiment first. */
-static bool find_experiment(int argc, char **argv, struct chaos_options *options) {
-    struct chaos_options ignored = *options;
-    int next;
-    if (!take_all(argc, argv, OF_RUN, &ignored, &next)) {
-        return false;
-    }
-    if (next == argc) {
-        return true;
-    }
-    options->experiment = chaos_experiment_find(argv[next]);
-    if (options->experiment == NULL) {
-        return complain("there is no experiment '%s'; `redlock-chaos list` names those that there are", argv[next]);
-    }
-    return next + 1 == argc || complain("one experiment at a time, not '%s' too", argv[next + 1]);
+    return optind;
 }
 
 static void append(char *line, size_t size, const char *text) {
@@ -220,67 +193,71 @@ static void append(char *line, size_t size, const char *text) {
     snprintf(line + length, size - length, "%s", text);
 }
 
-/* Refuses what the library would refuse. Without --ttl-max, takes what this run needs. */
-static bool settle_protection(struct chaos_options *options) {
-    struct chaos_protection *protection = &options->settings.protection;
+/* Refuses what contradicts itself, and what the library would refuse. */
+static bool is_sensible(const struct chaos_options *options) {
+    const struct chaos_protection *protection = &options->settings.protection;
+    bool from_file = options->schedule != NULL, guarded = chaos_has_guard(protection);
+    bool drops = options->kinds_given && (options->kinds >> CHAOS_FAULT_DROP & 1) != 0;
     int64_t used_ms = options->settings.ttl_ms + protection->lock_delay_ms;
-    bool asked = protection->fencing || chaos_has_guard(protection) || protection->first_boot;
-    if (options->compare && asked) {
-        return complain("--compare runs without protection, with fencing tokens, and with all: say none beside it");
+    const struct {
+        bool wrong;
+        const char *why;
+    } rules[] = {
+        {from_file && (options->experiment != NULL || options->kinds_given),
+         "--schedule says what happens: no experiment and no --faults beside it"},
+        {options->experiment != NULL && options->kinds_given,
+         "an experiment has its own faults: no --faults beside it"},
+        {drops && strcmp(options->backend, "compose") != 0,
+         "--faults: drop needs --backend compose, where each node has a network of its own"},
+        {options->compare && (protection->fencing || guarded || protection->first_boot),
+         "--compare runs without protection, with fencing tokens, and with all: say none beside it"},
+        {options->compare && from_file && strcmp(options->schedule, "-") == 0,
+         "--compare reads its schedule three times: name a file, not the standard input"},
+        {protection->first_boot && protection->restart_guard == CHAOS_RESTART_GUARD_OFF,
+         "--first-boot is of --restart-guard: say how nodes are guarded"},
+        {protection->ttl_max_ms != 0 && !guarded && !options->compare,
+         "--ttl-max is of the guards: add --restart-guard or --clock-guard"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].wrong) {
+            return complain("%s", rules[i].why);
+        }
     }
-    if (options->compare && options->schedule != NULL && strcmp(options->schedule, "-") == 0) {
-        return complain("--compare reads its schedule three times: name a file, not the standard input");
-    }
-    if (protection->first_boot && protection->restart_guard == CHAOS_RESTART_GUARD_OFF) {
-        return complain("--first-boot is of --restart-guard: say how nodes are guarded");
-    }
-    if (protection->ttl_max_ms != 0 && !chaos_has_guard(protection) && !options->compare) {
-        return complain("--ttl-max is of the guards: add --restart-guard or --clock-guard");
-    }
-    if (protection->ttl_max_ms != 0 && protection->ttl_max_ms < used_ms) {
-        return complain("--ttl-max is less than ttl and lock delay, %" PRId64 " ms", used_ms);
-    }
-    if (protection->ttl_max_ms == 0 && chaos_has_guard(protection)) {
-        protection->ttl_max_ms = used_ms;
-    }
-    return true;
+    return protection->ttl_max_ms == 0 || protection->ttl_max_ms >= used_ms ||
+           complain("--ttl-max is less than ttl and lock delay, %" PRId64 " ms", used_ms);
 }
 
-static bool parse_run(int argc, char **argv, struct chaos_options *options) {
-    int next;
-    if (!find_experiment(argc, argv, options)) {
-        return false;
-    }
-    if (options->experiment != NULL) {
+static bool parse_run(int argc, char **argv, int rest, struct chaos_options *options) {
+    struct chaos_protection *protection = &options->settings.protection;
+    if (rest < argc) {
+        options->experiment = chaos_experiment_find(argv[rest]);
+        if (options->experiment == NULL) {
+            return complain("there is no experiment '%s'; `redlock-chaos list` names those that there are", argv[rest]);
+        }
+        if (rest + 1 < argc) {
+            return complain("one experiment at a time, not '%s' too", argv[rest + 1]);
+        }
+        /* The command line overrides the experiment's settings. */
         chaos_experiment_settings(options->experiment, &options->settings);
+        (void)take_all(argc, argv, OF_RUN, options);
     }
-    if (getrandom(&options->seed, sizeof options->seed, 0) != (ssize_t)sizeof options->seed) {
-        return complain("the kernel gives no random number for a seed; name one with --seed");
-    }
-    options->seed %= 1000000;
-    if (!take_all(argc, argv, OF_RUN, options, &next)) {
-        return false;
-    }
-    if (options->schedule != NULL && (options->experiment != NULL || options->kinds_given)) {
-        return complain("--schedule says what happens: no experiment and no --faults beside it");
-    }
-    if (options->experiment != NULL && options->kinds_given) {
-        return complain("an experiment has its own faults: no --faults beside it");
-    }
-    if (options->kinds_given && (options->kinds >> CHAOS_FAULT_DROP & 1) != 0 &&
-        strcmp(options->backend, "compose") != 0) {
-        return complain("--faults: drop needs --backend compose, where each node has a network of its own");
-    }
-    if (!options->seed_given) {
+    if (options->seed < 0) {
         char seed[40];
-        snprintf(seed, sizeof seed, " --seed %" PRIu64, options->seed);
+        uint32_t random;
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
+            return complain("the kernel gives no random number for a seed; name one with --seed");
+        }
+        options->seed = random % 1000000;
+        snprintf(seed, sizeof seed, " --seed %" PRId64, options->seed);
         append(options->command_line, sizeof options->command_line, seed);
     }
-    if (!options->kinds_given) {
-        char error[256];
-        (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
+    if (!is_sensible(options)) {
+        return false;
     }
-    return settle_protection(options);
+    if (protection->ttl_max_ms == 0 && chaos_has_guard(protection)) {
+        protection->ttl_max_ms = options->settings.ttl_ms + protection->lock_delay_ms; /* what this run needs */
+    }
+    return true;
 }
 
 /* Refuses a fault that no run would understand. The run itself knows its nodes and clients. */
@@ -294,20 +271,16 @@ static bool check_fault(const char *line) {
            complain("fault: %s", error);
 }
 
-static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
-    int next;
-    if (!take_all(argc, argv, OF_FAULT, options, &next)) {
-        return false;
-    }
+static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *options) {
     if (options->run_directory == NULL) {
         return complain("fault: --run names the directory of the experiment that runs");
     }
-    if (next == argc) {
+    if (rest == argc) {
         return complain("fault: name one, such as: fault --run DIR pause nodes=1,2 for=3s");
     }
-    size_t length = (size_t)snprintf(options->line, sizeof options->line, "fault=%s", argv[next++]);
-    for (; next < argc && length < sizeof options->line; next++) {
-        length += (size_t)snprintf(options->line + length, sizeof options->line - length, " %s", argv[next]);
+    size_t length = (size_t)snprintf(options->line, sizeof options->line, "fault=%s", argv[rest++]);
+    for (; rest < argc && length < sizeof options->line; rest++) {
+        length += (size_t)snprintf(options->line + length, sizeof options->line - length, " %s", argv[rest]);
     }
     if (length >= sizeof options->line || strpbrk(options->line, "\r\n") != NULL) {
         return complain("fault: it takes one line of up to %d bytes", CHAOS_FAULT_LINE_MAX - 1);
@@ -315,16 +288,14 @@ static bool parse_fault(int argc, char **argv, struct chaos_options *options) {
     return check_fault(options->line);
 }
 
-static bool parse_judge(int argc, char **argv, struct chaos_options *options) {
-    int next;
-    if (!take_all(argc, argv, OF_JUDGE, options, &next)) {
-        return false;
-    }
-    if (next + 1 != argc || argv[next][0] == '\0') {
-        return complain("%s takes the directory of one run", argv[0]);
-    }
-    options->run_directory = argv[next];
-    return true;
+static bool parse_judge(int argc, char **argv, int rest, struct chaos_options *options) {
+    options->run_directory = argv[rest];
+    return (rest + 1 == argc && argv[rest][0] != '\0') || complain("%s takes the directory of one run", argv[0]);
+}
+
+static bool parse_nothing(int argc, char **argv, int rest, struct chaos_options *options) {
+    (void)options;
+    return argc == rest || complain("%s takes nothing, not '%s'", argv[0], argv[rest]);
 }
 
 /* Quotes it for a shell; what does not fit becomes "...". */
@@ -348,48 +319,32 @@ static void keep_command_line(int argc, char **argv, struct chaos_options *optio
     }
 }
 
-/* `run --help` and the like. */
-static bool asks_for_help(int argc, char **argv) {
-    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool parse_nothing(int argc, char **argv, struct chaos_options *options) {
-    (void)options;
-    return argc == 1 || complain("%s takes nothing, not '%s'", argv[0], argv[1]);
-}
-
 bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
     static const struct {
         const char *name;
         enum chaos_command command;
-        bool (*parse)(int argc, char **argv, struct chaos_options *options);
-    } commands[] = {{"run", CHAOS_RUN, parse_run},
-                    {"fault", CHAOS_FAULT, parse_fault},
-                    {"check", CHAOS_CHECK, parse_judge},
-                    {"report", CHAOS_REPORT, parse_judge},
-                    {"list", CHAOS_LIST, parse_nothing},
-                    {"help", CHAOS_HELP, parse_nothing},
-                    {"--help", CHAOS_HELP, parse_nothing},
-                    {"-h", CHAOS_HELP, parse_nothing},
-                    {"--version", CHAOS_VERSION, parse_nothing}};
-    *options = (struct chaos_options){
-        .command = CHAOS_HELP, .backend = "process", .compose_file = "docker-compose.yml", .slack_ms = 1000};
+        int options;
+        bool (*parse)(int argc, char **argv, int rest, struct chaos_options *options);
+    } commands[] = {{"run", CHAOS_RUN, OF_RUN, parse_run},         {"fault", CHAOS_FAULT, OF_FAULT, parse_fault},
+                    {"check", CHAOS_CHECK, OF_JUDGE, parse_judge}, {"report", CHAOS_REPORT, OF_JUDGE, parse_judge},
+                    {"list", CHAOS_LIST, 0, parse_nothing},        {"help", CHAOS_HELP, 0, parse_nothing},
+                    {"--help", CHAOS_HELP, 0, parse_nothing},      {"-h", CHAOS_HELP, 0, parse_nothing},
+                    {"--version", CHAOS_VERSION, 0, parse_nothing}};
+    char error[256];
+    *options = (struct chaos_options){.command = CHAOS_HELP,
+                                      .backend = "process",
+                                      .compose_file = "docker-compose.yml",
+                                      .seed = -1,
+                                      .slack_ms = 1000};
     chaos_settings_default(&options->settings);
+    (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
     keep_command_line(argc, argv, options);
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) != 0) {
-            continue;
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            int rest = take_all(argc - 1, argv + 1, commands[i].options, options);
+            options->command = rest == 0 ? CHAOS_HELP : commands[i].command;
+            return rest == 0 || (rest > 0 && commands[i].parse(argc - 1, argv + 1, rest, options));
         }
-        if (commands[i].command != CHAOS_VERSION && asks_for_help(argc, argv)) {
-            return true;
-        }
-        options->command = commands[i].command;
-        return commands[i].parse(argc - 1, argv + 1, options);
     }
     return argc > 1 ? complain("there is no command '%s'", argv[1])
                     : complain("say what to do: run, fault, check, report, list");

@@ -23,8 +23,7 @@ struct chaos_options {
     const char *compose_file;
     uint32_t kinds; /* of --faults */
     bool kinds_given;
-    uint64_t seed;
-    bool seed_given;
+    int64_t seed;
     int64_t slack_ms;
     /* the same without protection, with fencing tokens, and with all */
     bool compare;

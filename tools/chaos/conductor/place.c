@@ -23,15 +23,19 @@
  * of. */
 enum { DIRECTORY_MAX = 900, TEXT_MAX = 8 << 20 };
 
+/* Without memory the program ends: nothing runs yet. */
 static char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
 
 static char *format(const char *pattern, ...) {
-    char *text = NULL;
+    char *text;
     va_list arguments;
     va_start(arguments, pattern);
-    int length = vasprintf(&text, pattern, arguments);
+    if (vasprintf(&text, pattern, arguments) < 0) {
+        fputs("redlock-chaos: out of memory\n", stderr);
+        exit(CHAOS_EXIT_BROKEN);
+    }
     va_end(arguments);
-    return length < 0 ? NULL : text;
+    return text;
 }
 
 /* Beside the program in a build, where it is installed elsewhere; NULL if it is nowhere. Where
@@ -46,15 +50,13 @@ static char *find_shim(void) {
         *slash = '\0';
     }
     bool is_told = told != NULL && told[0] != '\0';
-    char *places[] = {is_told ? format("%s", told) : format("%s/libredlock_chaos_clock.so", program),
-                      is_told ? NULL : format("%s/../" CHAOS_SHIM_INSTALLED, program)};
-    char *found = NULL;
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (found == NULL && places[i] != NULL && access(places[i], R_OK) == 0) {
-            found = realpath(places[i], NULL);
-        }
-        free(places[i]);
+    char *place = is_told ? format("%s", told) : format("%s/libredlock_chaos_clock.so", program);
+    if (!is_told && access(place, R_OK) != 0) {
+        free(place);
+        place = format("%s/../" CHAOS_SHIM_INSTALLED, program);
     }
+    char *found = access(place, R_OK) == 0 ? realpath(place, NULL) : NULL;
+    free(place);
     return found;
 }
 
@@ -75,12 +77,8 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
                                 size_t error_size) {
     const char *name = options->experiment == NULL ? "run" : options->experiment->name;
     char *wanted = options->output != NULL ? format("%s", options->output)
-                                           : format("redlock-chaos-%s-%" PRIu64 "%s", name, options->seed,
+                                           : format("redlock-chaos-%s-%" PRId64 "%s", name, options->seed,
                                                     options->compare ? "-compared" : "");
-    if (wanted == NULL) {
-        snprintf(error, error_size, "out of memory");
-        return false;
-    }
     place->made = mkdir(wanted, 0777) == 0;
     if (!place->made && !(errno == EEXIST && is_empty(wanted))) {
         snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output",
@@ -109,21 +107,13 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
  * same. */
 static bool make_files(const struct chaos_place *place, char *error, size_t error_size) {
     for (size_t i = CHAOS_FILE_COUNTERS; i < place->path_count; i++) {
-        off_t size = i == CHAOS_FILE_COUNTERS ? CHAOS_RESOURCE_FILE_SIZE : 0;
-        if (i == CHAOS_FILE_CONDUCTOR) {
-            continue; /* chaos_log_open() makes it */
-        }
         int fd = open(place->paths[i], O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-        bool made = fd >= 0 && ftruncate(fd, size) == 0;
-        if (!made) {
+        if (fd < 0 || (i == CHAOS_FILE_COUNTERS && ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) != 0)) {
             snprintf(error, error_size, "cannot make %s: %s", place->paths[i], strerror(errno));
-        }
-        if (fd >= 0) {
             close(fd);
-        }
-        if (!made) {
             return false;
         }
+        close(fd);
     }
     return true;
 }
@@ -140,10 +130,6 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
         place->paths[i] = i < CHAOS_FILE_CLIENTS
                               ? format("%s/%s", place->directory, names[i])
                               : format("%s/client-%zu.jsonl", place->directory, i - CHAOS_FILE_CLIENTS + 1);
-        if (place->paths[i] == NULL) {
-            snprintf(error, error_size, "out of memory");
-            return false;
-        }
     }
     place->resource_count = (size_t)options->settings.resources;
     for (size_t i = 0; i < place->resource_count; i++) {

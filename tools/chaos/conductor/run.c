@@ -197,6 +197,11 @@ static void take_signals(struct chaos_run *run) {
     }
 }
 
+static bool log_works(struct chaos_run *run) {
+    return run->log.error[0] == '\0' ||
+           chaos_run_broke(run, "%s: %s", run->place.paths[CHAOS_FILE_CONDUCTOR], run->log.error);
+}
+
 static void conduct(struct chaos_run *run) {
     while (run->state != CHAOS_DONE && run->state != CHAOS_BROKEN) {
         struct pollfd fds[2] = {{run->signals, POLLIN, 0}, {run->control, POLLIN, 0}};
@@ -211,29 +216,24 @@ static void conduct(struct chaos_run *run) {
         }
         if (run->state != CHAOS_BROKEN) {
             turn(run);
-        }
-        if (run->state != CHAOS_BROKEN && run->log.error[0] != '\0') {
-            chaos_run_broke(run, "%s: %s", run->place.paths[CHAOS_FILE_CONDUCTOR], run->log.error);
+            (void)log_works(run);
         }
     }
 }
 
-static void log_end(struct chaos_run *run) {
+/* The end of the history, which is joined then. */
+static bool write_end(struct chaos_run *run) {
     int64_t counters[CHAOS_RESOURCES_MAX];
-    char error[700];
     chaos_log_event(&run->log, chaos_now_us(), "left", "s:O", "what", run->left);
-    if (!chaos_place_counters(&run->place, counters, error, sizeof error)) {
-        chaos_run_broke(run, "%s", error);
-        return;
+    if (!chaos_place_counters(&run->place, counters, run->error, sizeof run->error)) {
+        return false;
     }
     json_t *list = json_array();
     for (size_t i = 0; i < run->place.resource_count; i++) {
         json_array_append_new(list, json_integer(counters[i]));
     }
     chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
-    if (run->log.error[0] != '\0') {
-        chaos_run_broke(run, "%s: %s", run->place.paths[CHAOS_FILE_CONDUCTOR], run->log.error);
-    }
+    return log_works(run) && chaos_place_merge(&run->place, run->error, sizeof run->error);
 }
 
 /* A run that never began leaves only the nodes' logs, which say why. */
@@ -258,39 +258,25 @@ static int judge_own(struct chaos_run *run) {
 }
 
 int chaos_run(const struct chaos_options *options, bool *interrupted) {
-    struct chaos_run *run = calloc(1, sizeof *run);
-    if (run == NULL) {
-        fputs("redlock-chaos: out of memory\n", stderr);
-        return CHAOS_EXIT_BROKEN;
+    struct chaos_run run = {.options = options, .log.fd = -1, .control = -1, .signals = -1, .left = json_array()};
+    if (chaos_run_start(&run)) {
+        conduct(&run);
     }
-    run->options = options;
-    run->log.fd = run->control = run->signals = -1;
-    run->left = json_array();
-    if (chaos_run_start(run)) {
-        conduct(run);
+    bool whole = run.state == CHAOS_DONE;
+    chaos_run_stop(&run);
+    if (run.control >= 0) {
+        chaos_control_close(run.place.directory, run.control);
     }
-    bool whole = run->state == CHAOS_DONE;
-    chaos_run_stop(run);
-    if (whole) {
-        log_end(run);
-    }
-    char error[700];
-    chaos_log_close(&run->log);
     /* From here on the end of memory ends the program: nothing may be left. */
-    if (run->control >= 0) {
-        chaos_control_close(run->place.directory, run->control);
-    }
-    if (run->state == CHAOS_DONE && !chaos_place_merge(&run->place, error, sizeof error)) {
-        chaos_run_broke(run, "%s", error);
-    }
-    int status = run->state == CHAOS_DONE ? judge_own(run) : tell_broken(run);
-    *interrupted = run->interrupted_us != 0;
-    close(run->signals);
-    chaos_nemesis_free(run->nemesis);
-    chaos_backend_destroy(run->backend);
-    chaos_schedule_clear(&run->schedule);
-    chaos_place_clear(&run->place);
-    json_decref(run->left);
-    free(run);
+    whole = whole && write_end(&run);
+    chaos_log_close(&run.log);
+    int status = whole ? judge_own(&run) : tell_broken(&run);
+    *interrupted = run.interrupted_us != 0;
+    close(run.signals);
+    chaos_nemesis_free(run.nemesis);
+    chaos_backend_destroy(run.backend);
+    chaos_schedule_clear(&run.schedule);
+    chaos_place_clear(&run.place);
+    json_decref(run.left);
     return status;
 }

@@ -14,25 +14,30 @@
 
 enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };
 
-/* A fault that never begins shows nothing, and nobody would notice. */
-static bool all_begin(const struct chaos_schedule *schedule, const struct chaos_options *options, char *error,
-                      size_t error_size) {
-    int64_t seconds = options->settings.seconds;
-    for (size_t i = 0; i < schedule->count; i++) {
-        int64_t at_ms = schedule->faults[i].at_ms;
-        if (schedule->faults[i].kind == CHAOS_FAULT_DROP && strcmp(options->backend, "compose") != 0) {
-            snprintf(error, error_size, "drop: processes have no network of their own; use --backend compose");
-            return false;
-        }
-        if (at_ms >= seconds * 1000) {
-            snprintf(error, error_size,
-                     "a fault at %" PRId64 " ms would never begin, for the run ends after %" PRId64
-                     " s: let it run longer with --seconds",
-                     at_ms, seconds);
-            return false;
-        }
+static bool has(const struct chaos_schedule *schedule, enum chaos_fault_kind kind) {
+    size_t i = 0;
+    while (i < schedule->count && schedule->faults[i].kind != kind) {
+        i++;
     }
-    return true;
+    return i < schedule->count;
+}
+
+/* A fault that never begins shows nothing, and nobody would notice. Faults come by time. */
+static bool all_begin(struct chaos_run *run) {
+    const struct chaos_options *options = run->options;
+    const struct chaos_schedule *schedule = &run->schedule;
+    int64_t seconds = options->settings.seconds;
+    int64_t last_ms = schedule->count == 0 ? 0 : schedule->faults[schedule->count - 1].at_ms;
+    if (has(schedule, CHAOS_FAULT_DROP) && strcmp(options->backend, "compose") != 0) {
+        return chaos_run_broke(run,
+                               "the schedule %s: drop: processes have no network of their own; use --backend compose",
+                               options->schedule);
+    }
+    return last_ms < seconds * 1000 || chaos_run_broke(run,
+                                                       "the schedule %s: a fault at %" PRId64
+                                                       " ms would never begin, for the run ends after %" PRId64
+                                                       " s: let it run longer with --seconds",
+                                                       options->schedule, last_ms, seconds);
 }
 
 static bool make_schedule(struct chaos_run *run) {
@@ -42,13 +47,12 @@ static bool make_schedule(struct chaos_run *run) {
     char error[700];
     if (options->schedule != NULL) {
         char *text = chaos_place_read(options->schedule, error, sizeof error);
-        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error) &&
-                      all_begin(&run->schedule, options, error, sizeof error);
+        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error);
         free(text);
-        return worked || chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
+        return worked ? all_begin(run) : chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
     }
     if (options->experiment != NULL && !options->kinds_given) {
-        return chaos_experiment_schedule(options->experiment, settings, options->seed, &run->schedule, error,
+        return chaos_experiment_schedule(options->experiment, settings, (uint64_t)options->seed, &run->schedule, error,
                                          sizeof error) ||
                chaos_run_broke(run, "%s: %s", options->experiment->name, error);
     }
@@ -57,7 +61,8 @@ static bool make_schedule(struct chaos_run *run) {
                                          .duration_ms = settings->seconds * 1000,
                                          .kinds = options->kinds,
                                          .append_only = settings->append_only};
-    return chaos_schedule_random(options->seed, &shape, &run->schedule) || chaos_run_broke(run, "out of memory");
+    return chaos_schedule_random((uint64_t)options->seed, &shape, &run->schedule) ||
+           chaos_run_broke(run, "out of memory");
 }
 
 static void log_start(struct chaos_run *run) {
@@ -107,7 +112,7 @@ static bool start_crew(struct chaos_run *run) {
             run->nodes[c][n] = run->uris[c][n];
         }
         crew->client[c] = (struct chaos_client_options){.client = c,
-                                                        .seed = options->seed,
+                                                        .seed = (uint64_t)options->seed,
                                                         .nodes = run->nodes[c],
                                                         .node_count = (size_t)settings->nodes,
                                                         .resources = run->place.resources,
@@ -124,31 +129,21 @@ static bool start_crew(struct chaos_run *run) {
 
 /* A fault that could not happen would leave a run without violations that proves nothing. */
 static bool has_clocks(struct chaos_run *run) {
-    for (size_t i = 0; run->place.shim == NULL && i < run->schedule.count; i++) {
-        enum chaos_fault_kind kind = run->schedule.faults[i].kind;
-        if (kind == CHAOS_FAULT_CLOCK_JUMP || kind == CHAOS_FAULT_CLOCK_SKEW) {
-            return chaos_run_broke(run,
-                                   "%s: there is no clock to move: libredlock_chaos_clock.so, which is preloaded into "
-                                   "the servers, is not where it is installed, or cannot be read; say by "
-                                   "REDLOCK_CHAOS_SHIM where it is",
-                                   chaos_fault_about(kind)->name);
-        }
-    }
-    return true;
+    bool moves = has(&run->schedule, CHAOS_FAULT_CLOCK_JUMP) || has(&run->schedule, CHAOS_FAULT_CLOCK_SKEW);
+    return !moves || run->place.shim != NULL ||
+           chaos_run_broke(
+               run, "there is no clock to move: libredlock_chaos_clock.so, which is preloaded into the servers, is not "
+                    "where it is installed, or cannot be read; say by REDLOCK_CHAOS_SHIM where it is");
 }
 
 /* Whether packets can be dropped at all, if they are to be: before anything depends on it. */
 static bool prove_drop(struct chaos_run *run) {
     struct chaos_backend *backend = run->backend;
     char error[800];
-    for (size_t i = 0; i < run->schedule.count; i++) {
-        if (run->schedule.faults[i].kind == CHAOS_FAULT_DROP) {
-            return (backend->ops->drop(backend, 0, error, sizeof error) &&
-                    backend->ops->pass(backend, 0, error, sizeof error)) ||
-                   chaos_run_broke(run, "drop: %s", error);
-        }
-    }
-    return true;
+    return !has(&run->schedule, CHAOS_FAULT_DROP) ||
+           (backend->ops->drop(backend, 0, error, sizeof error) &&
+            backend->ops->pass(backend, 0, error, sizeof error)) ||
+           chaos_run_broke(run, "drop: %s", error);
 }
 
 static bool write_schedule(struct chaos_run *run) {
@@ -197,7 +192,7 @@ static bool start_parts(struct chaos_run *run) {
     }
     log_start(run);
     run->nemesis = chaos_nemesis_new(run->backend, &run->links, &run->crew, &run->log);
-    fprintf(stderr, "redlock-chaos: the seed is %" PRIu64 ", the directory %s\n", options->seed, place->directory);
+    fprintf(stderr, "redlock-chaos: the seed is %" PRId64 ", the directory %s\n", options->seed, place->directory);
     return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
 }
 
