@@ -61,7 +61,7 @@ addEventListener('load', () => setTimeout(async () => {
     const counts = { 'svg.compared': 3, '.compared rect[class^=hue]': 6, '.compared .overlap': 2, '.compared .lost-update': 1, '.compared .refused': 1, '.compared .fault': 3, '.compared .without': 1 };
     for (const selector in counts) check(`${selector}: ${drawn(selector).length}`, drawn(selector).length === counts[selector]);
     check('a name is text', document.querySelector('.compared .name').textContent === '<r&1>');
-    const words = { '.overlap': 'relied on it from', '.lost-update': 'wrote', '.refused': 'client 1: a write with token 10 was refused', '.fault': 'fault', 'rect[class^=hue]': 'client 1 held <r&1> for', '.without': 'no quorum that may vote' };
+    const words = { '.overlap': 'relied on it from', '.lost-update': 'wrote', '.refused': 'client 1: a write with token 10 was refused', '.fault': 'fault', 'rect[class^=hue]': 'client 1 held <r&1> for', '.without': 'no quorum that may vote, 1.300 s – 2.300 s' };
     for (const selector in words) {
       document.querySelector('.compared ' + selector).dispatchEvent(new MouseEvent('click', { bubbles: true }));
       check(`${selector} tells: ${tip.textContent}`, !tip.hidden && tip.textContent.includes(words[selector]));

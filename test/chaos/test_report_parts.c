@@ -1,6 +1,5 @@
 /* The parts of the page: escaping, and data for the script. report_drive.js tests what the script
  * draws. */
-#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,9 +67,9 @@ static void test_formats(void **state) {
     (void)state;
     char *got = NULL;
     FILE *out = begin(&got);
-    chaos_html(out, "<b title=\"%s\">%d, %zu, %" PRId64 "</b>", "\"><", -1234, (size_t)5000, INT64_C(12345678));
+    chaos_html(out, "<b title=\"%s\">%s, %s</b>", "\"><", CHAOS_SAY("%d<", -1234), CHAOS_COUNT(12345678));
     assert_int_equal(fclose(out), 0);
-    assert_string_equal(got, "<b title=\"&quot;&gt;&lt;\">-1,234, 5,000, 12,345,678</b>");
+    assert_string_equal(got, "<b title=\"&quot;&gt;&lt;\">-1234&lt;, 12,345,678</b>");
     free(got);
 }
 

@@ -11,26 +11,15 @@ struct compared {
     const struct chaos_experiment *experiment; /* NULL for none */
 };
 
-static void put_head(FILE *out, const struct chaos_history *history, const struct chaos_experiment *experiment) {
-    chaos_html(out,
-               "<header>\n<p class=\"over\">redlock-chaos <span aria-hidden=\"true\">/</span> %s <span "
-               "aria-hidden=\"true\">/</span> compared <span aria-hidden=\"true\">/</span> %s</p>\n"
-               "<h1>%s: with and without protection</h1>\n<p class=\"purpose\">%s The same schedule and the same seed, "
-               "three times.</p>\n</header>\n<main>\n",
-               experiment != NULL ? experiment->name : "a schedule of one's own", history->version,
-               experiment != NULL ? experiment->title : "Faults of one's own",
-               experiment != NULL ? experiment->purpose : "");
-}
-
 static void put_verdict(FILE *out, const struct chaos_comparison *comparison) {
     bool holds = chaos_comparison_holds(comparison);
     bool shows = comparison->verdicts[CHAOS_SIDE_NONE].violation_count > 0;
-    char text[512];
     chaos_page_verdict(out, holds ? CHAOS_MOOD_CLEAN : CHAOS_MOOD_WRONG,
                        holds   ? "Violations without protection, none with it"
                        : shows ? "The protection does not hold what it promises"
                                : "Nothing went wrong without protection either: this shows nothing");
     for (int side = 0; side < CHAOS_SIDES; side++) {
+        char text[512];
         chaos_side_sentence(comparison, (enum chaos_side)side, text, sizeof text);
         chaos_html(out, "<p><b>%s:</b> %s</p>", chaos_side_title((enum chaos_side)side), text);
     }
@@ -80,16 +69,19 @@ static void put_pictures(FILE *out, const struct chaos_comparison *comparison) {
 static void put_body(FILE *out, const void *what) {
     const struct compared *compared = what;
     const struct chaos_history *history = &compared->comparison->histories[CHAOS_SIDE_NONE];
-    char seed[CHAOS_NUMBER_SIZE];
-    snprintf(seed, sizeof seed, "%" PRIu64, history->seed);
-    put_head(out, history, compared->experiment);
+    const struct chaos_experiment *experiment = compared->experiment;
+    bool named = experiment != NULL;
+    chaos_page_header(
+        out, CHAOS_SAY("%s / compared", named ? experiment->name : "a schedule of one's own"), history->version,
+        CHAOS_SAY("%s: with and without protection", named ? experiment->title : "Faults of one's own"),
+        CHAOS_SAY("%s The same schedule and the same seed, three times.", named ? experiment->purpose : ""));
     put_verdict(out, compared->comparison);
     put_pictures(out, compared->comparison);
     put_table(out, compared->comparison);
     chaos_html(out,
                "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
                "class=\"number\">%s</b>; the command of each run stands on its page.</p></section>\n</main>\n",
-               seed);
+               CHAOS_SAY("%" PRIu64, history->seed));
 }
 
 bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,

@@ -142,12 +142,19 @@ static json_t *clients_data(struct run *run) {
     return list;
 }
 
+/* Until when the guards keep the fault's nodes from voting; its begin where they do not, or it never ended. */
+static json_int_t kept_until(const struct run *run, const struct chaos_band *band) {
+    const struct chaos_history *history = run->view.history;
+    bool kept = band->to_us != CHAOS_NEVER_US && chaos_is_guarded(history, &band->fault);
+    return tick(run, kept ? band->to_us + history->protection.ttl_max_ms * 1000 : band->from_us);
+}
+
 static json_t *band_data(struct run *run, const struct chaos_band *band) {
-    return json_pack("{s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", tick(run, band->from_us), "to",
-                     tick(run, chaos_view_band_end(&run->view, band)), "nodes", numbers(run, band->fault.nodes),
-                     "clients", numbers(run, band->fault.clients), "kind", chaos_fault_about(band->fault.kind)->name,
-                     "shade", chaos_view_shade(band), "text", chaos_json_text(band->text), "failed",
-                     (int)(band->error != NULL));
+    return json_pack("{s:I,s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", tick(run, band->from_us), "to",
+                     tick(run, chaos_view_band_end(&run->view, band)), "kept", kept_until(run, band), "nodes",
+                     numbers(run, band->fault.nodes), "clients", numbers(run, band->fault.clients), "kind",
+                     chaos_fault_about(band->fault.kind)->name, "shade", chaos_view_shade(band), "text",
+                     chaos_json_text(band->text), "failed", (int)(band->error != NULL));
 }
 
 static json_t *violation_data(struct run *run, const struct chaos_violation *violation) {
@@ -164,46 +171,6 @@ static json_t *refusal_data(const struct run *run, const struct chaos_refusal *r
     return json_pack("{s:I,s:i,s:i,s:b,s:I,s:I}", "at", tick(run, refusal->at_us), "client", refusal->client,
                      "resource", refusal->resource, "write", (int)refusal->write, "fence", (json_int_t)refusal->fence,
                      "highest", (json_int_t)refusal->highest);
-}
-
-/* Whether the guards leave a quorum of nodes at this time. */
-static bool quorum_votes(const struct chaos_history *history, int64_t at_us) {
-    size_t kept_out = 0;
-    for (size_t n = 0; n < history->node_count; n++) {
-        kept_out += chaos_kept_out(history, n, at_us, at_us);
-    }
-    return history->node_count - kept_out >= chaos_quorum(history);
-}
-
-static int compare_times(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Between two moments at which a guard begins or ends to keep a node out, nothing changes. */
-static json_t *voteless_spans(struct run *run) {
-    const struct chaos_history *history = run->view.history;
-    json_t *list = json_array();
-    int64_t *times_us = calloc(2 * history->band_count + 1, sizeof *times_us);
-    size_t count = 0;
-    run->failed |= times_us == NULL;
-    for (size_t i = 0; times_us != NULL && i < history->band_count; i++) {
-        const struct chaos_band *band = &history->bands[i];
-        if (band->to_us != CHAOS_NEVER_US && chaos_is_guarded(history, &band->fault)) {
-            times_us[count++] = band->from_us;
-            times_us[count++] = band->to_us + history->protection.ttl_max_ms * 1000;
-        }
-    }
-    if (count > 0) {
-        qsort(times_us, count, sizeof *times_us, compare_times);
-    }
-    for (size_t i = 1; i < count; i++) {
-        if (!quorum_votes(history, times_us[i - 1] + (times_us[i] - times_us[i - 1]) / 2)) {
-            add(run, list, json_pack("[I,I]", tick(run, times_us[i - 1]), tick(run, times_us[i])));
-        }
-    }
-    free(times_us);
-    return list;
 }
 
 json_t *chaos_page_data(const struct chaos_view *view) {
@@ -227,9 +194,10 @@ json_t *chaos_page_data(const struct chaos_view *view) {
     for (size_t i = 0; i < history->refusal_count; i++) {
         add(&run, refusals, refusal_data(&run, &history->refusals[i]));
     }
-    json_t *data = json_pack("{s:I,s:I,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
-                             (int)history->node_count, "clients", clients_data(&run), "resources", resources, "faults",
-                             bands, "violations", violations, "refusals", refusals, "voteless", voteless_spans(&run));
+    json_t *data =
+        json_pack("{s:I,s:I,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
+                  (int)history->node_count, "quorum", (int)chaos_quorum(history), "clients", clients_data(&run),
+                  "resources", resources, "faults", bands, "violations", violations, "refusals", refusals);
     if (run.failed) {
         json_decref(data);
         return NULL;

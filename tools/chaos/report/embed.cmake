@@ -11,7 +11,7 @@ string(REPLACE "{{js}}" "${js}" page "${page}")
 string(HEX "${page}" bytes)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE ${OUT} "/* Made by embed.cmake. */
-#include \"report/page.h\"
+#include \"report/parts.h\"
 
 const unsigned char chaos_page[] = {${bytes}0};
 ")

@@ -2,7 +2,6 @@
 #include "report/html.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,29 +66,25 @@ static void put_text(FILE *out, const char *text) {
 void chaos_html(FILE *out, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    for (const char *at = format; *at != '\0';) {
-        size_t plain = strcspn(at, "%");
-        fwrite(at, 1, plain, out);
-        at += plain;
-        if (*at == '\0') {
-            break;
-        }
-        at++;
-        if (*at == 's') {
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%");
+        fwrite(format, 1, plain, out);
+        format += plain;
+        if (*format != '\0') {
+            assert(format[1] == 's');
             put_text(out, va_arg(arguments, const char *));
-        } else if (*at == 'd') {
-            fputs(chaos_say_count(va_arg(arguments, int), CHAOS_BUFFER), out);
-        } else if (strncmp(at, "zu", 2) == 0) {
-            fputs(chaos_say_count((int64_t)va_arg(arguments, size_t), CHAOS_BUFFER), out);
-            at++;
-        } else {
-            assert(strncmp(at, PRId64, sizeof PRId64 - 1) == 0);
-            fputs(chaos_say_count(va_arg(arguments, int64_t), CHAOS_BUFFER), out);
-            at += sizeof PRId64 - 2;
+            format += 2;
         }
-        at++;
     }
     va_end(arguments);
+}
+
+char *chaos_say(char *buffer, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(buffer, CHAOS_SAY_SIZE, format, arguments);
+    va_end(arguments);
+    return buffer;
 }
 
 json_t *chaos_json_text(const char *text) {

@@ -10,11 +10,15 @@
 
 /*
  * Writes the format, which is HTML. %s is escaped, as text and as an attribute's value in double
- * quotes; NULL is "". %d, %zu and PRId64 have commas: "12,345". Nothing else may follow a %. Bytes
- * that are not UTF-8, control characters, and characters that change the direction of the line
- * become U+FFFD.
+ * quotes; NULL is "". Nothing else may follow a %. Bytes that are not UTF-8, control characters, and
+ * characters that change the direction of the line become U+FFFD.
  */
 void chaos_html(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Plain text by a format of printf(), cut off where it does not fit. The macro brings a buffer that
+ * lives as long as the block. */
+enum { CHAOS_SAY_SIZE = 512 };
+char *chaos_say(char *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define CHAOS_SAY(...) chaos_say((char[CHAOS_SAY_SIZE]){0}, __VA_ARGS__)
 /* A JSON string with the same replacements. NULL without memory. */
 json_t *chaos_json_text(const char *text);
 /* Writes JSON that may stand in a <script> element. False without memory; write errors are left to

@@ -10,6 +10,12 @@ function telling(element, words, focusable) {
   if (focusable) build(element, { tabindex: 0, role: 'img', 'aria-label': words }, []);
   return element;
 }
+/* When the guards leave no quorum that may vote. Between two moments at which one begins or ends to keep a node out, nothing changes. */
+function votelessOf({ faults, nodes, quorum }) {
+  const guarded = faults.filter(({ from, kept }) => kept > from), times = guarded.flatMap(({ from, kept }) => [from, kept]).sort((a, b) => a - b);
+  const out = (from, to) => new Set(guarded.filter(fault => fault.from < to && fault.kept > from).flatMap(fault => fault.nodes)).size;
+  return times.slice(1).map((to, i) => [times[i], to]).filter(([from, to]) => to > from && nodes - out(from, to) < quorum);
+}
 function sidePicture(side, width) {
   const pixels = width - SIDE.gutter - SIDE.right, height = SIDE.faults + SIDE.gap + side.resources.length * SIDE.row + SIDE.axis;
   const x = tick => SIDE.gutter + Math.min(longest, tick * side.tick_us) * pixels / longest, y = resource => SIDE.faults + SIDE.gap + resource * SIDE.row;
@@ -30,7 +36,7 @@ function sidePicture(side, width) {
     telling(svg('path', { class: 'refused', d: `M${x(at)} ${y(resource) + 2 * SIDE.lane - 1}l4.5 8h-9z` }),
       `client ${client + 1}: a ${write ? 'write' : 'read'} with token ${fence} was refused at ${secondsIn(at)}, for ${highest} had been seen`, true));
   return svg('svg', { class: 'lane compared', viewBox: `0 0 ${width} ${height}`, role: 'group', 'aria-label': 'The leases of each resource over time' },
-    ...side.voteless.map(([from, to]) => telling(box('without', from, to, SIDE.faults, height - SIDE.axis - SIDE.faults, 0), 'the guards leave no quorum that may vote, ' + spanSaid(from, to))),
+    ...votelessOf(side).map(([from, to]) => telling(box('without', from, to, SIDE.faults, height - SIDE.axis - SIDE.faults, 0), 'the guards leave no quorum that may vote, ' + spanSaid(from, to))),
     ...side.resources.flatMap((name, i) => [svg('text', { class: 'name', x: SIDE.gutter - 8, y: y(i) + (SIDE.row >> 1) + 1 }, name),
       svg('path', { class: 'rule', d: `M${SIDE.gutter} ${y(i) + SIDE.lanes * SIDE.lane + 2}h${pixels}` })]),
     ...leases,

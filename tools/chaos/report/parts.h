@@ -33,6 +33,10 @@ const char *chaos_view_shade(const struct chaos_band *band);
 /* Until when the client relied on the lease, as the checker sees it, and how it ended. */
 int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how);
 
+/* The page as the build has put it together from page.html, page.css and page_*.js. Terminated.
+ * {{title}}, {{body}} and {{data}} stand in it, in this order, once each. */
+extern const unsigned char chaos_page[];
+
 /* The page lists so many violations; the numbers count all. */
 enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
 
@@ -44,9 +48,11 @@ enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
 bool chaos_page_write(FILE *out, const char *title, size_t violations, void (*body)(FILE *out, const void *what),
                       const void *what, json_t *data);
 enum chaos_mood { CHAOS_MOOD_CLEAN, CHAOS_MOOD_EXPECTED, CHAOS_MOOD_WRONG, CHAOS_MOOD_NOTHING };
+/* What stands above: name (of the experiment), version, title, purpose. Begins <main>. */
+void chaos_page_header(FILE *out, const char *name, const char *version, const char *title, const char *purpose);
 /* Begins the box of the verdict. */
 void chaos_page_verdict(FILE *out, enum chaos_mood mood, const char *headline);
-/* Title, verdict, figures, how to repeat it. */
+/* Header, verdict, figures, how to repeat it. */
 void chaos_page_head(FILE *out, const struct chaos_view *view);
 /* What was wrong, one by one. Nothing if nothing was. */
 void chaos_page_violations(FILE *out, const struct chaos_view *view);

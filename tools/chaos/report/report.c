@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "report/html.h"
-#include "report/page.h"
 #include "report/parts.h"
 
 /* Writes the page from *at to the mark, and moves *at behind it. */

@@ -1,7 +1,5 @@
 /* What the page has in lists and tables: violations, checks, operations, recoveries, faults,
  * settings. */
-#include <inttypes.h>
-
 #include "report/html.h"
 #include "report/parts.h"
 
@@ -9,6 +7,7 @@ enum { VIOLATIONS_AT_ONCE = 5 };
 
 /* The cells of a row, the first being its head. */
 #define CELLS(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define MS(ms)     CHAOS_SAY("%s ms", CHAOS_COUNT(ms))
 
 void chaos_page_violations(FILE *out, const struct chaos_view *view) {
     size_t count = view->verdict->violation_count;
@@ -23,10 +22,8 @@ void chaos_page_violations(FILE *out, const struct chaos_view *view) {
     for (size_t i = 0; i < shown; i++) {
         const struct chaos_violation *violation = &view->verdict->violations[i];
         if (i == VIOLATIONS_AT_ONCE) {
-            chaos_html(out,
-                       "</ol>\n<details class=\"more\"><summary>%zu more</summary>\n<ol class=\"violations\" "
-                       "start=\"%d\">\n",
-                       shown - i, VIOLATIONS_AT_ONCE + 1);
+            chaos_html(out, "</ol>\n<details class=\"more\"><summary>%s more</summary>\n", CHAOS_COUNT(shown - i));
+            fprintf(out, "<ol class=\"violations\" start=\"%zu\">\n", i + 1);
         }
         fprintf(out, "<li id=\"v%zu\"><a href=\"#time\" data-violation=\"%zu\">", i + 1, i);
         chaos_html(out, "<span class=\"when\">%s</span> <b>%s</b></a> <span class=\"what\">%s</span></li>\n",
@@ -35,8 +32,8 @@ void chaos_page_violations(FILE *out, const struct chaos_view *view) {
     }
     fputs("</ol>\n", out);
     if (count > shown) {
-        chaos_html(out, "<p>The page shows the first %d; <code>redlock-chaos check</code> tells all %zu.</p>\n",
-                   CHAOS_VIOLATIONS_SHOWN, count);
+        chaos_html(out, "<p>The page shows the first %s; <code>redlock-chaos check</code> tells all %s.</p>\n",
+                   CHAOS_COUNT(shown), CHAOS_COUNT(count));
     }
     fputs(shown > VIOLATIONS_AT_ONCE ? "</details>\n</section>\n" : "</section>\n", out);
 }
@@ -49,8 +46,8 @@ static void put_table(FILE *out, const char *classes, const char *caption, const
     fputs("</tr></thead><tbody>\n", out);
 }
 
-static void put_row(FILE *out, const char *const *cells) {
-    chaos_html(out, "<tr><th scope=\"row\">%s</th>", *cells);
+static void put_row(FILE *out, bool bad, const char *const *cells) {
+    chaos_html(out, "<tr class=\"%s\"><th scope=\"row\">%s</th>", bad ? "bad" : "", *cells);
     while (*++cells != NULL) {
         chaos_html(out, "<td>%s</td>", *cells);
     }
@@ -65,9 +62,9 @@ static void put_checks(FILE *out, const struct chaos_view *view) {
     put_table(out, "checks", "What was looked for", CELLS("Violation", "Meaning", "Found"));
     for (int i = 0; i < CHAOS_VIOLATION_KINDS; i++) {
         size_t found = view->verdict->counts[i];
-        chaos_html(out, "<tr class=\"%s\"><th scope=\"row\">%s</th><td>%s</td><td class=\"n\">%s</td></tr>\n",
-                   found > 0 ? "bad" : "", chaos_violation_name((enum chaos_violation_kind)i),
-                   chaos_violation_meaning((enum chaos_violation_kind)i), found > 0 ? CHAOS_COUNT(found) : "none");
+        put_row(out, found > 0,
+                CELLS(chaos_violation_name((enum chaos_violation_kind)i),
+                      chaos_violation_meaning((enum chaos_violation_kind)i), found > 0 ? CHAOS_COUNT(found) : "none"));
     }
     end_table(out);
     if (view->history->left_count > 0) {
@@ -81,16 +78,18 @@ static void put_checks(FILE *out, const struct chaos_view *view) {
 
 static void put_percentiles(FILE *out, const char *name, const struct chaos_percentiles *took) {
     bool any = took->count > 0;
-    put_row(out, CELLS(name, CHAOS_COUNT(took->count), any ? CHAOS_DURATION(took->p50_us) : "–",
-                       any ? CHAOS_DURATION(took->p90_us) : "–", any ? CHAOS_DURATION(took->p99_us) : "–",
-                       any ? CHAOS_DURATION(took->max_us) : "–"));
+    put_row(out, false,
+            CELLS(name, CHAOS_COUNT(took->count), any ? CHAOS_DURATION(took->p50_us) : "–",
+                  any ? CHAOS_DURATION(took->p90_us) : "–", any ? CHAOS_DURATION(took->p99_us) : "–",
+                  any ? CHAOS_DURATION(took->max_us) : "–"));
 }
 
 static void put_result(FILE *out, const char *name, int64_t number, int64_t of) {
-    put_row(out, CELLS(name, CHAOS_COUNT(number), of == 0 ? "–" : CHAOS_SHARE(number * 10000 / of)));
+    put_row(out, false, CELLS(name, CHAOS_COUNT(number), of == 0 ? "–" : CHAOS_SHARE(number * 10000 / of)));
 }
 
-static void put_operations(FILE *out, const struct chaos_verdict *verdict) {
+static void put_operations(FILE *out, const struct chaos_view *view) {
+    const struct chaos_verdict *verdict = view->verdict;
     fputs("<div class=\"pair\"><div>", out);
     put_table(out, "numbers", "How long it took, where it succeeded",
               CELLS("Operation", "Number", "Median", "90 %", "99 %", "Longest"));
@@ -127,7 +126,7 @@ static void put_recoveries(FILE *out, const struct chaos_view *view) {
     for (size_t i = 0; i < verdict->recovery_count; i++) {
         const struct chaos_recovery *recovery = &verdict->recoveries[i];
         bool came = recovery->acquired_us != CHAOS_NEVER_US;
-        put_row(out,
+        put_row(out, false,
                 CELLS(CHAOS_TIME(recovery->healed_us - start_us),
                       came ? CHAOS_TIME(recovery->acquired_us - start_us) : "none before the next fault or the end",
                       came ? CHAOS_DURATION(recovery->acquired_us - recovery->healed_us) : "–"));
@@ -164,50 +163,51 @@ static void put_faults(FILE *out, const struct chaos_view *view) {
     end_table(out);
 }
 
-static void put_ms(FILE *out, const char *name, int64_t ms) {
-    chaos_html(out, "<tr><th scope=\"row\">%s</th><td>%" PRId64 " ms</td></tr>\n", name, ms);
-}
-
-static void put_protection(FILE *out, const struct chaos_protection *protection) {
-    put_row(out, CELLS("fencing tokens", protection->fencing ? "on" : "off"));
-    put_row(out, CELLS("restart guard", chaos_restart_guard_name(protection->restart_guard)));
-    put_row(out, CELLS("clock guard", protection->clock_guard ? "on" : "off"));
-    if (chaos_has_guard(protection)) {
-        put_row(out, CELLS("first boot", protection->first_boot ? "yes, of the first processes" : "no"));
-        put_ms(out, "ttl_max", protection->ttl_max_ms);
-    }
-    if (protection->lock_delay_ms > 0) {
-        put_ms(out, "lock delay", protection->lock_delay_ms);
-    }
-    if (protection->no_heal) {
-        put_row(out, CELLS("healing", "off"));
+/* A value of NULL: it does not apply. */
+static void put_setting(FILE *out, const char *name, const char *value) {
+    if (value != NULL) {
+        put_row(out, false, CELLS(name, value));
     }
 }
 
-static void put_settings(FILE *out, const struct chaos_history *history) {
+static void put_settings(FILE *out, const struct chaos_view *view) {
+    const struct chaos_history *history = view->history;
+    const struct chaos_protection *protection = &history->protection;
+    bool guarded = chaos_has_guard(protection);
     put_table(out, "settings", "How it was set up", CELLS("Setting", "Value"));
-    put_row(out, CELLS("nodes run as", history->backend == NULL ? "" : history->backend));
-    put_row(out, CELLS("nodes", CHAOS_COUNT(history->node_count)));
-    put_row(out, CELLS("quorum", CHAOS_COUNT(chaos_quorum(history))));
-    put_row(out, CELLS("clients", CHAOS_COUNT(history->client_count)));
-    put_row(out, CELLS("resources", CHAOS_COUNT(history->resource_count)));
-    put_ms(out, "ttl", history->ttl_ms);
-    put_ms(out, "node timeout", history->node_timeout_ms);
-    put_ms(out, "wait of an acquire", history->wait_ms);
-    put_protection(out, &history->protection);
+    put_setting(out, "nodes run as", history->backend);
+    put_setting(out, "nodes", CHAOS_COUNT(history->node_count));
+    put_setting(out, "quorum", CHAOS_COUNT(chaos_quorum(history)));
+    put_setting(out, "clients", CHAOS_COUNT(history->client_count));
+    put_setting(out, "resources", CHAOS_COUNT(history->resource_count));
+    put_setting(out, "ttl", MS(history->ttl_ms));
+    put_setting(out, "node timeout", MS(history->node_timeout_ms));
+    put_setting(out, "wait of an acquire", MS(history->wait_ms));
+    put_setting(out, "fencing tokens", protection->fencing ? "on" : "off");
+    put_setting(out, "restart guard", chaos_restart_guard_name(protection->restart_guard));
+    put_setting(out, "clock guard", protection->clock_guard ? "on" : "off");
+    put_setting(out, "first boot", !guarded ? NULL : protection->first_boot ? "yes, of the first processes" : "no");
+    put_setting(out, "ttl_max", guarded ? MS(protection->ttl_max_ms) : NULL);
+    put_setting(out, "lock delay", protection->lock_delay_ms > 0 ? MS(protection->lock_delay_ms) : NULL);
+    put_setting(out, "healing", protection->no_heal ? "off" : NULL);
     end_table(out);
 }
 
 void chaos_page_tables(FILE *out, const struct chaos_view *view) {
-    fputs("<div id=\"tables\">\n<section aria-labelledby=\"checks\"><h2 id=\"checks\">Checks</h2>\n", out);
-    put_checks(out, view);
-    fputs("</section>\n<section aria-labelledby=\"latency\"><h2 id=\"latency\">Operations</h2>\n", out);
-    put_operations(out, view->verdict);
-    fputs("</section>\n<section aria-labelledby=\"recoveries\"><h2 id=\"recoveries\">Recoveries</h2>\n", out);
-    put_recoveries(out, view);
-    fputs("</section>\n<section aria-labelledby=\"faults\"><h2 id=\"faults\">Faults</h2>\n", out);
-    put_faults(out, view);
-    fputs("</section>\n<section aria-labelledby=\"settings\"><h2 id=\"settings\">Settings</h2>\n", out);
-    put_settings(out, view->history);
-    fputs("</section>\n</div>\n", out);
+    static const struct {
+        const char *id, *title;
+        void (*put)(FILE *out, const struct chaos_view *view);
+    } sections[] = {{"checks", "Checks", put_checks},
+                    {"latency", "Operations", put_operations},
+                    {"recoveries", "Recoveries", put_recoveries},
+                    {"faults", "Faults", put_faults},
+                    {"settings", "Settings", put_settings}};
+    fputs("<div id=\"tables\">\n", out);
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+        chaos_html(out, "<section aria-labelledby=\"%s\"><h2 id=\"%s\">%s</h2>\n", sections[i].id, sections[i].id,
+                   sections[i].title);
+        sections[i].put(out, view);
+        fputs("</section>\n", out);
+    }
+    fputs("</div>\n", out);
 }
