@@ -133,8 +133,8 @@ addEventListener('load', () => setTimeout(async () => {
     if (lease) {
       location.hash = `t=${(lease.from - 300) * data.tick_us / 1e6},${(lease.to + 300) * data.tick_us / 1e6}`; await settle();
       point('pointermove', place((lease.from + lease.to) / 2, client));
-      check('the lease under the pointer is told: ' + tip.textContent, !tip.hidden && tip.textContent.includes(lease.item[7]) &&
-        tip.textContent.includes('Client ' + (client + 1) + ' held ' + data.resources[lease.item[2]]));
+      check('the lease under the pointer is told: ' + tip.textContent, !tip.hidden && tip.textContent.includes(lease.item[4]) &&
+        tip.textContent.includes('Client ' + (client + 1) + ' held ' + data.resources[lease.item[2]]) && tip.textContent.includes('acquired within '));
     }
     location.hash = 't=4,6'; await settle();
     const grip = place(view()[0] + view()[2] / 2, client), at = view()[0];

@@ -3,15 +3,13 @@
  * acquires are lists of numbers, by time, each relative to the one before it, so that the page
  * stays small:
  *
- * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how),
- *          µs that its acquire took (-1: unknown), attempts, votes, token,
+ * lease    [ticks since the end of the one before, length, resource, how (enum chaos_how), token,
  *          ticks until it would have run out, ticks to each renewal…]
  *          What follows the token is left out of a lease that was released without a renewal.
- * acquire  (that gave no lease) [ticks from the end of the one before to the end of this one,
+ * acquire  (that completed) [ticks from the end of the one before to the end of this one,
  *          µs that it took, resource, result, attempts, votes]
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/html.h"
 #include "report/parts.h"
@@ -46,36 +44,13 @@ static json_t *numbers(struct run *run, uint64_t bits) {
     return list;
 }
 
-/* The acquire that gave a lease: the client's last one that completed before it, if it was OK.
- * *cursor goes on from lease to lease. NULL if there is none. */
-static const struct chaos_operation *acquire_of(const struct chaos_history *history, const struct chaos_lease *lease,
-                                                size_t *cursor) {
-    const struct chaos_operation *found = NULL;
-    for (; *cursor < history->operation_count; ++*cursor) {
-        const struct chaos_operation *operation = &history->operations[*cursor];
-        if (operation->invoked_us > lease->from_us) {
-            break;
-        }
-        if (operation->client == lease->client && operation->what == CHAOS_ACQUIRE &&
-            operation->completed_us != CHAOS_NEVER_US && operation->completed_us <= lease->from_us) {
-            found = operation;
-        }
-    }
-    bool gave = found != NULL && found->resource == lease->resource && strcmp(found->result, "OK") == 0;
-    return gave ? found : NULL;
-}
-
-static void add_lease(struct run *run, json_t *list, const struct chaos_lease *lease,
-                      const struct chaos_operation *acquire, json_int_t *last) {
-    static const struct chaos_operation unknown = {.invoked_us = 1}; /* it took -1 */
+static void add_lease(struct run *run, json_t *list, const struct chaos_lease *lease, json_int_t *last) {
     enum chaos_how how;
     json_int_t from = tick(run, lease->from_us), to = tick(run, chaos_view_lease_end(&run->view, lease, &how));
     to = to < from ? from : to;
     bool plain = how == CHAOS_HOW_RELEASED && run->view.history->lease_count > LEASES_WITH_TOKENS;
-    acquire = acquire == NULL ? &unknown : acquire;
-    json_t *item = json_pack("[I,I,i,i,I,I,o,o]", from - *last, to - from, lease->resource, (int)how,
-                             (json_int_t)(acquire->completed_us - acquire->invoked_us), (json_int_t)acquire->attempts,
-                             chaos_json_text(acquire->votes), chaos_json_text(plain ? "" : lease->token));
+    json_t *item = json_pack("[I,I,i,i,o]", from - *last, to - from, lease->resource, (int)how,
+                             chaos_json_text(plain ? "" : lease->token));
     if (how != CHAOS_HOW_RELEASED || lease->claim_count > 1) {
         add(run, item, json_integer((lease->until_us - lease->from_us) / run->tick_us));
     }
@@ -97,28 +72,20 @@ static json_t *unhealthy_spans(struct run *run, int client) {
     return list;
 }
 
-/* Operations that gave a lease are told with it. */
-static json_t *client_data(struct run *run, int client, bool *gave) {
+static json_t *client_data(struct run *run, int client) {
     const struct chaos_history *history = run->view.history;
     json_t *leases = json_array(), *acquires = json_array();
     json_int_t last = 0;
-    size_t cursor = 0;
-    memset(gave, 0, history->operation_count * sizeof *gave);
     for (size_t i = 0; i < history->lease_count; i++) {
-        const struct chaos_lease *lease = &history->leases[i];
-        if (lease->client == client) {
-            const struct chaos_operation *acquire = acquire_of(history, lease, &cursor);
-            add_lease(run, leases, lease, acquire, &last);
-            if (acquire != NULL) {
-                gave[acquire - history->operations] = true;
-            }
+        if (history->leases[i].client == client) {
+            add_lease(run, leases, &history->leases[i], &last);
         }
     }
     last = 0;
     for (size_t i = 0; i < history->operation_count; i++) {
         const struct chaos_operation *operation = &history->operations[i];
         if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
-            operation->completed_us != CHAOS_NEVER_US && !gave[i]) {
+            operation->completed_us != CHAOS_NEVER_US) {
             json_int_t at = tick(run, operation->completed_us);
             add(run, acquires,
                 json_pack("[I,I,i,o,I,o]", at - last, (json_int_t)(operation->completed_us - operation->invoked_us),
@@ -129,17 +96,6 @@ static json_t *client_data(struct run *run, int client, bool *gave) {
     }
     return json_pack("{s:o,s:o,s:o}", "leases", leases, "acquires", acquires, "unhealthy",
                      unhealthy_spans(run, client));
-}
-
-static json_t *clients_data(struct run *run) {
-    json_t *list = json_array();
-    bool *gave = calloc(run->view.history->operation_count + 1, sizeof *gave);
-    run->failed |= gave == NULL;
-    for (size_t i = 0; gave != NULL && i < run->view.history->client_count; i++) {
-        add(run, list, client_data(run, (int)i, gave));
-    }
-    free(gave);
-    return list;
 }
 
 /* Until when the guards keep the fault's nodes from voting; its begin where they do not, or it never ended. */
@@ -176,7 +132,8 @@ static json_t *refusal_data(const struct run *run, const struct chaos_refusal *r
 json_t *chaos_page_data(const struct chaos_view *view) {
     const struct chaos_history *history = view->history;
     struct run run = {.view = *view, .tick_us = 100};
-    json_t *resources = json_array(), *bands = json_array(), *violations = json_array(), *refusals = json_array();
+    json_t *resources = json_array(), *bands = json_array(), *violations = json_array(), *refusals = json_array(),
+           *clients = json_array();
     /* A browser draws with 24 bits of precision. */
     while (view->end_us / run.tick_us > 8000000) {
         run.tick_us *= 10;
@@ -184,6 +141,9 @@ json_t *chaos_page_data(const struct chaos_view *view) {
     run.ticks = view->end_us / run.tick_us + 1;
     for (size_t i = 0; i < history->resource_count; i++) {
         add(&run, resources, chaos_json_text(history->resources[i]));
+    }
+    for (size_t i = 0; i < history->client_count; i++) {
+        add(&run, clients, client_data(&run, (int)i));
     }
     for (size_t i = 0; i < history->band_count; i++) {
         add(&run, bands, band_data(&run, &history->bands[i]));
@@ -194,10 +154,9 @@ json_t *chaos_page_data(const struct chaos_view *view) {
     for (size_t i = 0; i < history->refusal_count; i++) {
         add(&run, refusals, refusal_data(&run, &history->refusals[i]));
     }
-    json_t *data =
-        json_pack("{s:I,s:I,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
-                  (int)history->node_count, "quorum", (int)chaos_quorum(history), "clients", clients_data(&run),
-                  "resources", resources, "faults", bands, "violations", violations, "refusals", refusals);
+    json_t *data = json_pack("{s:I,s:I,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
+                             (int)history->node_count, "quorum", (int)chaos_quorum(history), "clients", clients,
+                             "resources", resources, "faults", bands, "violations", violations, "refusals", refusals);
     if (run.failed) {
         json_decref(data);
         return NULL;

@@ -8,21 +8,24 @@ const pageRoot = document.documentElement;
 for (const each of runs) {
   each.acquires = [];
   each.clients = each.clients.map(({ leases, acquires, unhealthy }, client) => {
-    let at = 0;
-    const held = leases.map(([gap, length, resource, how, tookUs, attempts, votes, token, until, ...renewals]) => {
-      const from = at + gap;
-      at = from + length;
-      return { client, from, to: at, resource, how, tookUs, wait: Math.max(0, tookUs) / each.tick_us, attempts, votes, token,
-        until: until === undefined ? undefined : from + until, renewals: renewals.map(since => from + since) };
-    });
-    at = 0;
-    const others = acquires.map(([gap, tookUs, resource, result, attempts, votes]) => {
+    let at = 0, next = 0;
+    const tried = acquires.map(([gap, tookUs, resource, result, attempts, votes]) => {
       at += gap;
       const wait = tookUs / each.tick_us;
       return { client, from: at, to: at, resource, tookUs, wait, attempts, votes, result, failed: result !== 'OK', over: /^(CLOSED|CANCELLED)$/.test(result) };
     });
-    each.acquires.push(...held.filter(lease => lease.tookUs >= 0), ...others);
-    return { leases: held, failures: others.filter(acquire => acquire.failed), unhealthy };
+    at = 0;
+    const held = leases.map(([gap, length, resource, how, token, until, ...renewals]) => {
+      const from = at + gap;
+      at = from + length;
+      while (next < tried.length && tried[next].to <= from) next++;
+      /* The last acquire before gave it, if it was OK. */
+      const last = tried[next - 1], { tookUs, wait, attempts, votes } = last && !last.failed && last.resource === resource ? last : { tookUs: -1, wait: 0, votes: '' };
+      return { client, from, to: at, resource, how, tookUs, wait, attempts, votes, token,
+        until: until === undefined ? undefined : from + until, renewals: renewals.map(since => from + since) };
+    });
+    each.acquires.push(...tried);
+    return { leases: held, failures: tried.filter(acquire => acquire.failed), unhealthy };
   });
   each.acquires.sort((a, b) => a.from - b.from);
 }
