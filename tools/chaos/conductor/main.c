@@ -36,15 +36,14 @@ static int act(const struct chaos_options *options) {
         return chaos_judge(options->run_directory, options->slack_ms, options->command == CHAOS_REPORT);
     case CHAOS_LIST:
         chaos_options_list();
-        return CHAOS_EXIT_CLEAN;
+        break;
     case CHAOS_HELP:
         chaos_options_help();
-        return CHAOS_EXIT_CLEAN;
+        break;
     case CHAOS_VERSION:
         printf("redlock-chaos %s\n", redlock_version());
-        return CHAOS_EXIT_CLEAN;
     }
-    return CHAOS_EXIT_USAGE;
+    return CHAOS_EXIT_CLEAN;
 }
 
 int main(int argc, char **argv) {

@@ -260,18 +260,9 @@ static bool parse_run(int argc, char **argv, int rest, struct chaos_options *opt
     return true;
 }
 
-/* Refuses a fault that no run would understand. The run itself knows its nodes and clients. */
-static bool check_fault(const char *line) {
+static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *options) {
     struct chaos_fault fault;
     char error[1024];
-    if (strstr(line, " at=") != NULL) {
-        return complain("fault: one by hand begins at once: it takes no at=");
-    }
-    return chaos_fault_parse(line, CHAOS_NODES_MAX, CHAOS_CLIENTS_MAX, &fault, error, sizeof error) ||
-           complain("fault: %s", error);
-}
-
-static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *options) {
     if (options->run_directory == NULL) {
         return complain("fault: --run names the directory of the experiment that runs");
     }
@@ -285,7 +276,12 @@ static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *o
     if (length >= sizeof options->line || strpbrk(options->line, "\r\n") != NULL) {
         return complain("fault: it takes one line of up to %d bytes", CHAOS_FAULT_LINE_MAX - 1);
     }
-    return check_fault(options->line);
+    if (strstr(options->line, " at=") != NULL) {
+        return complain("fault: one by hand begins at once: it takes no at=");
+    }
+    /* Refuses what no run would understand. This one knows its nodes and clients itself. */
+    return chaos_fault_parse(options->line, CHAOS_NODES_MAX, CHAOS_CLIENTS_MAX, &fault, error, sizeof error) ||
+           complain("fault: %s", error);
 }
 
 static bool parse_judge(int argc, char **argv, int rest, struct chaos_options *options) {

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +23,30 @@
 /* timeout(1) sends one signal twice: to us, and to our group. */
 enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
 
-static int64_t run_us(const struct chaos_run *run) {
-    return run->options->settings.seconds * 1000000;
+/* INT64_MAX: none is left. */
+static int64_t next_fault_us(const struct chaos_run *run) {
+    return run->next < run->schedule.count ? run->start_us + run->schedule.faults[run->next].at_ms * 1000 : INT64_MAX;
+}
+
+bool chaos_run_broke(struct chaos_run *run, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(run->error, sizeof run->error, format, arguments);
+    va_end(arguments);
+    run->state = CHAOS_BROKEN;
+    return false;
+}
+
+/* Told in the history's `left`. */
+static void leave(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void leave(struct chaos_run *run, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_array_append_new(run->left, json_string(text));
 }
 
 static void tell(const struct chaos_run *run, const char *what) {
@@ -55,26 +78,23 @@ static bool by_hand(void *ctx, const char *line, char *error, size_t error_size)
 
 /* Says which process ended by itself, and how. What it said itself stands above. */
 static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
-    char how[80];
+    char how[80], who[40];
     if (WIFSIGNALED(status)) {
         snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else {
         snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
     }
-    if (auditor || pid == run->links.proxy.pid) {
-        chaos_run_broke(run, "the %s (pid %d) ended by itself: %s", auditor ? "auditor" : "link proxy", (int)pid, how);
-        return;
+    snprintf(who, sizeof who, "%s",
+             auditor                       ? "the auditor"
+             : pid == run->links.proxy.pid ? "the link proxy"
+                                           : "a process of a node");
+    for (size_t n = 0; n < run->backend->options.nodes; n++) {
+        if (run->backend->pids[n] == pid) {
+            snprintf(who, sizeof who, "node %zu", n + 1);
+        }
     }
-    size_t n = 0;
-    while (n < run->backend->options.nodes && run->backend->pids[n] != pid) {
-        n++;
-    }
-    if (n < run->backend->options.nodes) {
-        chaos_run_broke(run, "node %zu (pid %d) ended by itself: %s; its log is %s/node-%zu/log", n + 1, (int)pid, how,
-                        run->place.directory, n + 1);
-    } else {
-        chaos_run_broke(run, "a process of a node (pid %d) ended by itself: %s", (int)pid, how);
-    }
+    chaos_run_broke(run, "%s (pid %d) ended by itself: %s; the nodes' logs are in %s/node-*", who, (int)pid, how,
+                    run->place.directory);
 }
 
 static void reap(struct chaos_run *run) {
@@ -122,10 +142,9 @@ static bool drained(struct chaos_run *run, bool last) {
         int64_t keys = chaos_admin_key_count(run->backend->ports[n], error, sizeof error);
         empty &= keys == 0;
         if (last && keys > 0) {
-            chaos_run_leave(run, "%" PRId64 " keys on node %zu, longer than the ttl after the last release", keys,
-                            n + 1);
+            leave(run, "%" PRId64 " keys on node %zu, longer than the ttl after the last release", keys, n + 1);
         } else if (last && keys < 0) {
-            chaos_run_leave(run, "node %zu could not be asked for its keys: %s", n + 1, error);
+            leave(run, "node %zu could not be asked for its keys: %s", n + 1, error);
         }
     }
     return empty;
@@ -135,11 +154,10 @@ static void turn(struct chaos_run *run) {
     int64_t now_us = chaos_now_us();
     char error[700];
     if (run->state == CHAOS_RUNNING) {
-        while (run->next < run->schedule.count &&
-               run->start_us + run->schedule.faults[run->next].at_ms * 1000 <= now_us) {
+        while (next_fault_us(run) <= now_us) {
             (void)begin_fault(run, &run->schedule.faults[run->next++], error, sizeof error);
         }
-        if (now_us >= run->start_us + run_us(run)) {
+        if (now_us >= run->state_end_us) {
             to_healing(run, now_us, "its time is over: the faults end, then the clients");
         }
     }
@@ -151,7 +169,7 @@ static void turn(struct chaos_run *run) {
     if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) > 0 && now_us >= run->state_end_us) {
         for (size_t c = 0; c < run->crew.client_count; c++) {
             if (run->crew.clients[c].pid != 0) {
-                chaos_run_leave(run, "client %zu, which did not end when it was asked to", c + 1);
+                leave(run, "client %zu, which did not end when it was asked to", c + 1);
                 (void)chaos_crew_signal(&run->crew, c, SIGKILL);
             }
         }
@@ -168,21 +186,17 @@ static void turn(struct chaos_run *run) {
     }
 }
 
+static int64_t earlier(int64_t a_us, int64_t b_us) {
+    return a_us < b_us ? a_us : b_us;
+}
+
 static int wait_ms(const struct chaos_run *run) {
-    int64_t next_us = chaos_nemesis_next_us(run->nemesis);
+    int64_t now_us = chaos_now_us(), most_us = run->state == CHAOS_DRAINING ? 50000 : 1000000;
+    int64_t next_us = earlier(chaos_nemesis_next_us(run->nemesis), earlier(run->state_end_us, now_us + most_us));
     if (run->state == CHAOS_RUNNING) {
-        int64_t end_us = run->start_us + run_us(run);
-        if (run->next < run->schedule.count) {
-            int64_t fault_us = run->start_us + run->schedule.faults[run->next].at_ms * 1000;
-            next_us = fault_us < next_us ? fault_us : next_us;
-        }
-        next_us = end_us < next_us ? end_us : next_us;
-    } else if (run->state_end_us < next_us) {
-        next_us = run->state_end_us;
+        next_us = earlier(next_us, next_fault_us(run));
     }
-    int64_t most_us = run->state == CHAOS_DRAINING ? 50000 : 1000000;
-    int64_t left_us = next_us - chaos_now_us();
-    return left_us <= 0 ? 0 : (int)((left_us < most_us ? left_us : most_us) + 999) / 1000;
+    return next_us <= now_us ? 0 : (int)((next_us - now_us + 999) / 1000);
 }
 
 static void take_signals(struct chaos_run *run) {
@@ -236,6 +250,48 @@ static bool write_end(struct chaos_run *run) {
     return log_works(run) && chaos_place_merge(&run->place, run->error, sizeof run->error);
 }
 
+/* Ends what still runs; what cannot be ended is left. */
+static void stop(struct chaos_run *run) {
+    char *left = NULL;
+    for (size_t c = 0; c < run->crew.client_count; c++) {
+        if (run->crew.clients[c].pid != 0) {
+            (void)chaos_crew_signal(&run->crew, c, SIGKILL);
+        }
+    }
+    if (run->crew.auditor != 0) {
+        (void)kill(run->crew.auditor, SIGTERM);
+    }
+    if (run->links_started) {
+        chaos_links_stop(&run->links);
+    }
+    if (run->backend != NULL) {
+        run->backend->ops->stop(run->backend, &left);
+    }
+    if (left != NULL) {
+        leave(run, "%s", left);
+        free(left);
+    }
+    /* A process that is still there after two seconds does not obey. */
+    int status;
+    for (int tries = 0; tries < 200; tries++) {
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+        if (pid < 0) {
+            return;
+        }
+        if (pid > 0) {
+            (void)chaos_crew_ended(&run->crew, pid, status);
+        } else {
+            (void)poll(NULL, 0, 10);
+        }
+    }
+    if (run->crew.auditor != 0) {
+        leave(run, "the auditor (pid %d), which did not end when it was asked to", (int)run->crew.auditor);
+        (void)kill(run->crew.auditor, SIGKILL);
+    } else {
+        leave(run, "a process that did not end");
+    }
+}
+
 /* A run that never began leaves only the nodes' logs, which say why. */
 static int tell_broken(struct chaos_run *run) {
     fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
@@ -263,7 +319,7 @@ int chaos_run(const struct chaos_options *options, bool *interrupted) {
         conduct(&run);
     }
     bool whole = run.state == CHAOS_DONE;
-    chaos_run_stop(&run);
+    stop(&run);
     if (run.control >= 0) {
         chaos_control_close(run.place.directory, run.control);
     }

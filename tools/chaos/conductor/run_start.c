@@ -73,6 +73,7 @@ static void log_start(struct chaos_run *run) {
         json_array_append_new(resources, json_string(run->place.resources[i]));
     }
     run->start_us = chaos_now_us();
+    run->state_end_us = run->start_us + settings->seconds * 1000000;
     char version[64] = "?", error[256];
     chaos_admin_version(run->backend->ports[0], version, sizeof version, error, sizeof error);
     const struct chaos_protection *protection = &settings->protection;

@@ -42,12 +42,8 @@ struct chaos_run {
 
 /* Ends the run as one that could not be done. False. */
 bool chaos_run_broke(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Told in the history's `left`. */
-void chaos_run_leave(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Signals, schedule, nodes, links, clients. False: chaos_run_broke() was called. */
 bool chaos_run_start(struct chaos_run *run);
-/* Ends whatever still runs, and writes down what could not be ended. */
-void chaos_run_stop(struct chaos_run *run);
 
 #endif
