@@ -140,18 +140,6 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
     return make_files(place, error, error_size);
 }
 
-bool chaos_place_write(const char *path, const char *text, char *error, size_t error_size) {
-    FILE *out = fopen(path, "we");
-    bool worked = out != NULL && fputs(text, out) >= 0;
-    if (out != NULL && fclose(out) != 0) {
-        worked = false;
-    }
-    if (!worked) {
-        snprintf(error, error_size, "cannot write %s: %s", path, strerror(errno));
-    }
-    return worked;
-}
-
 char *chaos_place_read(const char *path, char *error, size_t error_size) {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     char *text = in == NULL ? NULL : malloc(TEXT_MAX + 1);

@@ -34,7 +34,6 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
                                 size_t error_size);
 /* Makes the directory (it must be new, or empty) and the counters, all 0. False with a sentence. */
 bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size);
-bool chaos_place_write(const char *path, const char *text, char *error, size_t error_size);
 /* The file's text, or that of standard input for "-"; to be freed; NULL with a sentence. */
 char *chaos_place_read(const char *path, char *error, size_t error_size);
 /* One number a resource. False with a sentence. */

@@ -6,11 +6,6 @@
 #include "report/parts.h"
 #include "report/report.h"
 
-struct compared {
-    const struct chaos_comparison *comparison;
-    const struct chaos_experiment *experiment; /* NULL for none */
-};
-
 static void put_verdict(FILE *out, const struct chaos_comparison *comparison) {
     bool holds = chaos_comparison_holds(comparison);
     bool shows = comparison->verdicts[CHAOS_SIDE_NONE].violation_count > 0;
@@ -66,38 +61,27 @@ static void put_pictures(FILE *out, const struct chaos_comparison *comparison) {
     fputs("</section>\n", out);
 }
 
-static void put_body(FILE *out, const void *what) {
-    const struct compared *compared = what;
-    const struct chaos_history *history = &compared->comparison->histories[CHAOS_SIDE_NONE];
-    const struct chaos_experiment *experiment = compared->experiment;
+bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
+                          const struct chaos_experiment *experiment) {
+    const struct chaos_history *history = &comparison->histories[CHAOS_SIDE_NONE];
     bool named = experiment != NULL;
+    json_t *runs[CHAOS_SIDES];
+    for (int side = 0; side < CHAOS_SIDES; side++) {
+        struct chaos_view view = chaos_view_of(&comparison->histories[side], &comparison->verdicts[side], experiment);
+        runs[side] = chaos_page_data(&view);
+    }
+    chaos_page_begin(out, named ? experiment->title : "Faults compared",
+                     comparison->verdicts[CHAOS_SIDE_GUARDS].violation_count);
     chaos_page_header(
         out, CHAOS_SAY("%s / compared", named ? experiment->name : "a schedule of one's own"), history->version,
         CHAOS_SAY("%s: with and without protection", named ? experiment->title : "Faults of one's own"),
         CHAOS_SAY("%s The same schedule and the same seed, three times.", named ? experiment->purpose : ""));
-    put_verdict(out, compared->comparison);
-    put_pictures(out, compared->comparison);
-    put_table(out, compared->comparison);
+    put_verdict(out, comparison);
+    put_pictures(out, comparison);
+    put_table(out, comparison);
     chaos_html(out,
                "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
                "class=\"number\">%s</b>; the command of each run stands on its page.</p></section>\n</main>\n",
                CHAOS_SAY("%" PRIu64, history->seed));
-}
-
-bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
-                          const struct chaos_experiment *experiment) {
-    const struct compared compared = {comparison, experiment};
-    json_t *runs = json_array();
-    bool worked = true;
-    for (int side = 0; side < CHAOS_SIDES; side++) {
-        struct chaos_view view = chaos_view_of(&comparison->histories[side], &comparison->verdicts[side], experiment);
-        worked = worked && json_array_append_new(runs, chaos_page_data(&view)) == 0;
-    }
-    if (!worked) {
-        json_decref(runs);
-        runs = NULL;
-    }
-    return chaos_page_write(out, experiment != NULL ? experiment->title : "Faults compared",
-                            comparison->verdicts[CHAOS_SIDE_GUARDS].violation_count, put_body, &compared,
-                            json_pack("{s:o}", "runs", runs));
+    return chaos_page_end(out, json_pack("{s:[o,o,o]}", "runs", runs[0], runs[1], runs[2]));
 }

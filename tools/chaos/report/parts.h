@@ -40,13 +40,10 @@ extern const unsigned char chaos_page[];
 /* The page lists so many violations; the numbers count all. */
 enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
 
-/*
- * The whole page: body(out, what) writes what stands in it without a script; the script draws
- * `data`, which is taken, and NULL without memory. The title tells the violations, of what is
- * named; "" for nothing. False with errno.
- */
-bool chaos_page_write(FILE *out, const char *title, size_t violations, void (*body)(FILE *out, const void *what),
-                      const void *what, json_t *data);
+/* The page up to its body; the title tells the violations, of what is named; "" for nothing. */
+void chaos_page_begin(FILE *out, const char *title, size_t violations);
+/* The rest: the script draws `data`, which is taken, and NULL without memory. False with errno. */
+bool chaos_page_end(FILE *out, json_t *data);
 enum chaos_mood { CHAOS_MOOD_CLEAN, CHAOS_MOOD_EXPECTED, CHAOS_MOOD_WRONG, CHAOS_MOOD_NOTHING };
 /* What stands above: name (of the experiment), version, title, purpose. Begins <main>. */
 void chaos_page_header(FILE *out, const char *name, const char *version, const char *title, const char *purpose);

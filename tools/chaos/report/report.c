@@ -7,25 +7,23 @@
 #include "report/html.h"
 #include "report/parts.h"
 
-/* Writes the page from *at to the mark, and moves *at behind it. */
-static void put_until(FILE *out, const char **at, const char *mark) {
-    const char *end = strstr(*at, mark);
-    fwrite(*at, 1, (size_t)(end - *at), out);
-    *at = end + strlen(mark);
-}
+static const char *const page = (const char *)chaos_page;
 
-bool chaos_page_write(FILE *out, const char *title, size_t violations, void (*body)(FILE *out, const void *what),
-                      const void *what, json_t *data) {
-    const char *at = (const char *)chaos_page;
+void chaos_page_begin(FILE *out, const char *title, size_t violations) {
+    const char *name = strstr(page, "{{title}}"), *body = strstr(page, "{{body}}");
     bool named = title != NULL && title[0] != '\0';
-    put_until(out, &at, "{{title}}");
+    fwrite(page, 1, (size_t)(name - page), out);
     chaos_html(out, "%s%sredlock-chaos: %s", named ? title : "", named ? " – " : "",
                CHAOS_MANY(violations, "violation"));
-    put_until(out, &at, "{{body}}");
-    body(out, what);
-    put_until(out, &at, "{{data}}");
+    name += strlen("{{title}}");
+    fwrite(name, 1, (size_t)(body - name), out);
+}
+
+bool chaos_page_end(FILE *out, json_t *data) {
+    const char *rest = strstr(page, "{{body}}") + strlen("{{body}}"), *place = strstr(rest, "{{data}}");
+    fwrite(rest, 1, (size_t)(place - rest), out);
     bool worked = chaos_html_json(out, data);
-    fputs(at, out);
+    fputs(place + strlen("{{data}}"), out);
     json_decref(data);
     if (!worked) {
         errno = ENOMEM;
@@ -33,22 +31,17 @@ bool chaos_page_write(FILE *out, const char *title, size_t violations, void (*bo
     return worked && !ferror(out) && fflush(out) == 0;
 }
 
-static void put_run(FILE *out, const void *what) {
-    const struct chaos_view *view = what;
-    chaos_page_head(out, view);
-    chaos_page_violations(out, view);
-    fputs("<section id=\"time\" aria-labelledby=\"time-title\">\n<h2 id=\"time-title\">Timeline</h2>\n"
-          "<p><a class=\"skip\" href=\"#tables\">Skip the timeline</a></p>\n<noscript><p>This part is drawn by "
-          "JavaScript, which is off. All figures are on this page "
-          "without it.</p></noscript>\n</section>\n",
-          out);
-    chaos_page_tables(out, view);
-    fputs("</main>\n", out);
-}
-
 bool chaos_report_write(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict,
                         const struct chaos_experiment *experiment) {
     struct chaos_view view = chaos_view_of(history, verdict, experiment);
-    return chaos_page_write(out, experiment != NULL ? experiment->title : history->experiment, verdict->violation_count,
-                            put_run, &view, json_pack("{s:[o]}", "runs", chaos_page_data(&view)));
+    chaos_page_begin(out, experiment != NULL ? experiment->title : history->experiment, verdict->violation_count);
+    chaos_page_head(out, &view);
+    chaos_page_violations(out, &view);
+    fputs("<section id=\"time\" aria-labelledby=\"time-title\">\n<h2 id=\"time-title\">Timeline</h2>\n"
+          "<p><a class=\"skip\" href=\"#tables\">Skip the timeline</a></p>\n<noscript><p>This part is drawn by "
+          "JavaScript, which is off. All figures are on this page without it.</p></noscript>\n</section>\n",
+          out);
+    chaos_page_tables(out, &view);
+    fputs("</main>\n", out);
+    return chaos_page_end(out, json_pack("{s:[o]}", "runs", chaos_page_data(&view)));
 }
