@@ -330,9 +330,7 @@ bool chaos_nemesis_keeps_dead(const struct chaos_nemesis *nemesis, size_t client
 void chaos_nemesis_heal(struct chaos_nemesis *nemesis) {
     int64_t now_us = chaos_now_us();
     for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        if (nemesis->active[i].end_us > now_us) {
-            nemesis->active[i].end_us = now_us;
-        }
+        nemesis->active[i].end_us = now_us;
     }
     chaos_nemesis_turn(nemesis, now_us);
 }

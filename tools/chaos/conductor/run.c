@@ -168,9 +168,8 @@ static void turn(struct chaos_run *run) {
     }
     if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) > 0 && now_us >= run->state_end_us) {
         for (size_t c = 0; c < run->crew.client_count; c++) {
-            if (run->crew.clients[c].pid != 0) {
+            if (chaos_crew_signal(&run->crew, c, SIGKILL)) {
                 leave(run, "client %zu, which did not end when it was asked to", c + 1);
-                (void)chaos_crew_signal(&run->crew, c, SIGKILL);
             }
         }
         run->state_end_us = INT64_MAX;
@@ -254,9 +253,7 @@ static bool write_end(struct chaos_run *run) {
 static void stop(struct chaos_run *run) {
     char *left = NULL;
     for (size_t c = 0; c < run->crew.client_count; c++) {
-        if (run->crew.clients[c].pid != 0) {
-            (void)chaos_crew_signal(&run->crew, c, SIGKILL);
-        }
+        (void)chaos_crew_signal(&run->crew, c, SIGKILL);
     }
     if (run->crew.auditor != 0) {
         (void)kill(run->crew.auditor, SIGTERM);

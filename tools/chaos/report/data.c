@@ -18,67 +18,65 @@
  * shall stay small. */
 enum { LEASES_WITH_TOKENS = 40000 };
 
-struct run {
-    struct chaos_view view;
-    json_int_t tick_us, ticks;
-    bool failed; /* there was no memory for all of it */
-};
-
-static void add(struct run *run, json_t *list, json_t *item) {
-    run->failed |= json_array_append_new(list, item) != 0;
+/* Without memory there is no list any more, nor what it is packed into. */
+static void add(json_t **list, json_t *item) {
+    if (json_array_append_new(*list, item) != 0) {
+        json_decref(*list);
+        *list = NULL;
+    }
 }
 
 /* Kept within the run. */
-static json_int_t tick(const struct run *run, int64_t at_us) {
-    json_int_t at = (at_us - run->view.history->start_us) / run->tick_us;
-    return at < 0 ? 0 : at > run->ticks ? run->ticks : at;
+static json_int_t tick(const struct chaos_view *view, int64_t at_us) {
+    json_int_t at = (at_us - view->history->start_us) / view->tick_us, last = view->end_us / view->tick_us + 1;
+    return at < 0 ? 0 : at > last ? last : at;
 }
 
-static json_t *numbers(struct run *run, uint64_t bits) {
+static json_t *numbers(uint64_t bits) {
     json_t *list = json_array();
     for (int i = 0; i < 64; i++) {
         if ((bits >> i & 1) != 0) {
-            add(run, list, json_integer(i));
+            add(&list, json_integer(i));
         }
     }
     return list;
 }
 
-static void add_lease(struct run *run, json_t *list, const struct chaos_lease *lease, json_int_t *last) {
+static void add_lease(const struct chaos_view *view, json_t **list, const struct chaos_lease *lease, json_int_t *last) {
     enum chaos_how how;
-    json_int_t from = tick(run, lease->from_us), to = tick(run, chaos_view_lease_end(&run->view, lease, &how));
+    json_int_t from = tick(view, lease->from_us), to = tick(view, chaos_view_lease_end(view, lease, &how));
     to = to < from ? from : to;
-    bool plain = how == CHAOS_HOW_RELEASED && run->view.history->lease_count > LEASES_WITH_TOKENS;
+    bool plain = how == CHAOS_HOW_RELEASED && view->history->lease_count > LEASES_WITH_TOKENS;
     json_t *item = json_pack("[I,I,i,i,o]", from - *last, to - from, lease->resource, (int)how,
                              chaos_json_text(plain ? "" : lease->token));
     if (how != CHAOS_HOW_RELEASED || lease->claim_count > 1) {
-        add(run, item, json_integer((lease->until_us - lease->from_us) / run->tick_us));
+        add(&item, json_integer((lease->until_us - lease->from_us) / view->tick_us));
     }
     for (size_t i = 1; i < lease->claim_count; i++) {
-        add(run, item, json_integer(tick(run, lease->claims[i].at_us) - from));
+        add(&item, json_integer(tick(view, lease->claims[i].at_us) - from));
     }
     *last = to;
-    add(run, list, item);
+    add(list, item);
 }
 
-static json_t *unhealthy_spans(struct run *run, int client) {
+static json_t *unhealthy_spans(const struct chaos_view *view, int client) {
     size_t count;
-    struct chaos_span *spans = chaos_unhealthy_spans(run->view.history, client, &count);
+    struct chaos_span *spans = chaos_unhealthy_spans(view->history, client, &count);
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) {
-        add(run, list, json_pack("[I,I]", tick(run, spans[i].from_us), tick(run, spans[i].to_us)));
+        add(&list, json_pack("[I,I]", tick(view, spans[i].from_us), tick(view, spans[i].to_us)));
     }
     free(spans);
     return list;
 }
 
-static json_t *client_data(struct run *run, int client) {
-    const struct chaos_history *history = run->view.history;
+static json_t *client_data(const struct chaos_view *view, int client) {
+    const struct chaos_history *history = view->history;
     json_t *leases = json_array(), *acquires = json_array();
     json_int_t last = 0;
     for (size_t i = 0; i < history->lease_count; i++) {
         if (history->leases[i].client == client) {
-            add_lease(run, leases, &history->leases[i], &last);
+            add_lease(view, &leases, &history->leases[i], &last);
         }
     }
     last = 0;
@@ -86,8 +84,8 @@ static json_t *client_data(struct run *run, int client) {
         const struct chaos_operation *operation = &history->operations[i];
         if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
             operation->completed_us != CHAOS_NEVER_US) {
-            json_int_t at = tick(run, operation->completed_us);
-            add(run, acquires,
+            json_int_t at = tick(view, operation->completed_us);
+            add(&acquires,
                 json_pack("[I,I,i,o,I,o]", at - last, (json_int_t)(operation->completed_us - operation->invoked_us),
                           operation->resource, chaos_json_text(operation->result), (json_int_t)operation->attempts,
                           chaos_json_text(operation->votes)));
@@ -95,71 +93,61 @@ static json_t *client_data(struct run *run, int client) {
         }
     }
     return json_pack("{s:o,s:o,s:o}", "leases", leases, "acquires", acquires, "unhealthy",
-                     unhealthy_spans(run, client));
+                     unhealthy_spans(view, client));
 }
 
 /* Until when the guards keep the fault's nodes from voting; its begin where they do not, or it never ended. */
-static json_int_t kept_until(const struct run *run, const struct chaos_band *band) {
-    const struct chaos_history *history = run->view.history;
+static json_int_t kept_until(const struct chaos_view *view, const struct chaos_band *band) {
+    const struct chaos_history *history = view->history;
     bool kept = band->to_us != CHAOS_NEVER_US && chaos_is_guarded(history, &band->fault);
-    return tick(run, kept ? band->to_us + history->protection.ttl_max_ms * 1000 : band->from_us);
+    return tick(view, kept ? band->to_us + history->protection.ttl_max_ms * 1000 : band->from_us);
 }
 
-static json_t *band_data(struct run *run, const struct chaos_band *band) {
-    return json_pack("{s:I,s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", tick(run, band->from_us), "to",
-                     tick(run, chaos_view_band_end(&run->view, band)), "kept", kept_until(run, band), "nodes",
-                     numbers(run, band->fault.nodes), "clients", numbers(run, band->fault.clients), "kind",
+static json_t *band_data(const struct chaos_view *view, const struct chaos_band *band) {
+    return json_pack("{s:I,s:I,s:I,s:o,s:o,s:s,s:s,s:o,s:b}", "from", tick(view, band->from_us), "to",
+                     tick(view, chaos_view_band_end(view, band)), "kept", kept_until(view, band), "nodes",
+                     numbers(band->fault.nodes), "clients", numbers(band->fault.clients), "kind",
                      chaos_fault_about(band->fault.kind)->name, "shade", chaos_view_shade(band), "text",
                      chaos_json_text(band->text), "failed", (int)(band->error != NULL));
 }
 
-static json_t *violation_data(struct run *run, const struct chaos_violation *violation) {
+static json_t *violation_data(const struct chaos_view *view, const struct chaos_violation *violation) {
     uint64_t clients = 0;
     for (int c = 0; c < 2; c++) {
         clients |= violation->clients[c] < 0 ? 0 : UINT64_C(1) << violation->clients[c];
     }
     return json_pack("{s:s,s:I,s:I,s:i,s:o,s:o}", "kind", chaos_violation_name(violation->kind), "from",
-                     tick(run, violation->from_us), "to", tick(run, violation->to_us), "resource", violation->resource,
-                     "clients", numbers(run, clients), "text", chaos_json_text(violation->text));
+                     tick(view, violation->from_us), "to", tick(view, violation->to_us), "resource",
+                     violation->resource, "clients", numbers(clients), "text", chaos_json_text(violation->text));
 }
 
-static json_t *refusal_data(const struct run *run, const struct chaos_refusal *refusal) {
-    return json_pack("{s:I,s:i,s:i,s:b,s:I,s:I}", "at", tick(run, refusal->at_us), "client", refusal->client,
+static json_t *refusal_data(const struct chaos_view *view, const struct chaos_refusal *refusal) {
+    return json_pack("{s:I,s:i,s:i,s:b,s:I,s:I}", "at", tick(view, refusal->at_us), "client", refusal->client,
                      "resource", refusal->resource, "write", (int)refusal->write, "fence", (json_int_t)refusal->fence,
                      "highest", (json_int_t)refusal->highest);
 }
 
 json_t *chaos_page_data(const struct chaos_view *view) {
     const struct chaos_history *history = view->history;
-    struct run run = {.view = *view, .tick_us = 100};
     json_t *resources = json_array(), *bands = json_array(), *violations = json_array(), *refusals = json_array(),
            *clients = json_array();
-    /* A browser draws with 24 bits of precision. */
-    while (view->end_us / run.tick_us > 8000000) {
-        run.tick_us *= 10;
-    }
-    run.ticks = view->end_us / run.tick_us + 1;
     for (size_t i = 0; i < history->resource_count; i++) {
-        add(&run, resources, chaos_json_text(history->resources[i]));
+        add(&resources, chaos_json_text(history->resources[i]));
     }
     for (size_t i = 0; i < history->client_count; i++) {
-        add(&run, clients, client_data(&run, (int)i));
+        add(&clients, client_data(view, (int)i));
     }
     for (size_t i = 0; i < history->band_count; i++) {
-        add(&run, bands, band_data(&run, &history->bands[i]));
+        add(&bands, band_data(view, &history->bands[i]));
     }
     for (size_t i = 0; i < view->verdict->violation_count && i < CHAOS_VIOLATIONS_SHOWN; i++) {
-        add(&run, violations, violation_data(&run, &view->verdict->violations[i]));
+        add(&violations, violation_data(view, &view->verdict->violations[i]));
     }
     for (size_t i = 0; i < history->refusal_count; i++) {
-        add(&run, refusals, refusal_data(&run, &history->refusals[i]));
+        add(&refusals, refusal_data(view, &history->refusals[i]));
     }
-    json_t *data = json_pack("{s:I,s:I,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "tick_us", run.tick_us, "end", run.ticks, "nodes",
-                             (int)history->node_count, "quorum", (int)chaos_quorum(history), "clients", clients,
-                             "resources", resources, "faults", bands, "violations", violations, "refusals", refusals);
-    if (run.failed) {
-        json_decref(data);
-        return NULL;
-    }
-    return data;
+    return json_pack("{s:I,s:I,s:i,s:i,s:o,s:o,s:o,s:o,s:o}", "tick_us", (json_int_t)view->tick_us, "end",
+                     tick(view, INT64_MAX), "nodes", (int)history->node_count, "quorum", (int)chaos_quorum(history),
+                     "clients", clients, "resources", resources, "faults", bands, "violations", violations, "refusals",
+                     refusals);
 }

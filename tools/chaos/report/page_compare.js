@@ -2,13 +2,10 @@
 const SIDE = { gutter: 46, right: 20, faults: 12, lanes: 3, lane: 8, gap: 5, axis: 18 };
 SIDE.row = SIDE.lanes * SIDE.lane + SIDE.gap;
 const longest = Math.max(...runs.map(each => each.end * each.tick_us));
-const said = new WeakMap(); // what an element tells
 
 /* An element that tells its words under the pointer, by a tap, and, if it may have it, in focus. */
 function telling(element, words, focusable) {
-  said.set(element, words);
-  if (focusable) build(element, { tabindex: 0, role: 'img', 'aria-label': words }, []);
-  return element;
+  return build(element, { 'data-said': words, ...(focusable && { tabindex: 0, role: 'img', 'aria-label': words }) }, []);
 }
 /* When the guards leave no quorum that may vote. Between two moments at which one begins or ends to keep a node out, nothing changes. */
 function votelessOf({ faults, nodes, quorum }) {
@@ -54,7 +51,7 @@ function startComparison() {
     width = section.clientWidth;
     figures.forEach((figure, i) => figure.replaceChildren(sidePicture(runs[i], Math.max(280, width))));
   };
-  const show = (element, x, y) => tell(said.has(element) ? [said.get(element)] : [], x, y);
+  const show = (element, x, y) => tell(element.dataset && element.dataset.said ? [element.dataset.said] : [], x, y);
   for (const type of ['pointermove', 'pointerup', 'click']) addEventListener(type, event => show(event.target, event.clientX, event.clientY));
   section.addEventListener('focusin', ({ target }) => { const { left, bottom } = target.getBoundingClientRect(); show(target, left, bottom); });
   section.addEventListener('focusout', () => tell([]));

@@ -21,6 +21,7 @@ struct chaos_view {
     const struct chaos_verdict *verdict;
     const struct chaos_experiment *experiment; /* NULL for none */
     int64_t end_us;                            /* since the start */
+    int64_t tick_us;                           /* of the times that the script draws */
 };
 
 struct chaos_view chaos_view_of(const struct chaos_history *history, const struct chaos_verdict *verdict,

@@ -45,5 +45,10 @@ int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_l
 struct chaos_view chaos_view_of(const struct chaos_history *history, const struct chaos_verdict *verdict,
                                 const struct chaos_experiment *experiment) {
     int64_t end_us = chaos_history_end_us(history) - history->start_us;
-    return (struct chaos_view){history, verdict, experiment, end_us < 0 ? 0 : end_us};
+    struct chaos_view view = {history, verdict, experiment, end_us < 0 ? 0 : end_us, 100};
+    /* A browser draws with 24 bits of precision. */
+    while (view.end_us / view.tick_us > 8000000) {
+        view.tick_us *= 10;
+    }
+    return view;
 }
