@@ -41,12 +41,10 @@ bool chaos_run_broke(struct chaos_run *run, const char *format, ...) {
 static void leave(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void leave(struct chaos_run *run, const char *format, ...) {
-    char text[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    json_array_append_new(run->left, json_vsprintf(format, arguments));
     va_end(arguments);
-    json_array_append_new(run->left, json_string(text));
 }
 
 static void tell(const struct chaos_run *run, const char *what) {
