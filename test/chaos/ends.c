@@ -135,12 +135,12 @@ void ends_reset(int fd) {
 }
 
 void ends_start(struct ends *ends, size_t clients, size_t nodes) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     for (size_t n = 0; n < nodes; n++) {
         ends->listeners[n] = ends_listen(&ends->ports[n]);
     }
-    if (!chaos_links_start(&ends->links, clients, nodes, ends->ports, error, sizeof error)) {
-        fail_msg("%s", error);
+    if (!chaos_links_start(&ends->links, clients, nodes, ends->ports, &error)) {
+        fail_msg("%s", error.text);
     }
 }
 
@@ -157,16 +157,16 @@ void ends_join(struct ends *ends, size_t client, size_t node, int *near, int *fa
 }
 
 void ends_set(struct ends *ends, size_t client, size_t node, struct chaos_link_rule rule) {
-    char error[700] = "";
-    if (!chaos_links_set(&ends->links, client, node, &rule, error, sizeof error)) {
-        fail_msg("%s", error);
+    struct chaos_error error = {""};
+    if (!chaos_links_set(&ends->links, client, node, &rule, &error)) {
+        fail_msg("%s", error.text);
     }
 }
 
 void ends_cut(struct ends *ends, size_t client, size_t node) {
-    char error[700] = "";
-    if (!chaos_links_cut(&ends->links, client, node, error, sizeof error)) {
-        fail_msg("%s", error);
+    struct chaos_error error = {""};
+    if (!chaos_links_cut(&ends->links, client, node, &error)) {
+        fail_msg("%s", error.text);
     }
 }
 

@@ -21,13 +21,13 @@ bool nodes_create(struct nodes *nodes) {
     }
     nodes->options.directory = nodes->options.directory != NULL ? nodes->options.directory : nodes->directory;
     nodes->options.nodes = nodes->options.nodes > 0 ? nodes->options.nodes : 1;
-    nodes->backend = chaos_backend_create("process", &nodes->options, nodes->error, sizeof nodes->error);
+    nodes->backend = chaos_backend_create("process", &nodes->options, &nodes->error);
     return nodes->backend != NULL;
 }
 
 void nodes_start(struct nodes *nodes) {
-    if (!nodes_create(nodes) || !nodes->backend->ops->start(nodes->backend, nodes->error, sizeof nodes->error)) {
-        fail_msg("%s", nodes->error);
+    if (!nodes_create(nodes) || !nodes->backend->ops->start(nodes->backend, &nodes->error)) {
+        fail_msg("%s", nodes->error.text);
     }
 }
 

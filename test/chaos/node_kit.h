@@ -14,7 +14,7 @@ struct nodes {
     char directory[64]; /* its name contains a space and a colon */
     struct chaos_backend_options options;
     struct chaos_backend *backend;
-    char error[700];
+    struct chaos_error error;
 };
 
 /* Fill the options before nodes_start(), which sets directory, and nodes to 1 if 0. */

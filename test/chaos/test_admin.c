@@ -24,7 +24,7 @@
 struct world {
     struct nodes nodes;
     int held;
-    char error[300];
+    struct chaos_error error;
 };
 
 static int set_up(void **state) {
@@ -51,25 +51,25 @@ static uint16_t port_of(const struct world *world) {
 
 static bool begin(struct world *world, enum chaos_fault_kind kind, int64_t amount) {
     struct chaos_fault fault = {.kind = kind, .nodes = 1, .amount = amount};
-    world->error[0] = '\0';
-    return chaos_admin_begin(port_of(world), &fault, &world->held, world->error, sizeof world->error);
+    world->error.text[0] = '\0';
+    return chaos_admin_begin(port_of(world), &fault, &world->held, &world->error);
 }
 
 static bool end(struct world *world, enum chaos_fault_kind kind) {
     struct chaos_fault fault = {.kind = kind, .nodes = 1};
-    world->error[0] = '\0';
-    return chaos_admin_end(port_of(world), &fault, &world->held, world->error, sizeof world->error);
+    world->error.text[0] = '\0';
+    return chaos_admin_end(port_of(world), &fault, &world->held, &world->error);
 }
 
 static void begins(struct world *world, enum chaos_fault_kind kind, int64_t amount) {
     if (!begin(world, kind, amount)) {
-        fail_msg("%s", world->error);
+        fail_msg("%s", world->error.text);
     }
 }
 
 static void ends(struct world *world, enum chaos_fault_kind kind) {
     if (!end(world, kind)) {
-        fail_msg("%s", world->error);
+        fail_msg("%s", world->error.text);
     }
 }
 
@@ -157,9 +157,9 @@ static void busy_is_ended(void **state) {
     begins(world, CHAOS_FAULT_BUSY, 60000);
     nodes_await(&world->nodes, 0, "PING",
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
-    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), -1);
-    assert_says(world->error, "was asked for KEYS * and answered \"BUSY ");
-    assert_says(world->error, "try again in a moment");
+    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), -1);
+    assert_says(world->error.text, "was asked for KEYS * and answered \"BUSY ");
+    assert_says(world->error.text, "try again in a moment");
     ends(world, CHAOS_FAULT_BUSY);
     assert_string_equal(answer(world, "PING"), "PONG");
     assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
@@ -176,8 +176,8 @@ static void busy_follows_busy(void **state) {
     nodes_await(&world->nodes, 0, "PING",
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
     struct chaos_fault third = {.kind = CHAOS_FAULT_BUSY, .amount = 10};
-    assert_false(chaos_admin_begin(port_of(world), &third, &world->held, world->error, sizeof world->error));
-    assert_says(world->error, "was asked for CONFIG SET lua-time-limit 10 and answered \"BUSY ");
+    assert_false(chaos_admin_begin(port_of(world), &third, &world->held, &world->error));
+    assert_says(world->error.text, "was asked for CONFIG SET lua-time-limit 10 and answered \"BUSY ");
     ends(world, CHAOS_FAULT_BUSY);
     count_calls(world, "eval", &calls, &us);
     assert_int_equal(calls, 8);
@@ -194,12 +194,12 @@ static void scripts_are_forgotten(void **state) {
 
 static void keys_are_forgotten(void **state) {
     struct world *world = *state;
-    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 0);
+    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 0);
     answer(world, "SET a 1");
     answer(world, "SET b 1");
-    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 2);
+    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 2);
     begins(world, CHAOS_FAULT_FLUSHALL, 0);
-    assert_int_equal(chaos_admin_key_count(port_of(world), world->error, sizeof world->error), 0);
+    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 0);
     ends(world, CHAOS_FAULT_FLUSHALL);
 }
 
@@ -222,9 +222,9 @@ static void a_full_node_is_emptied_again(void **state) {
     assert_true(world->held > 0);
     assert_string_equal(answer(world, "PING"), "ERR max number of clients reached");
     assert_true(lives(client));
-    assert_false(chaos_admin_ping(port_of(world), world->error, sizeof world->error));
-    assert_says(world->error, "max number of clients reached");
-    assert_says(world->error, "wait for the end of the maxclients fault");
+    assert_false(chaos_admin_ping(port_of(world), &world->error));
+    assert_says(world->error.text, "max number of clients reached");
+    assert_says(world->error.text, "wait for the end of the maxclients fault");
     /* Meanwhile other faults begin and end, and one reply is never read. */
     begins(world, CHAOS_FAULT_SLOW, 50);
     begins(world, CHAOS_FAULT_OOM, 0);
@@ -274,20 +274,20 @@ static void a_full_node_may_die_or_hang_meanwhile(void **state) {
     struct world *world = *state;
     struct chaos_backend *backend = world->nodes.backend;
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
-    assert_true(backend->ops->pause(backend, 0, world->error, sizeof world->error));
+    assert_true(backend->ops->pause(backend, 0, &world->error));
     assert_false(end(world, CHAOS_FAULT_MAXCLIENTS));
-    assert_says(world->error, "no answer within 500 ms");
+    assert_says(world->error.text, "no answer within 500 ms");
     assert_true(world->held > 0);
-    assert_true(backend->ops->resume(backend, 0, world->error, sizeof world->error));
+    assert_true(backend->ops->resume(backend, 0, &world->error));
     ends(world, CHAOS_FAULT_MAXCLIENTS);
     assert_int_equal(world->held, 0);
     assert_string_equal(answer(world, "PING"), "PONG");
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
-    assert_true(backend->ops->kill(backend, 0, world->error, sizeof world->error));
+    assert_true(backend->ops->kill(backend, 0, &world->error));
     assert_false(end(world, CHAOS_FAULT_MAXCLIENTS));
-    assert_says(world->error, "nobody listens there");
+    assert_says(world->error.text, "nobody listens there");
     assert_int_equal(world->held, 0);
-    assert_true(backend->ops->restart(backend, 0, true, world->error, sizeof world->error));
+    assert_true(backend->ops->restart(backend, 0, true, &world->error));
     nodes_await(&world->nodes, 0, "PING", "PONG");
     ends(world, CHAOS_FAULT_MAXCLIENTS);
     assert_int_equal(world->held, 0);
@@ -311,7 +311,7 @@ static void another_password_keeps_clients_out(void **state) {
     assert_false(lives(client));
     assert_true(lives(auditor));
     assert_says(answer(world, "SET k v"), "NOAUTH");
-    assert_true(chaos_admin_ping(port_of(world), world->error, sizeof world->error));
+    assert_true(chaos_admin_ping(port_of(world), &world->error));
     ends(world, CHAOS_FAULT_PASSWORD);
     assert_string_equal(answer(world, "SET k v"), "OK");
     redisFree(client);
@@ -321,7 +321,7 @@ static void another_password_keeps_clients_out(void **state) {
 static void what_is_no_question_is_refused(void **state) {
     struct world *world = *state;
     assert_false(begin(world, CHAOS_FAULT_PARTITION, 0));
-    assert_says(world->error, "none that a node can be asked for");
+    assert_says(world->error.text, "none that a node can be asked for");
     ends(world, CHAOS_FAULT_PARTITION);
 }
 
@@ -329,14 +329,14 @@ static void a_user_without_rights_is_told_so(void **state) {
     struct world *world = *state;
     assert_string_equal(answer(world, "ACL SETUSER chaos -debug -config"), "OK");
     assert_false(begin(world, CHAOS_FAULT_SLOW, 1000));
-    assert_says(world->error, "was asked for DEBUG SLEEP 0 and answered \"NOPERM");
-    assert_says(world->error, "; the node's configuration needs a user chaos that may do anything");
+    assert_says(world->error.text, "was asked for DEBUG SLEEP 0 and answered \"NOPERM");
+    assert_says(world->error.text, "; the node's configuration needs a user chaos that may do anything");
     assert_false(begin(world, CHAOS_FAULT_MAXCLIENTS, 0));
     assert_int_equal(world->held, 0);
     assert_string_equal(answer(world, "ACL DELUSER chaos"), "1");
     assert_false(begin(world, CHAOS_FAULT_OOM, 0));
-    assert_says(world->error, "was asked for AUTH and answered \"WRONGPASS");
-    assert_null(strstr(world->error, "chaos chaos"));
+    assert_says(world->error.text, "was asked for AUTH and answered \"WRONGPASS");
+    assert_null(strstr(world->error.text, "chaos chaos"));
 }
 
 /* Each question fails with these words, within a bounded time. */
@@ -349,17 +349,17 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
     size_t asked = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct chaos_fault fault = {.kind = kinds[i], .amount = 10};
-        assert_false(chaos_admin_begin(port, &fault, &world->held, world->error, sizeof world->error));
-        assert_says(world->error, words);
-        bool undone = chaos_admin_end(port, &fault, &world->held, world->error, sizeof world->error);
+        assert_false(chaos_admin_begin(port, &fault, &world->held, &world->error));
+        assert_says(world->error.text, words);
+        bool undone = chaos_admin_end(port, &fault, &world->held, &world->error);
         bool undoes = kinds[i] == CHAOS_FAULT_BUSY || kinds[i] >= CHAOS_FAULT_MAXCLIENTS;
         assert_int_equal(undone, !undoes);
         asked += undoes ? 2 : 1;
     }
-    assert_false(chaos_admin_ping(port, world->error, sizeof world->error));
-    assert_int_equal(chaos_admin_key_count(port, world->error, sizeof world->error), -1);
-    assert_false(chaos_admin_version(port, version, sizeof version, world->error, sizeof world->error));
-    assert_says(world->error, words);
+    assert_false(chaos_admin_ping(port, &world->error));
+    assert_int_equal(chaos_admin_key_count(port, &world->error), -1);
+    assert_false(chaos_admin_version(port, version, sizeof version, &world->error));
+    assert_says(world->error.text, words);
     assert_true(support_now_ms() - start_ms < (int64_t)(asked + 3) * 500 + 10000);
     assert_int_equal(world->held, 0);
 }
@@ -367,9 +367,9 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
 static void dead_and_paused_nodes_fail_soon(void **state) {
     struct world *world = *state;
     struct chaos_backend *backend = world->nodes.backend;
-    assert_true(backend->ops->pause(backend, 0, world->error, sizeof world->error));
+    assert_true(backend->ops->pause(backend, 0, &world->error));
     all_fail(world, port_of(world), "no answer within 500 ms; it is paused or busy");
-    assert_true(backend->ops->kill(backend, 0, world->error, sizeof world->error));
+    assert_true(backend->ops->kill(backend, 0, &world->error));
     all_fail(world, port_of(world), "nobody listens there: the node is dead");
 }
 

@@ -26,18 +26,18 @@ enum { NODES = 3, WAIT_MS = 60000 };
 
 static char root[] = "/tmp/redlock-compose.XXXXXX";
 static char directory[96];
-static char error[2048];
+static struct chaos_error error;
 static const char *compose_file, *shim;
 
 static struct chaos_backend *create(size_t nodes) {
     struct chaos_backend_options options = {
         .nodes = nodes, .append_only = true, .directory = directory, .shim = shim, .compose_file = compose_file};
-    error[0] = '\0';
-    return chaos_backend_create("compose", &options, error, sizeof error);
+    error.text[0] = '\0';
+    return chaos_backend_create("compose", &options, &error);
 }
 
 static void fail_with_words(const char *what) {
-    fail_msg("%s: %s", what, error);
+    fail_msg("%s: %s", what, error.text);
 }
 
 /* A node's answer as text; "" without one. Asks as the default user, so without a password. */
@@ -94,8 +94,8 @@ static struct chaos_backend *nodes;
 static int start_nodes(void **state) {
     (void)state;
     nodes = create(NODES);
-    if (nodes == NULL || !nodes->ops->start(nodes, error, sizeof error)) {
-        fprintf(stderr, "the nodes do not start: %s\n", error);
+    if (nodes == NULL || !nodes->ops->start(nodes, &error)) {
+        fprintf(stderr, "the nodes do not start: %s\n", error.text);
         return -1;
     }
     return 0;
@@ -112,7 +112,7 @@ static void nodes_are_as_promised(void **state) {
     (void)state;
     for (size_t n = 0; n < NODES; n++) {
         uint16_t port = nodes->ports[n];
-        if (!chaos_admin_ping(port, error, sizeof error)) {
+        if (!chaos_admin_ping(port, &error)) {
             fail_with_words("as the user chaos");
         }
         assert_string_equal(ask(port, "PING"), "PONG");
@@ -131,25 +131,25 @@ static void a_killed_node_comes_back_with_its_keys(void **state) {
     uint16_t port = nodes->ports[0];
     assert_string_equal(ask(port, "SET kept yes"), "OK");
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->kill(nodes, 0, error, sizeof error)) {
+        if (!nodes->ops->kill(nodes, 0, &error)) {
             fail_with_words("kill");
         }
         assert_string_equal(ask(port, "PING"), "");
-        assert_false(chaos_admin_ping(port, error, sizeof error));
+        assert_false(chaos_admin_ping(port, &error));
     }
-    if (nodes->ops->pause(nodes, 0, error, sizeof error)) {
+    if (nodes->ops->pause(nodes, 0, &error)) {
         fail_msg("a dead node was paused");
     }
-    assert_non_null(strstr(error, "node 1 is dead"));
-    assert_true(nodes->ops->resume(nodes, 0, error, sizeof error));
+    assert_non_null(strstr(error.text, "node 1 is dead"));
+    assert_true(nodes->ops->resume(nodes, 0, &error));
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->restart(nodes, 0, false, error, sizeof error)) {
+        if (!nodes->ops->restart(nodes, 0, false, &error)) {
             fail_with_words("restart");
         }
         wait_until_it_says(port, "GET kept", "yes");
     }
     /* The node runs, so this empties nothing. */
-    assert_true(nodes->ops->restart(nodes, 0, true, error, sizeof error));
+    assert_true(nodes->ops->restart(nodes, 0, true, &error));
     assert_string_equal(ask(port, "GET kept"), "yes");
     assert_string_equal(ask(nodes->ports[1], "PING"), "PONG");
 }
@@ -158,12 +158,12 @@ static void a_node_comes_back_empty(void **state) {
     (void)state;
     uint16_t port = nodes->ports[1];
     assert_string_equal(ask(port, "SET kept yes"), "OK");
-    if (!nodes->ops->kill(nodes, 1, error, sizeof error) || !nodes->ops->restart(nodes, 1, true, error, sizeof error)) {
+    if (!nodes->ops->kill(nodes, 1, &error) || !nodes->ops->restart(nodes, 1, true, &error)) {
         fail_with_words("kill and restart");
     }
     wait_until_it_says(port, "PING", "PONG");
     assert_string_equal(ask(port, "DBSIZE"), "0");
-    assert_true(chaos_admin_ping(port, error, sizeof error));
+    assert_true(chaos_admin_ping(port, &error));
 }
 
 static void a_paused_node_is_silent(void **state) {
@@ -171,24 +171,24 @@ static void a_paused_node_is_silent(void **state) {
     uint16_t port = nodes->ports[2];
     assert_string_equal(ask(port, "SET paused no"), "OK");
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->pause(nodes, 2, error, sizeof error)) {
+        if (!nodes->ops->pause(nodes, 2, &error)) {
             fail_with_words("pause");
         }
         assert_string_equal(ask(port, "PING"), "");
     }
     /* The node runs, or will soon. */
-    assert_true(nodes->ops->restart(nodes, 2, true, error, sizeof error));
+    assert_true(nodes->ops->restart(nodes, 2, true, &error));
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->resume(nodes, 2, error, sizeof error)) {
+        if (!nodes->ops->resume(nodes, 2, &error)) {
             fail_with_words("resume");
         }
         wait_until_it_says(port, "GET paused", "no");
     }
-    if (!nodes->ops->pause(nodes, 2, error, sizeof error) || !nodes->ops->kill(nodes, 2, error, sizeof error)) {
+    if (!nodes->ops->pause(nodes, 2, &error) || !nodes->ops->kill(nodes, 2, &error)) {
         fail_with_words("kill of a paused node");
     }
     assert_string_equal(ask(port, "PING"), "");
-    assert_true(nodes->ops->restart(nodes, 2, false, error, sizeof error));
+    assert_true(nodes->ops->restart(nodes, 2, false, &error));
     wait_until_it_says(port, "GET paused", "no");
 }
 
@@ -232,7 +232,7 @@ static void packets_are_lost(void **state) {
     assert_non_null(reply);
     freeReplyObject(reply);
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->drop(nodes, 1, error, sizeof error)) {
+        if (!nodes->ops->drop(nodes, 1, &error)) {
             fail_with_words("drop");
         }
         assert_string_equal(ask(port, "PING"), "");
@@ -246,7 +246,7 @@ static void packets_are_lost(void **state) {
     assert_string_equal(said.text, "no");
     assert_string_equal(ask(nodes->ports[0], "PING"), "PONG");
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->pass(nodes, 1, error, sizeof error)) {
+        if (!nodes->ops->pass(nodes, 1, &error)) {
             fail_with_words("pass");
         }
     }
@@ -265,15 +265,15 @@ static void a_restart_ends_the_loss(void **state) {
     }
     uint16_t port = nodes->ports[1];
     for (int early = 0; early < 2; early++) {
-        if (!nodes->ops->drop(nodes, 1, error, sizeof error) || !nodes->ops->kill(nodes, 1, error, sizeof error)) {
+        if (!nodes->ops->drop(nodes, 1, &error) || !nodes->ops->kill(nodes, 1, &error)) {
             fail_with_words("drop and kill");
         }
-        assert_true(!early || nodes->ops->pass(nodes, 1, error, sizeof error));
-        assert_false(nodes->ops->drop(nodes, 1, error, sizeof error));
-        assert_non_null(strstr(error, "node 2 is dead"));
-        assert_true(nodes->ops->restart(nodes, 1, false, error, sizeof error));
+        assert_true(!early || nodes->ops->pass(nodes, 1, &error));
+        assert_false(nodes->ops->drop(nodes, 1, &error));
+        assert_non_null(strstr(error.text, "node 2 is dead"));
+        assert_true(nodes->ops->restart(nodes, 1, false, &error));
         wait_until_it_says(port, "PING", "PONG");
-        if (!nodes->ops->pass(nodes, 1, error, sizeof error)) {
+        if (!nodes->ops->pass(nodes, 1, &error)) {
             fail_with_words("pass, after a restart");
         }
         assert_string_equal(ask(port, "PING"), "PONG");
@@ -293,8 +293,8 @@ static void a_clock_jumps(void **state) {
     chaos_clock_jump(nodes->clocks[0], 3600 * 1000);
     assert_in_range(clock_error_s(0), 3570, 3630);
     assert_in_range(clock_error_s(1) + 30, 0, 60);
-    assert_true(nodes->ops->kill(nodes, 0, error, sizeof error));
-    assert_true(nodes->ops->restart(nodes, 0, false, error, sizeof error));
+    assert_true(nodes->ops->kill(nodes, 0, &error));
+    assert_true(nodes->ops->restart(nodes, 0, false, &error));
     wait_until_it_says(nodes->ports[0], "PING", "PONG");
     assert_in_range(clock_error_s(0), 3570, 3630);
     chaos_clock_jump(nodes->clocks[0], -3600 * 1000);
@@ -332,8 +332,8 @@ static void nothing_outlives_its_maker(void **state) {
             struct chaos_backend *backend = create(2);
             const struct chaos_compose *compose = backend == NULL ? NULL : backend->own;
             ssize_t written = compose == NULL ? 0 : write(fds[1], compose->project, sizeof compose->project);
-            if (written <= 0 || !backend->ops->start(backend, error, sizeof error) || write(fds[1], "", 1) != 1) {
-                fprintf(stderr, "the nodes do not start: %s\n", error);
+            if (written <= 0 || !backend->ops->start(backend, &error) || write(fds[1], "", 1) != 1) {
+                fprintf(stderr, "the nodes do not start: %s\n", error.text);
                 _exit(1);
             }
             for (;;) {
@@ -375,8 +375,8 @@ static void expect_refusal(const char *words) {
         chaos_backend_destroy(backend);
         fail_msg("this should have been refused with words like: %s", words);
     }
-    if (strstr(error, words) == NULL) {
-        fail_msg("it says '%s', which has nothing of '%s'", error, words);
+    if (strstr(error.text, words) == NULL) {
+        fail_msg("it says '%s', which has nothing of '%s'", error.text, words);
     }
 }
 
@@ -414,13 +414,13 @@ static void what_is_missing_is_said(void **state) {
     restore("REDLOCK_NODE_IMAGE", image);
     restore("PATH", path);
     assert_null(create(6));
-    assert_non_null(strstr(error, "has no service node6"));
+    assert_non_null(strstr(error.text, "has no service node6"));
 }
 
 /* Starts this many nodes, and ends them. */
 static bool starts(size_t count) {
     struct chaos_backend *backend = create(count);
-    bool started = backend != NULL && backend->ops->start(backend, error, sizeof error);
+    bool started = backend != NULL && backend->ops->start(backend, &error);
     chaos_backend_destroy(backend);
     return started;
 }
@@ -433,7 +433,7 @@ static void a_clock_that_is_not_loaded_is_found(void **state) {
     bool started = starts(1);
     shim = usual;
     assert_false(started);
-    if (strstr(error, "node 1: its clock cannot be moved") == NULL) {
+    if (strstr(error.text, "node 1: its clock cannot be moved") == NULL) {
         fail_with_words("it does not say why");
     }
 }
@@ -457,7 +457,7 @@ static void a_node_that_ends_is_quoted(void **state) {
     restore("REDLOCK_NODE_IMAGE", image);
     restore("REDLOCK_NODE_VERSION", version);
     assert_false(started);
-    if (strstr(error, "node 1 ended at its start") == NULL || strstr(error, "--protected-mode") == NULL) {
+    if (strstr(error.text, "node 1 ended at its start") == NULL || strstr(error.text, "--protected-mode") == NULL) {
         fail_with_words("it does not say why");
     }
 }

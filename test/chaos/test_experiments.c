@@ -38,10 +38,10 @@ static struct chaos_settings settings_of(const char *name, int64_t nodes, int64_
 
 static struct chaos_schedule plan(const char *name, const struct chaos_settings *settings, uint64_t seed) {
     struct chaos_schedule schedule;
-    char error[700] = "";
+    struct chaos_error error = {""};
     memset(&schedule, 0x55, sizeof schedule);
-    if (!chaos_experiment_schedule(find(name), settings, seed, &schedule, error, sizeof error)) {
-        fail_msg("%s: %s", name, error);
+    if (!chaos_experiment_schedule(find(name), settings, seed, &schedule, &error)) {
+        fail_msg("%s: %s", name, error.text);
     }
     return schedule;
 }
@@ -152,9 +152,9 @@ static void too_few_nodes(void **state) {
     (void)state;
     struct chaos_settings settings = settings_of("minority-down", 2, 20, 60);
     struct chaos_schedule schedule = {0};
-    char error[700] = "";
-    assert_false(chaos_experiment_schedule(find("minority-down"), &settings, 1, &schedule, error, sizeof error));
-    assert_string_equal(error, "3 nodes or more are needed: of 2 none can be missed");
+    struct chaos_error error = {""};
+    assert_false(chaos_experiment_schedule(find("minority-down"), &settings, 1, &schedule, &error));
+    assert_string_equal(error.text, "3 nodes or more are needed: of 2 none can be missed");
 }
 
 static size_t count_bits(uint64_t set) {
@@ -285,8 +285,8 @@ static void everything_comes_from_the_seed(void **state) {
     (void)state;
     struct chaos_settings settings = settings_of("everything", 5, 20, 20);
     struct chaos_schedule_shape shape = {5, 20, 20000, 0, true};
-    char error[700];
-    assert_true(chaos_fault_kinds_parse("safe", &shape.kinds, error, sizeof error));
+    struct chaos_error error;
+    assert_true(chaos_fault_kinds_parse("safe", &shape.kinds, &error));
     struct chaos_schedule one = plan("everything", &settings, 9), same;
     assert_true(chaos_schedule_random(9, &shape, &same));
     char *first = chaos_schedule_format(&one, 5, 20), *second = chaos_schedule_format(&same, 5, 20);
@@ -304,12 +304,12 @@ static void memory_runs_out(void **state) {
         bool worked = false;
         for (long at = 0; !worked; at++) {
             struct chaos_schedule schedule;
-            char error[700] = "";
+            struct chaos_error error = {""};
             fails_at = at;
-            worked = chaos_experiment_schedule(find(names[i]), &settings, 1, &schedule, error, sizeof error);
+            worked = chaos_experiment_schedule(find(names[i]), &settings, 1, &schedule, &error);
             assert_true(worked == (fails_at >= 0));
             fails_at = -1;
-            assert_true(worked || (schedule.faults == NULL && strcmp(error, "out of memory") == 0));
+            assert_true(worked || (schedule.faults == NULL && strcmp(error.text, "out of memory") == 0));
             chaos_schedule_clear(&schedule);
         }
     }

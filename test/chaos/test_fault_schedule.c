@@ -32,8 +32,8 @@ void *__wrap_realloc(void *old, size_t size) {
 
 static uint32_t kinds_of(const char *list) {
     uint32_t kinds = 0;
-    char error[700];
-    assert_true(chaos_fault_kinds_parse(list, &kinds, error, sizeof error));
+    struct chaos_error error;
+    assert_true(chaos_fault_kinds_parse(list, &kinds, &error));
     return kinds;
 }
 
@@ -282,9 +282,9 @@ static void kill_needs_an_aof(void **state) {
 }
 
 static void parse_ok(const char *text, struct chaos_schedule *schedule) {
-    char error[700] = "";
-    if (!chaos_schedule_parse(text, 5, 20, schedule, error, sizeof error)) {
-        fail_msg("%s", error);
+    struct chaos_error error = {""};
+    if (!chaos_schedule_parse(text, 5, 20, schedule, &error)) {
+        fail_msg("%s", error.text);
     }
 }
 
@@ -311,10 +311,10 @@ static void text_is_read(void **state) {
 
 static void refuse(const char *text, const char *sentence) {
     struct chaos_schedule schedule = {0};
-    char error[700] = "";
-    assert_false(chaos_schedule_parse(text, 5, 20, &schedule, error, sizeof error));
-    if (strstr(error, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error, sentence);
+    struct chaos_error error = {""};
+    assert_false(chaos_schedule_parse(text, 5, 20, &schedule, &error));
+    if (strstr(error.text, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error.text, sentence);
     }
     assert_null(schedule.faults);
 }
@@ -348,10 +348,10 @@ static void text_is_read_back(void **state) {
     (void)state;
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint64_t seed = 0; seed < 20; seed++) {
-            char error[700] = "";
+            struct chaos_error error = {""};
             char *text = text_of(seed, &shapes[s]);
             struct chaos_schedule again;
-            assert_true(chaos_schedule_parse(text, shapes[s].nodes, shapes[s].clients, &again, error, sizeof error));
+            assert_true(chaos_schedule_parse(text, shapes[s].nodes, shapes[s].clients, &again, &error));
             char *twice = chaos_schedule_format(&again, shapes[s].nodes, shapes[s].clients);
             assert_string_equal(text, twice);
             free(text);
@@ -376,7 +376,8 @@ static void what_breaks(void **state) {
 static void memory_runs_out(void **state) {
     (void)state;
     struct chaos_schedule_shape shape = {5, 20, 60000, ALL_KINDS, true};
-    char *text = text_of(1, &shape), error[700] = "";
+    struct chaos_error error = {""};
+    char *text = text_of(1, &shape);
     struct chaos_schedule schedule;
     for (long at = 0;; at++) {
         fails_at = at;
@@ -393,12 +394,12 @@ static void memory_runs_out(void **state) {
     chaos_schedule_clear(&schedule);
     for (long at = 0;; at++) {
         fails_at = at;
-        bool worked = chaos_schedule_parse(text, 5, 20, &schedule, error, sizeof error);
+        bool worked = chaos_schedule_parse(text, 5, 20, &schedule, &error);
         fails_at = -1;
         if (worked) {
             break;
         }
-        assert_non_null(strstr(error, "out of memory"));
+        assert_non_null(strstr(error.text, "out of memory"));
     }
     fails_at = 0;
     assert_null(chaos_schedule_format(&schedule, 5, 20));

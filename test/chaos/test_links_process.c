@@ -104,40 +104,39 @@ static void it_dies_with_the_conductor(void **state) {
 
 static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
     struct ends ends = {0};
-    char error[700] = "";
+    struct chaos_error error = {""};
     (void)state;
     ends_start(&ends, 1, 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGKILL), 0);
     wait_dead(ends.links.proxy.pid);
-    assert_false(chaos_links_set(&ends.links, 0, 0, &clear_rule, error, sizeof error));
-    assert_non_null(strstr(error, "cannot change the link from client 1 to node 1: the link proxy (pid "));
-    assert_non_null(strstr(error, "has ended"));
-    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
-    assert_non_null(strstr(error, "cannot cut the link from client 1 to node 1: "));
+    assert_false(chaos_links_set(&ends.links, 0, 0, &clear_rule, &error));
+    assert_non_null(strstr(error.text, "cannot change the link from client 1 to node 1: the link proxy (pid "));
+    assert_non_null(strstr(error.text, "has ended"));
+    assert_false(chaos_links_cut(&ends.links, 0, 0, &error));
+    assert_non_null(strstr(error.text, "cannot cut the link from client 1 to node 1: "));
     /* The conductor may do this too. */
     assert_int_equal(waitpid(ends.links.proxy.pid, NULL, 0), ends.links.proxy.pid);
     ends_stop(&ends);
     chaos_links_stop(&ends.links);
-    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
-    assert_non_null(strstr(error, "does not run"));
+    assert_false(chaos_links_cut(&ends.links, 0, 0, &error));
+    assert_non_null(strstr(error.text, "does not run"));
 }
 
 static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     struct ends ends = {0};
-    char error[700] = "";
+    struct chaos_error error = {""};
     (void)state;
     ends_start(&ends, 1, 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
     int64_t from_ms = support_now_ms();
-    assert_false(
-        chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, error, sizeof error));
+    assert_false(chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, &error));
     assert_true(support_now_ms() - from_ms >= 4999);
-    assert_non_null(strstr(error, "did not answer in 5 s"));
+    assert_non_null(strstr(error.text, "did not answer in 5 s"));
     assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     /* The next command does not take the late answer as its own. */
     assert_int_equal(poll(&(struct pollfd){.fd = ends.links.proxy.control, .events = POLLIN}, 1, 20000), 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
-    assert_false(chaos_links_cut(&ends.links, 0, 0, error, sizeof error));
+    assert_false(chaos_links_cut(&ends.links, 0, 0, &error));
     assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     ends_set(&ends, 0, 0, clear_rule);
     int near, far;
@@ -149,22 +148,22 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
 
 static void senseless_rules_are_refused(void **state) {
     struct ends ends = {0};
-    char error[700] = "";
+    struct chaos_error error = {""};
     (void)state;
     ends_start(&ends, 2, 1);
     const struct chaos_link_rule bad[] = {
         {.delay_us = -1}, {.jitter_us = -1}, {.bytes_per_s = -1}, {.delay_us = INT64_MAX}, {.bytes_per_s = INT64_MAX}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        assert_false(chaos_links_set(&ends.links, 0, 0, &bad[i], error, sizeof error));
-        assert_non_null(strstr(error, "must be"));
+        assert_false(chaos_links_set(&ends.links, 0, 0, &bad[i], &error));
+        assert_non_null(strstr(error.text, "must be"));
     }
-    assert_false(chaos_links_set(&ends.links, 2, 0, &clear_rule, error, sizeof error));
-    assert_string_equal(error, "cannot change the link from client 3 to node 1: there is no such link");
-    assert_false(chaos_links_cut(&ends.links, 0, 1, error, sizeof error));
+    assert_false(chaos_links_set(&ends.links, 2, 0, &clear_rule, &error));
+    assert_string_equal(error.text, "cannot change the link from client 3 to node 1: there is no such link");
+    assert_false(chaos_links_cut(&ends.links, 0, 1, &error));
     struct chaos_links none;
-    assert_false(chaos_links_start(&none, 65, 1, ends.ports, error, sizeof error));
-    assert_false(chaos_links_start(&none, 1, 0, ends.ports, error, sizeof error));
-    assert_non_null(strstr(error, "1 to 64 clients and 1 to 31 nodes"));
+    assert_false(chaos_links_start(&none, 65, 1, ends.ports, &error));
+    assert_false(chaos_links_start(&none, 1, 0, ends.ports, &error));
+    assert_non_null(strstr(error.text, "1 to 64 clients and 1 to 31 nodes"));
     ends_stop(&ends);
 }
 
@@ -185,11 +184,11 @@ static void with_limit(rlim_t limit, int (*what)(void)) {
 static int start_too_many(void) {
     struct chaos_links links;
     uint16_t upstream[31] = {1};
-    char error[700] = "";
-    if (chaos_links_start(&links, 20, 31, upstream, error, sizeof error)) {
+    struct chaos_error error = {""};
+    if (chaos_links_start(&links, 20, 31, upstream, &error)) {
         return 1;
     }
-    return strstr(error, "need 3132 open files") != NULL && strstr(error, "1000 are allowed") != NULL &&
+    return strstr(error.text, "need 3132 open files") != NULL && strstr(error.text, "1000 are allowed") != NULL &&
                    links.proxy.pid == 0
                ? 0
                : 2;
@@ -319,7 +318,7 @@ static void nothing_is_left_open(void **state) {
 static void the_largest_run_has_room(void **state) {
     struct chaos_links links;
     uint16_t upstream[CHAOS_NODES_MAX], port;
-    char error[700] = "";
+    struct chaos_error error = {""};
     (void)state;
     int listener = ends_listen(&port);
     for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
@@ -327,11 +326,11 @@ static void the_largest_run_has_room(void **state) {
     }
     struct rlimit files;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
-    bool may = chaos_links_start(&links, CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, upstream, error, sizeof error);
+    bool may = chaos_links_start(&links, CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, upstream, &error);
     if (!may) {
         /* If the machine does not allow it, the proxy says so. */
         assert_true(files.rlim_max < 9952);
-        assert_non_null(strstr(error, "need 9952 open files"));
+        assert_non_null(strstr(error.text, "need 9952 open files"));
         ends_close(listener);
         return;
     }

@@ -20,12 +20,11 @@
 #include "backends/admin.h"
 #include "node_kit.h"
 
-#define CALL(function, ...)                                                                                            \
-    (nodes->backend->ops->function(nodes->backend, __VA_ARGS__, nodes->error, sizeof nodes->error))
+#define CALL(function, ...) (nodes->backend->ops->function(nodes->backend, __VA_ARGS__, &nodes->error))
 #define WORKS(function, ...)                                                                                           \
     do {                                                                                                               \
         if (!CALL(function, __VA_ARGS__)) {                                                                            \
-            fail_msg("%s: %s", #function, nodes->error);                                                               \
+            fail_msg("%s: %s", #function, nodes->error.text);                                                          \
         }                                                                                                              \
     } while (0)
 
@@ -57,8 +56,7 @@ static void five_start_and_answer(void **state) {
     nodes_start(nodes);
     for (size_t n = 0; n < 5; n++) {
         char version[64];
-        assert_true(
-            chaos_admin_version(nodes->backend->ports[n], version, sizeof version, nodes->error, sizeof nodes->error));
+        assert_true(chaos_admin_version(nodes->backend->ports[n], version, sizeof version, &nodes->error));
         assert_true(strncmp(version, "redis ", 6) == 0 || strncmp(version, "valkey ", 7) == 0);
         assert_true(nodes->backend->pids[n] > 0);
         assert_int_not_equal(getpgid((pid_t)nodes->backend->pids[n]), getpgid(0));
@@ -122,8 +120,8 @@ static void killed_nodes_come_back_with_their_aof(void **state) {
     WORKS(kill, 1);
     WORKS(resume, 1);
     assert_false(CALL(pause, 1));
-    assert_says(nodes->error, "node 2 (127.0.0.1:");
-    assert_says(nodes->error, "dead");
+    assert_says(nodes->error.text, "node 2 (127.0.0.1:");
+    assert_says(nodes->error.text, "dead");
     WORKS(restart, 1, false);
     nodes_await(nodes, 1, "GET k", "v");
     assert_int_equal(nodes->backend->ports[1], port);
@@ -156,9 +154,9 @@ static void paused_nodes_hang(void **state) {
     WORKS(restart, 0, true);
     assert_int_equal(nodes->backend->pids[0], pid);
     int64_t start_ms = support_now_ms();
-    assert_false(chaos_admin_ping(nodes->backend->ports[0], nodes->error, sizeof nodes->error));
+    assert_false(chaos_admin_ping(nodes->backend->ports[0], &nodes->error));
     assert_in_range(support_now_ms() - start_ms, 400, 5000);
-    assert_says(nodes->error, "no answer within 500 ms");
+    assert_says(nodes->error.text, "no answer within 500 ms");
     /* The backend has consumed the stop. */
     assert_int_equal(waitpid(-1, NULL, WNOHANG | WUNTRACED), 0);
     WORKS(resume, 0);
@@ -176,8 +174,8 @@ static void packets_of_processes_are_not_dropped(void **state) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     assert_false(CALL(drop, 0));
-    assert_says(nodes->error, "node 1 (127.0.0.1:");
-    assert_says(nodes->error, "use --backend compose");
+    assert_says(nodes->error.text, "node 1 (127.0.0.1:");
+    assert_says(nodes->error.text, "use --backend compose");
     WORKS(pass, 0);
     assert_string_equal(nodes_ask(nodes, 0, "PING"), "PONG");
 }
@@ -215,9 +213,9 @@ static void nothing_outlives_its_maker(void **state) {
     assert_true(maker >= 0);
     if (maker == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (!nodes_create(nodes) || !nodes->backend->ops->start(nodes->backend, nodes->error, sizeof nodes->error) ||
-            !nodes->backend->ops->pause(nodes->backend, 1, nodes->error, sizeof nodes->error)) {
-            fprintf(stderr, "%s\n", nodes->error);
+        if (!nodes_create(nodes) || !nodes->backend->ops->start(nodes->backend, &nodes->error) ||
+            !nodes->backend->ops->pause(nodes->backend, 1, &nodes->error)) {
+            fprintf(stderr, "%s\n", nodes->error.text);
             _exit(1);
         }
         (void)!write(fds[1], nodes->backend->pids, sizeof pids);
@@ -262,30 +260,30 @@ static void stopping_leaves_logs_only(void **state) {
 static void creating_says_what_is_wrong(void **state) {
     struct nodes *nodes = *state;
     struct chaos_backend_options *options = &nodes->options;
-    char error[300];
+    struct chaos_error error;
     options->nodes = 1;
     options->directory = "/tmp";
-    assert_null(chaos_backend_create("podman", options, error, sizeof error));
-    assert_says(error, "there is no backend podman; there are process and compose");
+    assert_null(chaos_backend_create("podman", options, &error));
+    assert_says(error.text, "there is no backend podman; there are process and compose");
     options->nodes = 0;
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
+    assert_null(chaos_backend_create("process", options, &error));
     options->nodes = 32;
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
-    assert_says(error, "32 nodes cannot be started; 1 to 31 can");
+    assert_null(chaos_backend_create("process", options, &error));
+    assert_says(error.text, "32 nodes cannot be started; 1 to 31 can");
     options->nodes = 1;
     options->server = "no-such-server";
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
-    assert_says(error, "no program no-such-server was found in PATH; install one");
+    assert_null(chaos_backend_create("process", options, &error));
+    assert_says(error.text, "no program no-such-server was found in PATH; install one");
     options->server = "/nonexistent/redis-server";
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
-    assert_says(error, "the server program /nonexistent/redis-server cannot be run: No such file");
+    assert_null(chaos_backend_create("process", options, &error));
+    assert_says(error.text, "the server program /nonexistent/redis-server cannot be run: No such file");
     options->server = "echo";
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
-    assert_says(error, "is no Redis or Valkey server");
+    assert_null(chaos_backend_create("process", options, &error));
+    assert_says(error.text, "is no Redis or Valkey server");
     options->server = NULL;
     options->shim = "/nonexistent/clock.so";
-    assert_null(chaos_backend_create("process", options, error, sizeof error));
-    assert_says(error, "the clock /nonexistent/clock.so, which is to be preloaded");
+    assert_null(chaos_backend_create("process", options, &error));
+    assert_says(error.text, "the clock /nonexistent/clock.so, which is to be preloaded");
     chaos_backend_destroy(NULL);
 }
 
@@ -307,10 +305,10 @@ static const char *make_script(struct nodes *nodes, const char *text) {
 
 static void start_fails(struct nodes *nodes, const char *words) {
     if (!nodes_create(nodes)) {
-        fail_msg("%s", nodes->error);
+        fail_msg("%s", nodes->error.text);
     }
-    assert_false(nodes->backend->ops->start(nodes->backend, nodes->error, sizeof nodes->error));
-    assert_says(nodes->error, words);
+    assert_false(nodes->backend->ops->start(nodes->backend, &nodes->error));
+    assert_says(nodes->error.text, words);
 }
 
 static void a_server_that_ends_at_once_is_quoted(void **state) {
@@ -319,15 +317,15 @@ static void a_server_that_ends_at_once_is_quoted(void **state) {
                                                "echo first; echo 'Cannot do this today'; exit 3");
     nodes->options.nodes = 2;
     start_fails(nodes, "the server ended as soon as it was started; its log, ");
-    assert_says(nodes->error, "node 1 (127.0.0.1:");
-    assert_says(nodes->error, "/node-1/log, ends: first|Cannot do this today");
+    assert_says(nodes->error.text, "node 1 (127.0.0.1:");
+    assert_says(nodes->error.text, "/node-1/log, ends: first|Cannot do this today");
 }
 
 static void an_old_server_is_refused(void **state) {
     struct nodes *nodes = *state;
     nodes->options.server = make_script(nodes, "echo 'Redis server v=5.0.14 sha=0:0 malloc=x bits=64 build=0'");
     assert_false(nodes_create(nodes));
-    assert_says(nodes->error, "is Redis 5.0, which knows no users; use 6.0 or a later version");
+    assert_says(nodes->error.text, "is Redis 5.0, which knows no users; use 6.0 or a later version");
 }
 
 static void a_taken_port_is_exchanged(void **state) {
@@ -365,7 +363,7 @@ static void a_clock_that_cannot_be_loaded_is_seen(void **state) {
     snprintf(path, sizeof path, "%s", make_script(nodes, "this is no library"));
     nodes->options.shim = path;
     start_fails(nodes, "the server runs without the clock ");
-    assert_says(nodes->error, "cannot be preloaded");
+    assert_says(nodes->error.text, "cannot be preloaded");
 }
 
 static void a_directory_that_cannot_be_made(void **state) {

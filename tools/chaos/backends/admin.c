@@ -26,8 +26,7 @@ struct session {
     redisContext *redis;
     uint16_t port;
     int *held; /* NULL: no connection is to be kept */
-    char *error;
-    size_t error_size;
+    struct chaos_error *error;
 };
 
 static int64_t now_us(void) {
@@ -81,8 +80,7 @@ static bool unanswered(const struct session *session, const char *what) {
                                  (redis->err == REDIS_ERR_IO && (errno == ECONNRESET || errno == EPIPE)))) {
         why = "the connection was closed before the answer; the node was killed, or takes no more clients";
     }
-    snprintf(session->error, session->error_size, "127.0.0.1:%u was asked for %s: %s", session->port, what, why);
-    return false;
+    return chaos_fail(session->error, "127.0.0.1:%u was asked for %s: %s", session->port, what, why);
 }
 
 static bool is_error(const redisReply *reply, const char *code) {
@@ -96,8 +94,8 @@ static bool accept_answer(const struct session *session, const char *what, redis
     }
     bool good = reply->type != REDIS_REPLY_ERROR;
     if (!good) {
-        snprintf(session->error, session->error_size, "127.0.0.1:%u was asked for %s and answered \"%s\"%s",
-                 session->port, what, reply->str, advice(reply->str));
+        chaos_fail(session->error, "127.0.0.1:%u was asked for %s and answered \"%s\"%s", session->port, what,
+                   reply->str, advice(reply->str));
     }
     freeReplyObject(reply);
     return good;
@@ -144,9 +142,9 @@ static bool close_session(const struct session *session, bool done) {
 }
 
 /* On the held connection, if there is one that lives. */
-static bool open_session(struct session *session, uint16_t port, int *held, char *error, size_t error_size) {
+static bool open_session(struct session *session, uint16_t port, int *held, struct chaos_error *error) {
     struct timeval timeout = {0, TIMEOUT_MS * 1000};
-    *session = (struct session){NULL, port, held, error, error_size};
+    *session = (struct session){NULL, port, held, error};
     if (held != NULL && *held != 0) {
         session->redis = redisConnectFd(*held);
         if (session->redis == NULL) {
@@ -260,7 +258,7 @@ static bool end_maxclients(const struct session *session) {
                 (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 4000")) ||
                 (session->redis->err == 0 && ask(session, "CONFIG SET maxclients 900"));
     if (done) {
-        session->error[0] = '\0'; /* of a number that was too high */
+        (void)chaos_fail(session->error, "%s", ""); /* of a number that was too high */
     }
     if (done && is_held(session)) {
         (void)shutdown(*session->held, SHUT_RDWR);
@@ -300,8 +298,7 @@ static bool begin(const struct session *session, const struct chaos_fault *fault
         if (commands[fault->kind].begin != NULL) {
             return ask(session, commands[fault->kind].begin);
         }
-        snprintf(session->error, session->error_size, "this fault is none that a node can be asked for");
-        return false;
+        return chaos_fail(session->error, "this fault is none that a node can be asked for");
     }
 }
 
@@ -311,22 +308,21 @@ static bool end(const struct session *session, const struct chaos_fault *fault) 
                                                    : ask(session, commands[fault->kind].end);
 }
 
-bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
+bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error) {
     struct session session;
-    return open_session(&session, port, held, error, error_size) && close_session(&session, begin(&session, fault));
+    return open_session(&session, port, held, error) && close_session(&session, begin(&session, fault));
 }
 
-bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size) {
+bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error) {
     struct session session;
     bool undoes =
         fault->kind == CHAOS_FAULT_BUSY || fault->kind == CHAOS_FAULT_MAXCLIENTS || commands[fault->kind].end != NULL;
-    return !undoes ||
-           (open_session(&session, port, held, error, error_size) && close_session(&session, end(&session, fault)));
+    return !undoes || (open_session(&session, port, held, error) && close_session(&session, end(&session, fault)));
 }
 
-bool chaos_admin_ping(uint16_t port, char *error, size_t error_size) {
+bool chaos_admin_ping(uint16_t port, struct chaos_error *error) {
     struct session session;
-    return open_session(&session, port, NULL, error, error_size) && close_session(&session, ask(&session, "PING"));
+    return open_session(&session, port, NULL, error) && close_session(&session, ask(&session, "PING"));
 }
 
 /* A resource's counter of fencing tokens stays. */
@@ -337,9 +333,9 @@ static bool is_lock(const redisReply *key) {
            memcmp(key->str + (size_t)key->len - length, suffix, length) != 0;
 }
 
-int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size) {
+int64_t chaos_admin_key_count(uint16_t port, struct chaos_error *error) {
     struct session session;
-    if (!open_session(&session, port, NULL, error, error_size)) {
+    if (!open_session(&session, port, NULL, error)) {
         return -1;
     }
     int64_t count = -1;
@@ -365,10 +361,10 @@ static bool member(const char *info, const char *name, char *out, size_t size) {
     return true;
 }
 
-bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char *error, size_t error_size) {
+bool chaos_admin_version(uint16_t port, char *version, size_t version_size, struct chaos_error *error) {
     struct session session;
     char number[32];
-    if (!open_session(&session, port, NULL, error, error_size)) {
+    if (!open_session(&session, port, NULL, error)) {
         return false;
     }
     bool known = false;
@@ -378,7 +374,7 @@ bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char
         known = valkey || member(reply->str, "\nredis_version:", number, sizeof number);
         snprintf(version, version_size, "%s %s", valkey ? "valkey" : "redis", known ? number : "?");
         if (!known) {
-            snprintf(error, error_size, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
+            chaos_fail(error, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
         }
     }
     return close_session(&session, accept_answer(&session, "INFO server", reply)) && known;

@@ -14,7 +14,7 @@
  * closes. False with a sentence. The process ignores SIGPIPE.
  */
 
-bool chaos_admin_ping(uint16_t port, char *error, size_t error_size);
+bool chaos_admin_ping(uint16_t port, struct chaos_error *error);
 /*
  * Does what the fault's kind says: SLOW, BUSY (sent, and taken by the node's kernel, without
  * waiting for the answer), SCRIPT_FLUSH, FLUSHALL, DISCONNECT (all but the user chaos), MAXCLIENTS,
@@ -25,15 +25,15 @@ bool chaos_admin_ping(uint16_t port, char *error, size_t error_size);
  * there. `held`: one int a node, of the caller, 0 for none; to be closed where it never comes to
  * the end.
  */
-bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size);
+bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error);
 /*
  * Undoes MAXCLIENTS, OOM, PASSWORD; ends a BUSY script. Nothing is to be done for the others. A
  * node that was restarted meanwhile is well already: that is no error.
  */
-bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, char *error, size_t error_size);
+bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error);
 /* How many keys there are that are no counters of fencing tokens; -1 with a sentence. */
-int64_t chaos_admin_key_count(uint16_t port, char *error, size_t error_size);
+int64_t chaos_admin_key_count(uint16_t port, struct chaos_error *error);
 /* "redis 7.0.15" into version. */
-bool chaos_admin_version(uint16_t port, char *version, size_t version_size, char *error, size_t error_size);
+bool chaos_admin_version(uint16_t port, char *version, size_t version_size, struct chaos_error *error);
 
 #endif

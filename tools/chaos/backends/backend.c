@@ -7,25 +7,25 @@
 
 #include "faults/fault.h"
 
-struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options, char *error,
-                                           size_t error_size) {
+struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options,
+                                           struct chaos_error *error) {
     if (options->nodes < 1 || options->nodes > CHAOS_NODES_MAX) {
-        snprintf(error, error_size, "%zu nodes cannot be started; 1 to %d can", options->nodes, CHAOS_NODES_MAX);
+        chaos_fail(error, "%zu nodes cannot be started; 1 to %d can", options->nodes, CHAOS_NODES_MAX);
         return NULL;
     }
     struct chaos_backend *backend = calloc(1, sizeof *backend);
     if (backend == NULL) {
-        snprintf(error, error_size, "out of memory");
+        chaos_fail(error, "out of memory");
         return NULL;
     }
     backend->options = *options;
     bool made = false;
     if (strcmp(name, "process") == 0) {
-        made = chaos_backend_process(backend, error, error_size);
+        made = chaos_backend_process(backend, error);
     } else if (strcmp(name, "compose") == 0) {
-        made = chaos_backend_compose(backend, error, error_size);
+        made = chaos_backend_compose(backend, error);
     } else {
-        snprintf(error, error_size, "there is no backend %s; there are process and compose", name);
+        chaos_fail(error, "there is no backend %s; there are process and compose", name);
     }
     if (!made) {
         free(backend);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "backends/clock.h"
+#include "faults/error.h"
 
 struct chaos_backend_options {
     size_t nodes;
@@ -32,18 +33,18 @@ struct chaos_backend;
 
 struct chaos_backend_ops {
     /* Waits until a node that was started answers PING, 10 s at most. */
-    bool (*start)(struct chaos_backend *backend, char *error, size_t error_size);
+    bool (*start)(struct chaos_backend *backend, struct chaos_error *error);
     /* SIGKILL; returns when it is dead. */
-    bool (*kill)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+    bool (*kill)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     /* Starts it again at the same address, without waiting until it answers. `empty`: without its
      * AOF. */
-    bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size);
-    bool (*pause)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    bool (*resume)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+    bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, struct chaos_error *error);
+    bool (*pause)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
+    bool (*resume)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     /* From now on all packets from and to the node are lost, until pass() or its restart. Of
      * processes it is refused: they have no network of their own. */
-    bool (*drop)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-    bool (*pass)(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+    bool (*drop)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
+    bool (*pass)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     /*
      * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in
      * left (allocated text, NULL for nothing) what it could not end. Only chaos_backend_destroy()
@@ -63,14 +64,14 @@ struct chaos_backend {
 
 /* "process" or "compose". Copies nothing: the strings must live as long. NULL with a sentence: no
  * such backend, no redis-server, no docker. */
-struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options, char *error,
-                                           size_t error_size);
+struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options,
+                                           struct chaos_error *error);
 /* Stops what has not been stopped, and closes the clocks. NULL is let pass. */
 void chaos_backend_destroy(struct chaos_backend *backend);
 
 /* For chaos_backend_create(): set ops and own. stop() frees own, and does nothing where it is
  * NULL. */
-bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size);
-bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size);
+bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *error);
+bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error);
 
 #endif

@@ -18,7 +18,7 @@
 
 enum { ANSWER_MS = 10000, DIES_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
-static bool check_docker(char *error, size_t error_size) {
+static bool check_docker(struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "version", "--format", "{{.Server.Version}}");
     if (said.status == 0) {
@@ -30,12 +30,11 @@ static bool check_docker(char *error, size_t error_size) {
                        : strstr(why, "permission denied") != NULL
                            ? "be root, or a member of the group docker"
                            : "start it (systemctl start docker), or say by DOCKER_HOST where it is";
-    snprintf(error, error_size, "%s: %.300s; %s, or use --backend=process",
-             missing ? "there is no program docker" : "the Docker daemon does not answer", why, help);
-    return false;
+    return chaos_fail(error, "%s: %.300s; %s, or use --backend=process",
+                      missing ? "there is no program docker" : "the Docker daemon does not answer", why, help);
 }
 
-static bool check_compose(struct chaos_compose *compose, char *error, size_t error_size) {
+static bool check_compose(struct chaos_compose *compose, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "compose", "version");
     compose->plugin = said.status == 0;
@@ -43,11 +42,12 @@ static bool check_compose(struct chaos_compose *compose, char *error, size_t err
         chaos_program_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, CHAOS_DOCKER_MS, &said);
     }
     if (said.status != 0) {
-        snprintf(error, error_size,
-                 "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
-                 "apt-get "
-                 "install docker-compose), or use --backend=process",
-                 chaos_said_why(&said));
+        chaos_fail(
+            error,
+            "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
+            "apt-get "
+            "install docker-compose), or use --backend=process",
+            chaos_said_why(&said));
     }
     return said.status == 0;
 }
@@ -58,7 +58,7 @@ static const char *name_of(const struct chaos_backend *backend, size_t node) {
 }
 
 enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend, size_t node,
-                                            struct chaos_container *container, char *error, size_t error_size) {
+                                            struct chaos_container *container, struct chaos_error *error) {
     struct chaos_container ignored;
     struct chaos_said said;
     int running = 0, paused = 0;
@@ -68,39 +68,37 @@ enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend,
                  name_of(backend, node));
     if (said.status != 0 ||
         sscanf(said.text, "%d %d %d %79s", &running, &paused, &container->pid, container->id) != 4) {
-        snprintf(error, error_size, "node %zu: docker inspect %s: %.300s", node + 1, name_of(backend, node),
-                 chaos_said_why(&said));
+        chaos_fail(error, "node %zu: docker inspect %s: %.300s", node + 1, name_of(backend, node),
+                   chaos_said_why(&said));
         return CHAOS_CONTAINER_UNKNOWN;
     }
     return !running ? CHAOS_CONTAINER_DEAD : paused ? CHAOS_CONTAINER_PAUSED : CHAOS_CONTAINER_RUNS;
 }
 
 /* `docker VERB container`. */
-static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, char *error, size_t error_size) {
+static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, verb, name_of(backend, node));
     if (said.status != 0) {
-        snprintf(error, error_size, "node %zu: docker %s %s: %.300s", node + 1, verb, name_of(backend, node),
-                 chaos_said_why(&said));
+        chaos_fail(error, "node %zu: docker %s %s: %.300s", node + 1, verb, name_of(backend, node),
+                   chaos_said_why(&said));
     }
     return said.status == 0;
 }
 
-static bool compose_kill(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+static bool compose_kill(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
     if (state == CHAOS_CONTAINER_UNKNOWN || state == CHAOS_CONTAINER_DEAD) {
         return state == CHAOS_CONTAINER_DEAD;
     }
     /* A paused container does not die before it is resumed. It may also end by itself. */
-    bool told = (state != CHAOS_CONTAINER_PAUSED || tell(backend, node, "unpause", error, error_size)) &&
-                tell(backend, node, "kill", error, error_size);
+    bool told = (state != CHAOS_CONTAINER_PAUSED || tell(backend, node, "unpause", error)) &&
+                tell(backend, node, "kill", error);
     int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
-    char why[512];
-    while (chaos_compose_look(backend, node, NULL, why, sizeof why) != CHAOS_CONTAINER_DEAD) {
+    while (chaos_compose_look(backend, node, NULL, NULL) != CHAOS_CONTAINER_DEAD) {
         if (chaos_now_ms() >= deadline_ms) {
             if (told) {
-                snprintf(error, error_size, "node %zu did not die within %d s of docker kill", node + 1,
-                         DIES_MS / 1000);
+                chaos_fail(error, "node %zu did not die within %d s of docker kill", node + 1, DIES_MS / 1000);
             }
             return false;
         }
@@ -115,8 +113,8 @@ static int remove_entry(const char *path, const struct stat *stat, int type, str
     return where->level == 0 ? 0 : remove(path);
 }
 
-static bool compose_restart(struct chaos_backend *backend, size_t node, bool empty, char *error, size_t error_size) {
-    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+static bool compose_restart(struct chaos_backend *backend, size_t node, bool empty, struct chaos_error *error) {
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
     if (state != CHAOS_CONTAINER_DEAD) {
         return state != CHAOS_CONTAINER_UNKNOWN;
     }
@@ -124,35 +122,32 @@ static bool compose_restart(struct chaos_backend *backend, size_t node, bool emp
         char data[PATH_MAX];
         snprintf(data, sizeof data, "%s/node-%zu/data", backend->options.directory, node + 1);
         if (nftw(data, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
-            snprintf(error, error_size, "node %zu: cannot remove what is in %s: %s", node + 1, data, strerror(errno));
-            return false;
+            return chaos_fail(error, "node %zu: cannot remove what is in %s: %s", node + 1, data, strerror(errno));
         }
     }
-    return tell(backend, node, "start", error, error_size);
+    return tell(backend, node, "start", error);
 }
 
-static bool compose_pause(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+static bool compose_pause(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
     if (state == CHAOS_CONTAINER_DEAD) {
-        snprintf(error, error_size, "node %zu is dead: it cannot be paused", node + 1);
+        chaos_fail(error, "node %zu is dead: it cannot be paused", node + 1);
     }
-    return state == CHAOS_CONTAINER_PAUSED ||
-           (state == CHAOS_CONTAINER_RUNS && tell(backend, node, "pause", error, error_size));
+    return state == CHAOS_CONTAINER_PAUSED || (state == CHAOS_CONTAINER_RUNS && tell(backend, node, "pause", error));
 }
 
-static bool compose_resume(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+static bool compose_resume(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+    enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
     return state == CHAOS_CONTAINER_RUNS || state == CHAOS_CONTAINER_DEAD ||
-           (state == CHAOS_CONTAINER_PAUSED && tell(backend, node, "unpause", error, error_size));
+           (state == CHAOS_CONTAINER_PAUSED && tell(backend, node, "unpause", error));
 }
 
-static bool choose_ports(struct chaos_backend *backend, char *error, size_t error_size) {
+static bool choose_ports(struct chaos_backend *backend, struct chaos_error *error) {
     for (size_t n = 0; n < backend->options.nodes; n++) {
         backend->ports[n] = 0;
         backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
         if (backend->ports[n] == 0) {
-            snprintf(error, error_size, "no free port on 127.0.0.1 was found for node %zu", n + 1);
-            return false;
+            return chaos_fail(error, "no free port on 127.0.0.1 was found for node %zu", n + 1);
         }
     }
     return true;
@@ -160,12 +155,11 @@ static bool choose_ports(struct chaos_backend *backend, char *error, size_t erro
 
 /* A node's directory: data in one of its own, for the image may look at what is there; and the
  * clock's page. All to be read by others. */
-static bool make_directory(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+static bool make_directory(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
     char path[PATH_MAX], data[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s/node-%zu", backend->options.directory, node + 1);
     if (length < 0 || (size_t)length + 16 > sizeof path) {
-        snprintf(error, error_size, "the directory's name is too long");
-        return false;
+        return chaos_fail(error, "the directory's name is too long");
     }
     snprintf(data, sizeof data, "%.*s/data", length, path);
     bool worked = (mkdir(path, 0755) == 0 || errno == EEXIST) && (mkdir(data, 0755) == 0 || errno == EEXIST) &&
@@ -176,33 +170,33 @@ static bool make_directory(struct chaos_backend *backend, size_t node, char *err
         worked = backend->clocks[node] != NULL && chmod(path, 0644) == 0;
     }
     if (!worked) {
-        snprintf(error, error_size, "node %zu: cannot make %s: %s", node + 1, path, strerror(errno));
+        chaos_fail(error, "node %zu: cannot make %s: %s", node + 1, path, strerror(errno));
     }
     return worked;
 }
 
 /* What a container that ended had to say. */
-static void tell_end(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+static void tell_end(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "logs", "--tail", "6", name_of(backend, node));
     for (char *at = said.text; *at != '\0'; at++) {
         *at = *at == '\n' || *at == '\r' ? ' ' : *at;
     }
-    snprintf(error, error_size,
-             "node %zu ended at its start (the image must be of Redis 7.0 or Valkey 7.2, or later); it said: %.400s",
-             node + 1, said.text);
+    chaos_fail(error,
+               "node %zu ended at its start (the image must be of Redis 7.0 or Valkey 7.2, or later); it said: %.400s",
+               node + 1, said.text);
 }
 
-static bool wait_for_answer(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+static bool wait_for_answer(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
     int64_t deadline_ms = chaos_now_ms() + ANSWER_MS;
-    char why[512] = "";
-    while (!chaos_admin_ping(backend->ports[node], why, sizeof why)) {
-        enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error, error_size);
+    struct chaos_error why;
+    while (!chaos_admin_ping(backend->ports[node], &why)) {
+        enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
         if (state == CHAOS_CONTAINER_DEAD) {
-            tell_end(backend, node, error, error_size);
+            tell_end(backend, node, error);
         } else if (state != CHAOS_CONTAINER_UNKNOWN && chaos_now_ms() > deadline_ms) {
-            snprintf(error, error_size, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s",
-                     node + 1, backend->ports[node], ANSWER_MS / 1000, why);
+            chaos_fail(error, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s", node + 1,
+                       backend->ports[node], ANSWER_MS / 1000, why.text);
         } else if (state != CHAOS_CONTAINER_UNKNOWN) {
             (void)poll(NULL, 0, 20);
             continue;
@@ -235,15 +229,15 @@ static long long ask_time(uint16_t port) {
 
 /* If the image's loader rejects the shim, it runs the server without it, and clock faults would do
  * nothing. */
-static bool prove_clock(const struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
+static bool prove_clock(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
     long long before_s = ask_time(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], CLOCK_PROOF_MS);
     long long after_s = ask_time(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], -CLOCK_PROOF_MS);
     bool moved = before_s >= 0 && after_s - before_s >= CLOCK_PROOF_MS / 1000 - 60;
     if (!moved) {
-        snprintf(
-            error, error_size,
+        chaos_fail(
+            error,
             "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older one), "
             "or does not "
             "share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, or no clock faults",
@@ -270,11 +264,11 @@ static void up(const struct chaos_backend *backend, struct chaos_said *said) {
     chaos_program_run(argv, more, -1, CHAOS_DOCKER_MS, said);
 }
 
-static bool bring_up(struct chaos_backend *backend, char *error, size_t error_size) {
+static bool bring_up(struct chaos_backend *backend, struct chaos_error *error) {
     struct chaos_compose *compose = backend->own;
     struct chaos_said said = {0};
     for (int tries = 0; tries < PORT_TRIES; tries++) {
-        if (!choose_ports(backend, error, error_size)) {
+        if (!choose_ports(backend, error)) {
             return false;
         }
         up(backend, &said);
@@ -283,38 +277,35 @@ static bool bring_up(struct chaos_backend *backend, char *error, size_t error_si
         }
         /* Somebody else may have taken a port since we looked. */
         bool taken = strstr(said.text, "already allocated") != NULL || strstr(said.text, "already in use") != NULL;
-        if (!taken || !chaos_compose_sweep(compose->project, error, error_size)) {
+        if (!taken || !chaos_compose_sweep(compose->project, error)) {
             break;
         }
     }
-    snprintf(error, error_size, "%s up: %.500s; the files are %s and %s",
-             compose->plugin ? "docker compose" : "docker-compose", chaos_said_why(&said), compose->file,
-             compose->override);
-    return false;
+    return chaos_fail(error, "%s up: %.500s; the files are %s and %s",
+                      compose->plugin ? "docker compose" : "docker-compose", chaos_said_why(&said), compose->file,
+                      compose->override);
 }
 
-static bool compose_start(struct chaos_backend *backend, char *error, size_t error_size) {
+static bool compose_start(struct chaos_backend *backend, struct chaos_error *error) {
     struct chaos_compose *compose = backend->own;
     size_t nodes = backend->options.nodes;
     for (size_t n = 0; n < nodes; n++) {
-        if (!make_directory(backend, n, error, error_size)) {
+        if (!make_directory(backend, n, error)) {
             return false;
         }
     }
-    if (!chaos_compose_write_override(backend, error, error_size)) {
+    if (!chaos_compose_write_override(backend, error)) {
         return false;
     }
     if (compose->guard < 0 && !chaos_compose_guard_start(compose)) {
-        snprintf(error, error_size, "cannot start the process that removes the containers should we die: %s",
-                 strerror(errno));
-        return false;
+        return chaos_fail(error, "cannot start the process that removes the containers should we die: %s",
+                          strerror(errno));
     }
-    if (!bring_up(backend, error, error_size)) {
+    if (!bring_up(backend, error)) {
         return false;
     }
     for (size_t n = 0; n < nodes; n++) {
-        if (!wait_for_answer(backend, n, error, error_size) ||
-            (backend->clocks[n] != NULL && !prove_clock(backend, n, error, error_size))) {
+        if (!wait_for_answer(backend, n, error) || (backend->clocks[n] != NULL && !prove_clock(backend, n, error))) {
             return false;
         }
     }
@@ -336,7 +327,7 @@ static void save_log(const struct chaos_backend *backend, size_t node) {
 
 static void compose_stop(struct chaos_backend *backend, char **left) {
     struct chaos_compose *compose = backend->own;
-    char error[1024];
+    struct chaos_error error;
     if (left != NULL) {
         *left = NULL;
     }
@@ -347,8 +338,8 @@ static void compose_stop(struct chaos_backend *backend, char **left) {
         for (size_t n = 0; n < backend->options.nodes; n++) {
             save_log(backend, n);
         }
-        if (!chaos_compose_sweep(compose->project, error, sizeof error) && left != NULL) {
-            *left = strdup(error);
+        if (!chaos_compose_sweep(compose->project, &error) && left != NULL) {
+            *left = strdup(error.text);
         }
         chaos_compose_guard_stop(compose);
     }
@@ -365,12 +356,12 @@ static const struct chaos_backend_ops compose_ops = {.start = compose_start,
                                                      .pass = chaos_compose_pass,
                                                      .stop = compose_stop};
 
-bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t error_size) {
+bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error) {
     const struct chaos_backend_options *options = &backend->options;
     struct chaos_compose *compose = calloc(1, sizeof *compose);
     uint32_t random = 0;
     if (compose == NULL || getrandom(&random, sizeof random, 0) != sizeof random) {
-        snprintf(error, error_size, "out of memory");
+        chaos_fail(error, "out of memory");
         free(compose);
         return false;
     }
@@ -382,15 +373,14 @@ bool chaos_backend_compose(struct chaos_backend *backend, char *error, size_t er
     const char *file = options->compose_file != NULL ? options->compose_file : "docker-compose.yml";
     bool worked = false;
     if (realpath(file, compose->file) == NULL) {
-        snprintf(error, error_size,
-                 "the compose file %s: %s; say by --compose-file where the project's docker-compose.yml is", file,
-                 strerror(errno));
+        chaos_fail(error, "the compose file %s: %s; say by --compose-file where the project's docker-compose.yml is",
+                   file, strerror(errno));
     } else if (snprintf(compose->override, sizeof compose->override, "%s/compose.yml", options->directory) >=
                (int)sizeof compose->override) {
-        snprintf(error, error_size, "the directory's name is too long");
+        chaos_fail(error, "the directory's name is too long");
     } else {
-        worked = check_docker(error, error_size) && check_compose(compose, error, error_size) &&
-                 chaos_compose_check_file(compose, options->nodes, error, error_size);
+        worked = check_docker(error) && check_compose(compose, error) &&
+                 chaos_compose_check_file(compose, options->nodes, error);
     }
     if (!worked) {
         free(compose);

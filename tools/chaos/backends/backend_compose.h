@@ -38,7 +38,7 @@ struct chaos_container {
 
 /* What a node's container does; UNKNOWN with a sentence. container: NULL where nobody asks. */
 enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend, size_t node,
-                                            struct chaos_container *container, char *error, size_t error_size);
+                                            struct chaos_container *container, struct chaos_error *error);
 
 /* docker, for a minute at most. */
 enum { CHAOS_DOCKER_MS = 60000 };
@@ -51,19 +51,19 @@ enum { CHAOS_DOCKER_MS = 60000 };
 size_t chaos_compose_argv(const struct chaos_compose *compose, bool with_override, const char **argv);
 /* Whether the file is sound, has a service for every node, and the images of those are here. False
  * with a sentence. */
-bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, char *error, size_t error_size);
+bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, struct chaos_error *error);
 /* Writes the override. False with a sentence. */
-bool chaos_compose_write_override(const struct chaos_backend *backend, char *error, size_t error_size);
+bool chaos_compose_write_override(const struct chaos_backend *backend, struct chaos_error *error);
 
 /* Lost packets (backend_compose_drop.c): the operations drop and pass. */
-bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
-bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error, size_t error_size);
+bool chaos_compose_drop(struct chaos_backend *backend, size_t node, struct chaos_error *error);
+bool chaos_compose_pass(struct chaos_backend *backend, size_t node, struct chaos_error *error);
 
 /* What is left (backend_compose_guard.c) */
 
 /* Ends and removes all that docker has of the project. False with a sentence about what is still
  * there. */
-bool chaos_compose_sweep(const char *project, char *error, size_t error_size);
+bool chaos_compose_sweep(const char *project, struct chaos_error *error);
 /* A process that sweeps once we are dead, however we died; it is no child of ours. False with
  * errno. */
 bool chaos_compose_guard_start(struct chaos_compose *compose);

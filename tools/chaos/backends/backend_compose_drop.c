@@ -34,23 +34,22 @@ static bool is_in_container(int proc, const char *id) {
  * in the container's control group, and its network must not be our own; and all is asked of one
  * directory in /proc, which is that process or none.
  */
-static int open_network(const struct chaos_container *container, size_t node, char *error, size_t error_size) {
+static int open_network(const struct chaos_container *container, size_t node, struct chaos_error *error) {
     char path[64];
     struct stat own, its;
     snprintf(path, sizeof path, "/proc/%d", container->pid);
     int proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), network = -1;
     if (proc < 0 || !is_in_container(proc, container->id)) {
-        snprintf(error, error_size,
-                 "node %zu: its process is not to be found here (pid %d of container %.12s): packets can be dropped "
-                 "only where the Docker daemon runs on this machine, and not in a virtual one",
-                 node + 1, container->pid, container->id);
+        chaos_fail(error,
+                   "node %zu: its process is not to be found here (pid %d of container %.12s): packets can be dropped "
+                   "only where the Docker daemon runs on this machine, and not in a virtual one",
+                   node + 1, container->pid, container->id);
     } else if ((network = openat(proc, "ns/net", O_RDONLY | O_CLOEXEC)) < 0) {
-        snprintf(error, error_size, "node %zu: cannot open %s/ns/net: %s%s", node + 1, path, strerror(errno),
-                 errno == EACCES || errno == EPERM ? "; only root can drop packets" : "");
+        chaos_fail(error, "node %zu: cannot open %s/ns/net: %s%s", node + 1, path, strerror(errno),
+                   errno == EACCES || errno == EPERM ? "; only root can drop packets" : "");
     } else if (stat("/proc/self/ns/net", &own) != 0 || fstat(network, &its) != 0 ||
                (own.st_dev == its.st_dev && own.st_ino == its.st_ino)) {
-        snprintf(error, error_size, "node %zu: its container has no network of its own, so nothing is dropped there",
-                 node + 1);
+        chaos_fail(error, "node %zu: its container has no network of its own, so nothing is dropped there", node + 1);
         close(network);
         network = -1;
     }
@@ -81,7 +80,7 @@ static bool set_rule(int network, const char *const *rule, bool there, struct ch
     return said->status == 0;
 }
 
-static bool set_rules(int network, size_t node, bool there, char *error, size_t error_size) {
+static bool set_rules(int network, size_t node, bool there, struct chaos_error *error) {
     bool worked = true;
     for (size_t r = 0; r < RULES && (worked || !there); r++) {
         struct chaos_said said;
@@ -92,40 +91,38 @@ static bool set_rules(int network, size_t node, bool there, char *error, size_t 
                                ? "; install it (Debian: apt-get install iptables util-linux)"
                            : geteuid() != 0 ? "; only root can drop packets"
                                             : "";
-        snprintf(error, error_size, "node %zu: iptables in its network: %.300s%s", node + 1, chaos_said_why(&said),
-                 help);
+        chaos_fail(error, "node %zu: iptables in its network: %.300s%s", node + 1, chaos_said_why(&said), help);
         worked = false;
     }
     return worked;
 }
 
 /* Whether the node's rules are there, or not, from now on. Those of a dead node ended with it. */
-static bool set_packets(struct chaos_backend *backend, size_t node, bool drop, char *error, size_t error_size) {
+static bool set_packets(struct chaos_backend *backend, size_t node, bool drop, struct chaos_error *error) {
     struct chaos_container container;
-    enum chaos_compose_state state = chaos_compose_look(backend, node, &container, error, error_size);
+    enum chaos_compose_state state = chaos_compose_look(backend, node, &container, error);
     if (state == CHAOS_CONTAINER_DEAD && drop) {
-        snprintf(error, error_size, "node %zu is dead: there are no packets to be dropped", node + 1);
+        chaos_fail(error, "node %zu is dead: there are no packets to be dropped", node + 1);
     }
     if (state == CHAOS_CONTAINER_UNKNOWN || state == CHAOS_CONTAINER_DEAD) {
         return state == CHAOS_CONTAINER_DEAD && !drop;
     }
-    int network = open_network(&container, node, error, error_size);
+    int network = open_network(&container, node, error);
     if (network < 0) {
         return false;
     }
-    bool worked = set_rules(network, node, drop, error, error_size);
+    bool worked = set_rules(network, node, drop, error);
     if (drop && !worked) {
-        char ignored[512];
-        (void)set_rules(network, node, false, ignored, sizeof ignored);
+        (void)set_rules(network, node, false, NULL);
     }
     close(network);
     return worked;
 }
 
-bool chaos_compose_drop(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    return set_packets(backend, node, true, error, error_size);
+bool chaos_compose_drop(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+    return set_packets(backend, node, true, error);
 }
 
-bool chaos_compose_pass(struct chaos_backend *backend, size_t node, char *error, size_t error_size) {
-    return set_packets(backend, node, false, error, error_size);
+bool chaos_compose_pass(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+    return set_packets(backend, node, false, error);
 }

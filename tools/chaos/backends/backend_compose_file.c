@@ -51,40 +51,39 @@ static bool find_image(const char *config, const char *service, char *image) {
     return found;
 }
 
-static bool check_image(const char *image, char *error, size_t error_size) {
+static bool check_image(const char *image, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "image", "inspect", "--format", "{{.Id}}", image);
     if (said.status != 0) {
-        snprintf(error, error_size,
-                 "the image %s is not here (%.200s): get it by `docker pull %s`; or make one of the installed "
-                 "redis-server by "
-                 "`test/compose/local-image.sh`, and set REDLOCK_NODE_IMAGE=redlock-node REDLOCK_NODE_VERSION=local",
-                 image, chaos_said_why(&said), image);
+        chaos_fail(error,
+                   "the image %s is not here (%.200s): get it by `docker pull %s`; or make one of the installed "
+                   "redis-server by "
+                   "`test/compose/local-image.sh`, and set REDLOCK_NODE_IMAGE=redlock-node REDLOCK_NODE_VERSION=local",
+                   image, chaos_said_why(&said), image);
     }
     return said.status == 0;
 }
 
-bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, char *error, size_t error_size) {
+bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, struct chaos_error *error) {
     struct chaos_said said;
     const char *argv[16] = {0};
     argv[chaos_compose_argv(compose, false, argv)] = "config";
     chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, &said);
     if (said.status != 0) {
-        snprintf(error, error_size, "the compose file %s is not sound: %.400s", compose->file, chaos_said_why(&said));
-        return false;
+        return chaos_fail(error, "the compose file %s is not sound: %.400s", compose->file, chaos_said_why(&said));
     }
     char checked[IMAGE_MAX] = "", image[IMAGE_MAX], service[32];
     for (size_t n = 0; n < nodes; n++) {
         snprintf(service, sizeof service, "node%zu", n + 1);
         if (!find_image(said.text, service, image) || image[0] == '\0') {
-            snprintf(error, error_size,
-                     "the compose file %s has no service %s with an image: for %zu nodes it needs node1 to node%zu; "
-                     "ask for fewer, or "
-                     "add them",
-                     compose->file, service, nodes, nodes);
-            return false;
+            return chaos_fail(
+                error,
+                "the compose file %s has no service %s with an image: for %zu nodes it needs node1 to node%zu; "
+                "ask for fewer, or "
+                "add them",
+                compose->file, service, nodes, nodes);
         }
-        if (strcmp(image, checked) != 0 && !check_image(image, error, error_size)) {
+        if (strcmp(image, checked) != 0 && !check_image(image, error)) {
             return false;
         }
         memcpy(checked, image, sizeof checked);
@@ -144,7 +143,7 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
     }
 }
 
-bool chaos_compose_write_override(const struct chaos_backend *backend, char *error, size_t error_size) {
+bool chaos_compose_write_override(const struct chaos_backend *backend, struct chaos_error *error) {
     const struct chaos_compose *compose = backend->own;
     FILE *out = fopen(compose->override, "we");
     bool worked = out != NULL;
@@ -157,7 +156,7 @@ bool chaos_compose_write_override(const struct chaos_backend *backend, char *err
         worked = fclose(out) == 0 && worked;
     }
     if (!worked) {
-        snprintf(error, error_size, "cannot write %s: %s", compose->override, strerror(errno));
+        chaos_fail(error, "cannot write %s: %s", compose->override, strerror(errno));
     }
     return worked;
 }

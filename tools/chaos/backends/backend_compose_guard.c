@@ -54,7 +54,7 @@ static int list(const struct kind *kind, const char *project, struct chaos_said 
 
 /* How many there were before; -1 with a sentence if docker could not tell or did not remove
  * them. */
-static int sweep_once(const char *project, char *error, size_t error_size) {
+static int sweep_once(const char *project, struct chaos_error *error) {
     int found = 0;
     bool failed = false;
     for (size_t k = 0; k < KINDS; k++) {
@@ -71,25 +71,24 @@ static int sweep_once(const char *project, char *error, size_t error_size) {
         }
         if (count < 0 || (count > 0 && answer.status != 0)) {
             failed = true;
-            snprintf(error, error_size, "%s of the project %s could not be %s: %.300s; remove them by hand",
-                     kinds[k].name, project, count < 0 ? "listed" : "removed",
-                     chaos_said_why(count < 0 ? &said : &answer));
+            chaos_fail(error, "%s of the project %s could not be %s: %.300s; remove them by hand", kinds[k].name,
+                       project, count < 0 ? "listed" : "removed", chaos_said_why(count < 0 ? &said : &answer));
         }
     }
     return failed ? -1 : found;
 }
 
-bool chaos_compose_sweep(const char *project, char *error, size_t error_size) {
+bool chaos_compose_sweep(const char *project, struct chaos_error *error) {
     int found = 1;
     /* What was being made or removed at the first look is gone or there at the next. */
     for (int i = 0; i < SWEEPS && found != 0; i++) {
         if (i > 0 && found < 0) {
             (void)poll(NULL, 0, 200);
         }
-        found = sweep_once(project, error, error_size);
+        found = sweep_once(project, error);
     }
     if (found > 0) {
-        snprintf(error, error_size, "containers of the project %s come again and again; look at docker ps", project);
+        chaos_fail(error, "containers of the project %s come again and again; look at docker ps", project);
     }
     return found == 0;
 }
@@ -134,8 +133,8 @@ static _Noreturn void guard(const char *project, int ear, int parent) {
     /* A command that was under way may still be making what is then there. */
     int64_t deadline_ms = chaos_now_ms() + GUARD_MS;
     for (int quiet = 0; quiet < GUARD_QUIET_LOOKS && chaos_now_ms() < deadline_ms;) {
-        char error[1024];
-        quiet = sweep_once(project, error, sizeof error) == 0 ? quiet + 1 : 0;
+        struct chaos_error error;
+        quiet = sweep_once(project, &error) == 0 ? quiet + 1 : 0;
         (void)poll(NULL, 0, 500);
     }
     _exit(0);

@@ -49,18 +49,16 @@ static void sleep_ms(long ms) {
 }
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
-static bool fail(const struct chaos_backend *backend, size_t n, char *error, size_t size, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_error *error, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
-static bool fail(const struct chaos_backend *backend, size_t n, char *error, size_t size, const char *format, ...) {
+static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_error *error, const char *format, ...) {
+    struct chaos_error why;
     va_list arguments;
-    int length = snprintf(error, size, "node %zu (127.0.0.1:%u): ", n + 1, backend->ports[n]);
     va_start(arguments, format);
-    if (length > 0 && (size_t)length < size) {
-        vsnprintf(error + length, size - (size_t)length, format, arguments);
-    }
+    vsnprintf(why.text, sizeof why.text, format, arguments);
     va_end(arguments);
-    return false;
+    return chaos_fail(error, "node %zu (127.0.0.1:%u): %s", n + 1, backend->ports[n], why.text);
 }
 
 static struct node *node_of(const struct chaos_backend *backend, size_t n) {
@@ -101,11 +99,11 @@ static _Noreturn void become_server(const struct processes *own, const struct no
     _exit(127);
 }
 
-static bool spawn(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     struct node *node = node_of(backend, n);
     pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
-        return fail(backend, n, error, size, "no process could be made for it: fork: %s", strerror(errno));
+        return fail(backend, n, error, "no process could be made for it: fork: %s", strerror(errno));
     }
     if (pid == 0) {
         become_server(backend->own, node, parent);
@@ -137,18 +135,18 @@ static bool is_alive(struct chaos_backend *backend, size_t n) {
     return false;
 }
 
-static bool kill_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     if (!is_alive(backend, n)) {
         return true;
     }
     struct node *node = node_of(backend, n);
     if (kill(node->pid, SIGKILL) != 0) {
-        return fail(backend, n, error, size, "SIGKILL to its process %d: %s", (int)node->pid, strerror(errno));
+        return fail(backend, n, error, "SIGKILL to its process %d: %s", (int)node->pid, strerror(errno));
     }
     int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (waitpid(node->pid, NULL, WNOHANG) == 0) {
         if (chaos_now_ms() > deadline_ms) {
-            return fail(backend, n, error, size, "its process %d did not end within %d s of SIGKILL", (int)node->pid,
+            return fail(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)node->pid,
                         END_MS / 1000);
         }
         sleep_ms(1);
@@ -157,27 +155,27 @@ static bool kill_node(struct chaos_backend *backend, size_t n, char *error, size
     return true;
 }
 
-static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, char *error, size_t size) {
+static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, struct chaos_error *error) {
     if (is_alive(backend, n)) {
         return true;
     }
     if (empty && !chaos_node_remove_keys(node_of(backend, n)->directory)) {
-        return fail(backend, n, error, size, "its AOF in %s cannot be removed: %s; it stays dead",
+        return fail(backend, n, error, "its AOF in %s cannot be removed: %s; it stays dead",
                     node_of(backend, n)->directory, strerror(errno));
     }
-    return spawn(backend, n, error, size);
+    return spawn(backend, n, error);
 }
 
-static bool pause_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     struct node *node = node_of(backend, n);
     if (!is_alive(backend, n)) {
-        return fail(backend, n, error, size, "a dead node cannot be paused; restart it first");
+        return fail(backend, n, error, "a dead node cannot be paused; restart it first");
     }
     if (node->state == PAUSED) {
         return true;
     }
     if (kill(node->pid, SIGSTOP) != 0) {
-        return fail(backend, n, error, size, "SIGSTOP to its process %d: %s", (int)node->pid, strerror(errno));
+        return fail(backend, n, error, "SIGSTOP to its process %d: %s", (int)node->pid, strerror(errno));
     }
     int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (is_alive(backend, n)) {
@@ -187,44 +185,43 @@ static bool pause_node(struct chaos_backend *backend, size_t n, char *error, siz
             return true;
         }
         if (chaos_now_ms() > deadline_ms) {
-            return fail(backend, n, error, size, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
+            return fail(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
                         END_MS / 1000);
         }
         sleep_ms(1);
     }
-    return fail(backend, n, error, size, "it ended by itself when it was to be paused; its log: %s/log",
-                node->directory);
+    return fail(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log", node->directory);
 }
 
-static bool resume_node(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     struct node *node = node_of(backend, n);
     if (!is_alive(backend, n) || node->state != PAUSED) {
         return true;
     }
     if (kill(node->pid, SIGCONT) != 0) {
-        return fail(backend, n, error, size, "SIGCONT to its process %d: %s", (int)node->pid, strerror(errno));
+        return fail(backend, n, error, "SIGCONT to its process %d: %s", (int)node->pid, strerror(errno));
     }
     node->state = RUNNING;
     return true;
 }
 
 /* Anew: without keys and without a log. */
-static bool first_spawn(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     const struct processes *own = backend->own;
     const char *directory = node_of(backend, n)->directory;
     backend->ports[n] = 0;
     backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
     if (backend->ports[n] == 0) {
-        return fail(backend, n, error, size, "no free port of 127.0.0.1 was found for it");
+        return fail(backend, n, error, "no free port of 127.0.0.1 was found for it");
     }
     if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
         !chaos_node_write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
-        return fail(backend, n, error, size, "its files in %s cannot be made: %s", directory, strerror(errno));
+        return fail(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
     }
-    return spawn(backend, n, error, size);
+    return spawn(backend, n, error);
 }
 
-static bool make_directory(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool make_directory(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     char *directory = node_of(backend, n)->directory, clock[PATH_MAX + sizeof "/clock"];
     snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, n + 1);
     snprintf(clock, sizeof clock, "%s/clock", directory);
@@ -232,7 +229,7 @@ static bool make_directory(struct chaos_backend *backend, size_t n, char *error,
     if (made && backend->options.shim != NULL) {
         made = chaos_node_remove_file(directory, "clock") && (backend->clocks[n] = chaos_clock_open(clock)) != NULL;
     }
-    return made || fail(backend, n, error, size, "its directory %s cannot be made: %s", directory, strerror(errno));
+    return made || fail(backend, n, error, "its directory %s cannot be made: %s", directory, strerror(errno));
 }
 
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
@@ -257,41 +254,40 @@ static bool has_clock(const struct chaos_backend *backend, size_t n) {
 
 /* Looks at a node that has just been started: *ready once it answers. If its port is taken
  * meanwhile, it gets another. */
-static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, char *error, size_t size) {
+static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, struct chaos_error *error) {
     const char *directory = node_of(backend, n)->directory;
     pid_t pid = node_of(backend, n)->pid;
     char end[400];
     if (!is_alive(backend, n)) {
         (void)waitpid(pid, NULL, 0);
         if (chaos_node_log_finds(directory, "ddress already in use", NULL, 0) && ++*port_tries < PORT_TRIES) {
-            return first_spawn(backend, n, error, size);
+            return first_spawn(backend, n, error);
         }
-        return fail(backend, n, error, size, "the server ended as soon as it was started; its log, %s/log, ends: %s",
+        return fail(backend, n, error, "the server ended as soon as it was started; its log, %s/log, ends: %s",
                     directory, chaos_node_log_end(directory, end, sizeof end));
     }
     /* Look in the node's own log: another server on its port would answer PING, too. */
     *ready = chaos_node_log_finds(directory, "eady to accept connections", NULL, 0) &&
-             chaos_admin_ping(backend->ports[n], error, size);
+             chaos_admin_ping(backend->ports[n], error);
     if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {
         bool said = chaos_node_log_finds(directory, "preload", end, sizeof end);
-        return fail(backend, n, error, size,
-                    "the server runs without the clock %s, which could not be loaded into it: %s",
+        return fail(backend, n, error, "the server runs without the clock %s, which could not be loaded into it: %s",
                     backend->options.shim, said ? end : "the loader does not say why");
     }
     return true;
 }
 
-static bool start(struct chaos_backend *backend, char *error, size_t size) {
+static bool start(struct chaos_backend *backend, struct chaos_error *error) {
     bool ready[CHAOS_NODES_MAX] = {0};
     int port_tries[CHAOS_NODES_MAX] = {0};
     for (size_t n = 0; n < backend->options.nodes; n++) {
-        if (!make_directory(backend, n, error, size) || !first_spawn(backend, n, error, size)) {
+        if (!make_directory(backend, n, error) || !first_spawn(backend, n, error)) {
             return false;
         }
     }
     int64_t deadline_ms = chaos_now_ms() + START_MS;
     for (size_t n = 0; n < backend->options.nodes;) {
-        if (!look(backend, n, &port_tries[n], &ready[n], error, size)) {
+        if (!look(backend, n, &port_tries[n], &ready[n], error)) {
             return false;
         }
         if (ready[n]) {
@@ -299,7 +295,7 @@ static bool start(struct chaos_backend *backend, char *error, size_t size) {
         } else if (chaos_now_ms() > deadline_ms) {
             char end[400];
             const char *directory = node_of(backend, n)->directory;
-            return fail(backend, n, error, size, "no answer within %d s of its start; its log, %s/log, ends: %s",
+            return fail(backend, n, error, "no answer within %d s of its start; its log, %s/log, ends: %s",
                         START_MS / 1000, directory, chaos_node_log_end(directory, end, sizeof end));
         } else {
             sleep_ms(5);
@@ -325,12 +321,12 @@ static void stop(struct chaos_backend *backend, char **left) {
         return;
     }
     for (size_t n = 0; n < backend->options.nodes; n++) {
-        char error[512];
+        struct chaos_error error;
         pid_t pid = own->nodes[n].pid;
-        if (!kill_node(backend, n, error, sizeof error)) {
+        if (!kill_node(backend, n, &error)) {
             out = out != NULL ? out : open_memstream(left, &size);
             if (out != NULL) {
-                fprintf(out, "%s%s", ftell(out) > 0 ? "; " : "", error);
+                fprintf(out, "%s%s", ftell(out) > 0 ? "; " : "", error.text);
             }
         } else if (own->nodes[n].directory[0] != '\0') {
             if (pid > 0) {
@@ -347,21 +343,20 @@ static void stop(struct chaos_backend *backend, char **left) {
     backend->own = NULL;
 }
 
-static bool drop_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
-    return fail(backend, n, error, size,
+static bool drop_packets(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
+    return fail(backend, n, error,
                 "a process shares this machine's network, so its packets are not dropped: use --backend compose, or "
                 "the fault partition");
 }
 
-static bool pass_packets(struct chaos_backend *backend, size_t n, char *error, size_t size) {
+static bool pass_packets(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     (void)backend;
     (void)n;
     (void)error;
-    (void)size;
     return true;
 }
 
-bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t error_size) {
+bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *error) {
     static const struct chaos_backend_ops ops = {
         .start = start,
         .kill = kill_node,
@@ -374,15 +369,14 @@ bool chaos_backend_process(struct chaos_backend *backend, char *error, size_t er
     };
     struct processes *own = calloc(1, sizeof *own);
     if (own == NULL) {
-        snprintf(error, error_size, "out of memory");
-        return false;
+        return chaos_fail(error, "out of memory");
     }
     own->shim = -1;
     const char *shim = backend->options.shim;
     if (shim != NULL && (own->shim = open(shim, O_RDONLY | O_CLOEXEC)) < 0) {
-        snprintf(error, error_size, "the clock %s, which is to be preloaded into the servers, cannot be opened: %s",
-                 shim, strerror(errno));
-    } else if (chaos_server_find(&own->server, backend->options.server, error, error_size)) {
+        chaos_fail(error, "the clock %s, which is to be preloaded into the servers, cannot be opened: %s", shim,
+                   strerror(errno));
+    } else if (chaos_server_find(&own->server, backend->options.server, error)) {
         backend->ops = &ops;
         backend->own = own;
         return true;

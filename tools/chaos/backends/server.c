@@ -59,7 +59,7 @@ static bool parse_version(struct chaos_server *server, const char *text) {
     return version != NULL && sscanf(strchr(version, '=') + 1, "%d.%d", &server->major, &server->minor) == 2;
 }
 
-bool chaos_server_find(struct chaos_server *server, const char *name, char *error, size_t error_size) {
+bool chaos_server_find(struct chaos_server *server, const char *name, struct chaos_error *error) {
     memset(server, 0, sizeof *server);
     if (name == NULL) {
         server->path = find_in_path("redis-server");
@@ -68,25 +68,24 @@ bool chaos_server_find(struct chaos_server *server, const char *name, char *erro
         server->path = strchr(name, '/') != NULL ? absolute(name) : find_in_path(name);
     }
     if (server->path == NULL) {
-        snprintf(
-            error, error_size,
+        return chaos_fail(
+            error,
             "no program %s was found in PATH; install one (Debian and Ubuntu: apt-get install redis-server), or say "
             "where it is",
             name != NULL ? name : "redis-server or valkey-server");
-        return false;
     }
     struct chaos_said said;
     chaos_program_run((const char *const[]){server->path, "--version", NULL}, NULL, -1, VERSION_MS, &said);
     if (said.status == CHAOS_CANNOT_RUN) {
         const char *why = strstr(said.text, ": "); /* behind the program's name */
-        snprintf(error, error_size, "the server program %s cannot be run%.*s", server->path,
-                 why == NULL ? 0 : (int)strcspn(why, "\r\n"), why == NULL ? "" : why);
+        chaos_fail(error, "the server program %s cannot be run%.*s", server->path,
+                   why == NULL ? 0 : (int)strcspn(why, "\r\n"), why == NULL ? "" : why);
     } else if (!parse_version(server, said.text)) {
-        snprintf(error, error_size, "%s is no Redis or Valkey server: asked for its --version it said \"%.*s\"",
-                 server->path, (int)strcspn(said.text, "\r\n"), said.text);
+        chaos_fail(error, "%s is no Redis or Valkey server: asked for its --version it said \"%.*s\"", server->path,
+                   (int)strcspn(said.text, "\r\n"), said.text);
     } else if (!server->valkey && server->major < 6) {
-        snprintf(error, error_size, "%s is Redis %d.%d, which knows no users; use 6.0 or a later version", server->path,
-                 server->major, server->minor);
+        chaos_fail(error, "%s is Redis %d.%d, which knows no users; use 6.0 or a later version", server->path,
+                   server->major, server->minor);
     } else {
         return true;
     }

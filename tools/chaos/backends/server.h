@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "faults/error.h"
+
 struct chaos_server {
     char *path; /* absolute; owned */
     bool valkey;
@@ -16,7 +18,7 @@ struct chaos_server {
  * is run once, with --version. False with a sentence where there is none, where it is something
  * else, and where it is older than Redis 6.0, which knew no users.
  */
-bool chaos_server_find(struct chaos_server *server, const char *name, char *error, size_t error_size);
+bool chaos_server_find(struct chaos_server *server, const char *name, struct chaos_error *error);
 void chaos_server_clear(struct chaos_server *server);
 
 /* Whether DEBUG must be allowed by a line in its configuration. */

@@ -41,11 +41,11 @@ static int run_side(const struct chaos_options *options, const char *directory, 
 
 int chaos_compare(const struct chaos_options *options) {
     struct chaos_place place = {0};
-    char error[1024];
+    struct chaos_error error;
     bool interrupted = false;
     int status = CHAOS_EXIT_CLEAN;
-    if (!chaos_place_make_directory(&place, options, error, sizeof error)) {
-        fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", error);
+    if (!chaos_place_make_directory(&place, options, &error)) {
+        fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", error.text);
         return CHAOS_EXIT_BROKEN;
     }
     for (int side = 0; side < CHAOS_SIDES && status != CHAOS_EXIT_BROKEN && !interrupted; side++) {

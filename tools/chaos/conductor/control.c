@@ -13,13 +13,13 @@
 #include "faults/fault.h"
 
 /* Beginning a fault asks each node, half a second at most; docker takes longer. */
-enum { ANSWER_MAX = 1024, SERVE_MS = 200, ASK_MS = 60000 };
+enum { SERVE_MS = 200, ASK_MS = 60000 };
 
 /* A socket's path holds 107 bytes; by its directory's descriptor every path is short. */
-static int open_directory(const char *directory, struct sockaddr_un *address, char *error, size_t error_size) {
+static int open_directory(const char *directory, struct sockaddr_un *address, struct chaos_error *error) {
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
-        snprintf(error, error_size, "cannot open the directory %s: %s", directory, strerror(errno));
+        chaos_fail(error, "cannot open the directory %s: %s", directory, strerror(errno));
         return -1;
     }
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -27,15 +27,15 @@ static int open_directory(const char *directory, struct sockaddr_un *address, ch
     return fd;
 }
 
-int chaos_control_listen(const char *directory, char *error, size_t error_size) {
+int chaos_control_listen(const char *directory, struct chaos_error *error) {
     struct sockaddr_un address;
-    int folder = open_directory(directory, &address, error, error_size);
+    int folder = open_directory(directory, &address, error);
     if (folder < 0) {
         return -1;
     }
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || listen(fd, 4) != 0) {
-        snprintf(error, error_size, "cannot listen at %s/control.sock: %s", directory, strerror(errno));
+        chaos_fail(error, "cannot listen at %s/control.sock: %s", directory, strerror(errno));
         if (fd >= 0) {
             close(fd);
         }
@@ -47,8 +47,8 @@ int chaos_control_listen(const char *directory, char *error, size_t error_size) 
 
 void chaos_control_close(const char *directory, int listener) {
     struct sockaddr_un address;
-    char error[256];
-    int folder = open_directory(directory, &address, error, sizeof error);
+    struct chaos_error error;
+    int folder = open_directory(directory, &address, &error);
     if (folder >= 0) {
         /* in its way it is no more than a file that nobody serves */
         (void)unlink(address.sun_path);
@@ -80,36 +80,37 @@ void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx)
     if (fd < 0) {
         return;
     }
-    char line[CHAOS_FAULT_LINE_MAX], answer[ANSWER_MAX];
+    char line[CHAOS_FAULT_LINE_MAX];
+    struct chaos_error answer = {""};
     limit(fd, SERVE_MS);
     if (!receive(fd, line, sizeof line)) {
-        snprintf(answer, sizeof answer, "no line of up to %d bytes came", CHAOS_FAULT_LINE_MAX - 1);
-    } else if (handler(ctx, line, answer, sizeof answer)) {
-        snprintf(answer, sizeof answer, "ok");
+        chaos_fail(&answer, "no line of up to %d bytes came", CHAOS_FAULT_LINE_MAX - 1);
+    } else if (handler(ctx, line, &answer)) {
+        chaos_fail(&answer, "ok");
     }
     /* Who has gone does not hear it. */
-    (void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
+    (void)send(fd, answer.text, strlen(answer.text), MSG_NOSIGNAL);
     close(fd);
 }
 
-bool chaos_control_ask(const char *directory, const char *line, char *error, size_t error_size) {
+bool chaos_control_ask(const char *directory, const char *line, struct chaos_error *error) {
     struct sockaddr_un address;
-    int folder = open_directory(directory, &address, error, error_size);
+    int folder = open_directory(directory, &address, error);
     if (folder < 0) {
         return false;
     }
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     bool worked = false;
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        snprintf(error, error_size,
-                 "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
-                 directory, strerror(errno), directory);
+        chaos_fail(error,
+                   "no experiment runs in %s: %s at its control.sock; start one by `redlock-chaos run --output %s`",
+                   directory, strerror(errno), directory);
     } else {
         limit(fd, ASK_MS);
-        if (send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 && receive(fd, error, error_size)) {
-            worked = strcmp(error, "ok") == 0;
+        if (send(fd, line, strlen(line), MSG_NOSIGNAL) >= 0 && receive(fd, error->text, sizeof error->text)) {
+            worked = strcmp(error->text, "ok") == 0;
         } else {
-            snprintf(error, error_size, "the experiment in %s did not answer: %s", directory, strerror(errno));
+            chaos_fail(error, "the experiment in %s did not answer: %s", directory, strerror(errno));
         }
     }
     if (fd >= 0) {

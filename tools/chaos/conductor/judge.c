@@ -38,16 +38,17 @@ static FILE *open_history(const char *directory, const char *path) {
 
 static int judge_history(const char *directory, int64_t slack_ms, struct chaos_history *history,
                          struct chaos_verdict *verdict) {
-    char path[PATH_SIZE], error[700];
+    struct chaos_error error;
+    char path[PATH_SIZE];
     snprintf(path, sizeof path, "%s/history.jsonl", directory);
     FILE *in = open_history(directory, path);
     if (in == NULL) {
         return CHAOS_EXIT_BROKEN;
     }
-    bool worked = chaos_history_read(in, path, history, error, sizeof error);
+    bool worked = chaos_history_read(in, path, history, error.text, sizeof error.text);
     fclose(in);
     if (!worked) {
-        fprintf(stderr, "redlock-chaos: %s\n", error);
+        fprintf(stderr, "redlock-chaos: %s\n", error.text);
         return CHAOS_EXIT_BROKEN;
     }
     chaos_check(history, slack_ms * 1000, verdict);

@@ -20,14 +20,14 @@ static bool have_standard_files(void) {
 }
 
 static int act(const struct chaos_options *options) {
-    char error[1024];
+    struct chaos_error error;
     bool interrupted;
     switch (options->command) {
     case CHAOS_RUN:
         return options->compare ? chaos_compare(options) : chaos_run(options, &interrupted);
     case CHAOS_FAULT:
-        if (!chaos_control_ask(options->run_directory, options->line, error, sizeof error)) {
-            fprintf(stderr, "redlock-chaos fault: %s\n", error);
+        if (!chaos_control_ask(options->run_directory, options->line, &error)) {
+            fprintf(stderr, "redlock-chaos fault: %s\n", error.text);
             return CHAOS_EXIT_BROKEN;
         }
         return CHAOS_EXIT_CLEAN;

@@ -41,7 +41,7 @@ struct chaos_nemesis {
 struct outcome {
     size_t done;
     size_t failed;
-    char error[512]; /* of the first that failed */
+    struct chaos_error error; /* of the first that failed */
 };
 
 struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
@@ -80,11 +80,11 @@ static bool is_asked(enum chaos_fault_kind kind) {
     return about->target == CHAOS_TARGET_NODES && !about->exclusive && kind != CHAOS_FAULT_CLOCK_JUMP;
 }
 
-static void count(struct outcome *outcome, bool worked, const char *error) {
+static void count(struct outcome *outcome, bool worked, const struct chaos_error *error) {
     if (worked) {
         outcome->done++;
     } else if (outcome->failed++ == 0) {
-        snprintf(outcome->error, sizeof outcome->error, "%s", error);
+        outcome->error = *error;
     }
 }
 
@@ -114,10 +114,10 @@ static struct chaos_link_rule rule_of(const struct chaos_nemesis *nemesis, size_
 /* False: the proxy is dead or hangs; no other link would hear of it either. */
 static bool on_link(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t c, size_t n,
                     struct outcome *outcome) {
-    char error[512];
+    struct chaos_error error;
     if (fault->kind == CHAOS_FAULT_CUT) {
         if (hits_link(fault, c, n)) {
-            count(outcome, chaos_links_cut(nemesis->links, c, n, error, sizeof error), error);
+            count(outcome, chaos_links_cut(nemesis->links, c, n, &error), &error);
         }
         return true;
     }
@@ -129,24 +129,24 @@ static bool on_link(struct chaos_nemesis *nemesis, const struct chaos_fault *fau
         return true;
     }
     *old = rule;
-    bool worked = chaos_links_set(nemesis->links, c, n, &rule, error, sizeof error);
-    count(outcome, worked, error);
+    bool worked = chaos_links_set(nemesis->links, c, n, &rule, &error);
+    count(outcome, worked, &error);
     return worked;
 }
 
-static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, bool begins, char *error,
-                    size_t size) {
+static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, bool begins,
+                    struct chaos_error *error) {
     struct chaos_backend *backend = nemesis->backend;
     const struct chaos_backend_ops *ops = backend->ops;
     bool empty = fault->kind == CHAOS_FAULT_RESTART_EMPTY || !backend->options.append_only;
     switch (fault->kind) {
     case CHAOS_FAULT_KILL:
     case CHAOS_FAULT_RESTART_EMPTY:
-        return begins ? ops->kill(backend, n, error, size) : ops->restart(backend, n, empty, error, size);
+        return begins ? ops->kill(backend, n, error) : ops->restart(backend, n, empty, error);
     case CHAOS_FAULT_PAUSE:
-        return (begins ? ops->pause : ops->resume)(backend, n, error, size);
+        return (begins ? ops->pause : ops->resume)(backend, n, error);
     case CHAOS_FAULT_DROP:
-        return (begins ? ops->drop : ops->pass)(backend, n, error, size);
+        return (begins ? ops->drop : ops->pass)(backend, n, error);
     case CHAOS_FAULT_CLOCK_JUMP:
         chaos_clock_jump(backend->clocks[n], begins ? fault->amount : 0);
         return true;
@@ -154,7 +154,7 @@ static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fau
         chaos_clock_skew(backend->clocks[n], begins ? fault->amount : 0);
         return true;
     default:
-        return (begins ? chaos_admin_begin : chaos_admin_end)(backend->ports[n], fault, &nemesis->held[n], error, size);
+        return (begins ? chaos_admin_begin : chaos_admin_end)(backend->ports[n], fault, &nemesis->held[n], error);
     }
 }
 
@@ -167,21 +167,20 @@ static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind,
 
 /* Link rules come from all faults that are on, so the caller sets or clears `on` first. */
 static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
-    char error[512] = "";
+    struct chaos_error error = {""};
     switch (chaos_fault_about(fault->kind)->target) {
     case CHAOS_TARGET_NODES:
         for (size_t n = 0; n < nemesis->backend->options.nodes; n++) {
             if ((fault->nodes >> n & 1) != 0) {
-                count(outcome, on_node(nemesis, fault, n, begins, error, sizeof error), error);
+                count(outcome, on_node(nemesis, fault, n, begins, &error), &error);
             }
         }
         return;
     case CHAOS_TARGET_CLIENTS:
         for (size_t c = 0; c < nemesis->links->clients; c++) {
             if ((fault->clients >> c & 1) != 0) {
-                snprintf(error, sizeof error, "client %zu could not be %s", c + 1,
-                         begins ? "signalled" : "started or resumed");
-                count(outcome, on_client(nemesis, fault->kind, c, begins), error);
+                chaos_fail(&error, "client %zu could not be %s", c + 1, begins ? "signalled" : "started or resumed");
+                count(outcome, on_client(nemesis, fault->kind, c, begins), &error);
             }
         }
         return;
@@ -249,16 +248,15 @@ static const char *objection(const struct chaos_nemesis *nemesis, const struct c
     return NULL;
 }
 
-bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
-                         size_t error_size) {
+bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct chaos_error *error) {
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     struct active *active;
     const char *no = objection(nemesis, fault, &active);
     int64_t now_us = chaos_now_us();
     int64_t id = ++nemesis->last_id;
     if (no != NULL) {
-        snprintf(error, error_size, "%s: %s", about->name, no);
-        log_fault(nemesis, now_us, id, fault, error);
+        chaos_fail(error, "%s: %s", about->name, no);
+        log_fault(nemesis, now_us, id, fault, error->text);
         log_heal(nemesis, id, "");
         return false;
     }
@@ -270,14 +268,14 @@ bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault
     *active = (struct active){.fault = *fault, .id = id, .on = true};
     act(nemesis, fault, true, &outcome);
     bool none = outcome.failed > 0 && outcome.done == 0;
-    log_fault(nemesis, now_us, id, fault, outcome.error);
+    log_fault(nemesis, now_us, id, fault, outcome.error.text);
     active->end_us = now_us + lasts_ms * 1000;
     if (none || lasts_ms == 0) {
         active->on = false;
         log_heal(nemesis, id, "");
     }
     if (outcome.failed > 0) {
-        snprintf(error, error_size, "%s: %s", about->name, outcome.error);
+        chaos_fail(error, "%s: %s", about->name, outcome.error.text);
     }
     return !none;
 }
@@ -296,7 +294,7 @@ static void end(struct chaos_nemesis *nemesis, struct active *active, int64_t no
         active->end_us = now_us + RETRY_US;
         return;
     }
-    log_heal(nemesis, active->id, outcome.failed > 0 ? outcome.error : "");
+    log_heal(nemesis, active->id, outcome.failed > 0 ? outcome.error.text : "");
 }
 
 void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us) {

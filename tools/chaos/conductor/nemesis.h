@@ -25,8 +25,7 @@ void chaos_nemesis_free(struct chaos_nemesis *nemesis);
  * node, the backend cannot, the node does not answer. What could be done on some of its nodes
  * stands.
  */
-bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, char *error,
-                         size_t error_size);
+bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct chaos_error *error);
 /* Ends what is due. */
 void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us);
 /* When the next fault is due to end; INT64_MAX for none. */

@@ -135,9 +135,9 @@ static bool take_other(struct chaos_options *options, const char *name, const ch
                complain("--backend takes process or compose, not '%s'", value);
     }
     if (strcmp(name, "faults") == 0) {
-        char error[1024];
+        struct chaos_error error;
         options->kinds_given = true;
-        return chaos_fault_kinds_parse(value, &options->kinds, error, sizeof error) || complain("--faults: %s", error);
+        return chaos_fault_kinds_parse(value, &options->kinds, &error) || complain("--faults: %s", error.text);
     }
     options->settings.append_only = strcmp(value, "aof") == 0;
     return options->settings.append_only || strcmp(value, "none") == 0 ||
@@ -262,7 +262,7 @@ static bool parse_run(int argc, char **argv, int rest, struct chaos_options *opt
 
 static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *options) {
     struct chaos_fault fault;
-    char error[1024];
+    struct chaos_error error;
     if (options->run_directory == NULL) {
         return complain("fault: --run names the directory of the experiment that runs");
     }
@@ -280,8 +280,8 @@ static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *o
         return complain("fault: one by hand begins at once: it takes no at=");
     }
     /* Refuses what no run would understand. This one knows its nodes and clients itself. */
-    return chaos_fault_parse(options->line, CHAOS_NODES_MAX, CHAOS_CLIENTS_MAX, &fault, error, sizeof error) ||
-           complain("fault: %s", error);
+    return chaos_fault_parse(options->line, CHAOS_NODES_MAX, CHAOS_CLIENTS_MAX, &fault, &error) ||
+           complain("fault: %s", error.text);
 }
 
 static bool parse_judge(int argc, char **argv, int rest, struct chaos_options *options) {
@@ -326,14 +326,13 @@ bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
                     {"list", CHAOS_LIST, 0, parse_nothing},        {"help", CHAOS_HELP, 0, parse_nothing},
                     {"--help", CHAOS_HELP, 0, parse_nothing},      {"-h", CHAOS_HELP, 0, parse_nothing},
                     {"--version", CHAOS_VERSION, 0, parse_nothing}};
-    char error[256];
     *options = (struct chaos_options){.command = CHAOS_HELP,
                                       .backend = "process",
                                       .compose_file = "docker-compose.yml",
                                       .seed = -1,
                                       .slack_ms = 1000};
     chaos_settings_default(&options->settings);
-    (void)chaos_fault_kinds_parse("safe", &options->kinds, error, sizeof error);
+    (void)chaos_fault_kinds_parse("safe", &options->kinds, NULL);
     keep_command_line(argc, argv, options);
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

@@ -73,26 +73,26 @@ static bool is_empty(const char *directory) {
     return count == 2;
 }
 
-bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
-                                size_t error_size) {
+bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options,
+                                struct chaos_error *error) {
     const char *name = options->experiment == NULL ? "run" : options->experiment->name;
     char *wanted = options->output != NULL ? format("%s", options->output)
                                            : format("redlock-chaos-%s-%" PRId64 "%s", name, options->seed,
                                                     options->compare ? "-compared" : "");
     place->made = mkdir(wanted, 0777) == 0;
     if (!place->made && !(errno == EEXIST && is_empty(wanted))) {
-        snprintf(error, error_size, "cannot make the directory %s: %s; name a new or an empty one with --output",
-                 wanted, errno == EEXIST ? "it is there, and not empty" : strerror(errno));
+        chaos_fail(error, "cannot make the directory %s: %s; name a new or an empty one with --output", wanted,
+                   errno == EEXIST ? "it is there, and not empty" : strerror(errno));
         free(wanted);
         return false;
     }
     place->directory = realpath(wanted, NULL);
     if (place->directory == NULL) {
-        snprintf(error, error_size, "cannot find the directory %s: %s", wanted, strerror(errno));
+        chaos_fail(error, "cannot find the directory %s: %s", wanted, strerror(errno));
     } else if (strlen(place->directory) > DIRECTORY_MAX) {
-        snprintf(error, error_size,
-                 "the directory's whole name has %zu bytes, and a server bears %d: name a shorter one with --output",
-                 strlen(place->directory), DIRECTORY_MAX);
+        chaos_fail(error,
+                   "the directory's whole name has %zu bytes, and a server bears %d: name a shorter one with --output",
+                   strlen(place->directory), DIRECTORY_MAX);
         if (place->made) {
             (void)rmdir(place->directory);
         }
@@ -105,11 +105,11 @@ bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_op
 
 /* A client that is killed right after its start has written nothing; its file is there all the
  * same. */
-static bool make_files(const struct chaos_place *place, char *error, size_t error_size) {
+static bool make_files(const struct chaos_place *place, struct chaos_error *error) {
     for (size_t i = CHAOS_FILE_COUNTERS; i < place->path_count; i++) {
         int fd = open(place->paths[i], O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
         if (fd < 0 || (i == CHAOS_FILE_COUNTERS && ftruncate(fd, CHAOS_RESOURCE_FILE_SIZE) != 0)) {
-            snprintf(error, error_size, "cannot make %s: %s", place->paths[i], strerror(errno));
+            chaos_fail(error, "cannot make %s: %s", place->paths[i], strerror(errno));
             close(fd);
             return false;
         }
@@ -118,9 +118,9 @@ static bool make_files(const struct chaos_place *place, char *error, size_t erro
     return true;
 }
 
-bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size) {
+bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, struct chaos_error *error) {
     *place = (struct chaos_place){0};
-    if (!chaos_place_make_directory(place, options, error, error_size)) {
+    if (!chaos_place_make_directory(place, options, error)) {
         return false;
     }
     static const char *const names[CHAOS_FILE_CLIENTS] = {"history.jsonl", "schedule.txt", "counters",
@@ -137,10 +137,10 @@ bool chaos_place_make(struct chaos_place *place, const struct chaos_options *opt
         place->resources[i] = place->names[i];
     }
     place->shim = find_shim();
-    return make_files(place, error, error_size);
+    return make_files(place, error);
 }
 
-char *chaos_place_read(const char *path, char *error, size_t error_size) {
+char *chaos_place_read(const char *path, struct chaos_error *error) {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     char *text = in == NULL ? NULL : malloc(TEXT_MAX + 1);
     size_t length = text == NULL ? 0 : fread(text, 1, TEXT_MAX + 1, in);
@@ -152,7 +152,7 @@ char *chaos_place_read(const char *path, char *error, size_t error_size) {
         why = strlen(text) < length ? "it is no text: it holds a zero byte" : NULL;
     }
     if (why != NULL) {
-        snprintf(error, error_size, "cannot read it: %s", why);
+        chaos_fail(error, "cannot read it: %s", why);
         free(text);
         text = NULL;
     }
@@ -162,11 +162,11 @@ char *chaos_place_read(const char *path, char *error, size_t error_size) {
     return text;
 }
 
-bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size) {
+bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, struct chaos_error *error) {
     FILE *in = fopen(place->paths[CHAOS_FILE_COUNTERS], "re");
     size_t got = in == NULL ? 0 : fread(counters, sizeof counters[0], place->resource_count, in);
     if (got != place->resource_count) {
-        snprintf(error, error_size, "cannot read %s: %s", place->paths[CHAOS_FILE_COUNTERS], strerror(errno));
+        chaos_fail(error, "cannot read %s: %s", place->paths[CHAOS_FILE_COUNTERS], strerror(errno));
     }
     if (in != NULL) {
         fclose(in);
@@ -174,10 +174,11 @@ bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, ch
     return got == place->resource_count;
 }
 
-bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size) {
+bool chaos_place_merge(struct chaos_place *place, struct chaos_error *error) {
     char **paths = &place->paths[CHAOS_FILE_CONDUCTOR];
     size_t count = place->path_count - CHAOS_FILE_CONDUCTOR;
-    bool merged = chaos_merge((const char *const *)paths, count, place->paths[CHAOS_FILE_HISTORY], error, error_size);
+    bool merged = chaos_merge((const char *const *)paths, count, place->paths[CHAOS_FILE_HISTORY], error->text,
+                              sizeof error->text);
     for (size_t i = 0; merged && i < count; i++) {
         (void)unlink(paths[i]); /* they are a second copy from here on */
     }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "conductor/options.h"
+#include "faults/error.h"
 
 /* The run's files; one a client follows. */
 enum chaos_file {
@@ -30,17 +31,17 @@ struct chaos_place {
 };
 
 /* The directory alone; it must be new, or empty. False with a sentence. */
-bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options, char *error,
-                                size_t error_size);
+bool chaos_place_make_directory(struct chaos_place *place, const struct chaos_options *options,
+                                struct chaos_error *error);
 /* Makes the directory (it must be new, or empty) and the counters, all 0. False with a sentence. */
-bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, char *error, size_t error_size);
+bool chaos_place_make(struct chaos_place *place, const struct chaos_options *options, struct chaos_error *error);
 /* The file's text, or that of standard input for "-"; to be freed; NULL with a sentence. */
-char *chaos_place_read(const char *path, char *error, size_t error_size);
+char *chaos_place_read(const char *path, struct chaos_error *error);
 /* One number a resource. False with a sentence. */
-bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, char *error, size_t error_size);
+bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, struct chaos_error *error);
 /* Joins the processes' events into history.jsonl, and removes their files. False with a
  * sentence. */
-bool chaos_place_merge(struct chaos_place *place, char *error, size_t error_size);
+bool chaos_place_merge(struct chaos_place *place, struct chaos_error *error);
 /* Removes what chaos_place_make() made, and the directory, unless it was there before or holds
  * more: nothing happened in it. */
 void chaos_place_discard(struct chaos_place *place);

@@ -31,7 +31,7 @@ static int64_t next_fault_us(const struct chaos_run *run) {
 bool chaos_run_broke(struct chaos_run *run, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(run->error, sizeof run->error, format, arguments);
+    vsnprintf(run->error.text, sizeof run->error.text, format, arguments);
     va_end(arguments);
     run->state = CHAOS_BROKEN;
     return false;
@@ -51,27 +51,26 @@ static void tell(const struct chaos_run *run, const char *what) {
     fprintf(stderr, "%7.3f s  %s\n", (double)(chaos_now_us() - run->start_us) / 1e6, what);
 }
 
-static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, char *error, size_t error_size) {
+static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, struct chaos_error *error) {
     char text[CHAOS_FAULT_LINE_MAX];
     chaos_fault_describe(fault, run->backend->options.nodes, run->links.clients, text, sizeof text);
     tell(run, text);
-    error[0] = '\0';
-    bool worked = chaos_nemesis_begin(run->nemesis, fault, error, error_size);
-    if (error[0] != '\0') {
-        tell(run, error);
+    error->text[0] = '\0';
+    bool worked = chaos_nemesis_begin(run->nemesis, fault, error);
+    if (error->text[0] != '\0') {
+        tell(run, error->text);
     }
     return worked;
 }
 
-static bool by_hand(void *ctx, const char *line, char *error, size_t error_size) {
+static bool by_hand(void *ctx, const char *line, struct chaos_error *error) {
     struct chaos_run *run = ctx;
     struct chaos_fault fault;
     if (run->state != CHAOS_RUNNING) {
-        snprintf(error, error_size, "the experiment is ending");
-        return false;
+        return chaos_fail(error, "the experiment is ending");
     }
-    return chaos_fault_parse(line, run->backend->options.nodes, run->links.clients, &fault, error, error_size) &&
-           begin_fault(run, &fault, error, error_size);
+    return chaos_fault_parse(line, run->backend->options.nodes, run->links.clients, &fault, error) &&
+           begin_fault(run, &fault, error);
 }
 
 /* Says which process ended by itself, and how. What it said itself stands above. */
@@ -136,13 +135,13 @@ static void to_ending(struct chaos_run *run, int64_t now_us) {
 static bool drained(struct chaos_run *run, bool last) {
     bool empty = true;
     for (size_t n = 0; n < run->backend->options.nodes; n++) {
-        char error[512];
-        int64_t keys = chaos_admin_key_count(run->backend->ports[n], error, sizeof error);
+        struct chaos_error error;
+        int64_t keys = chaos_admin_key_count(run->backend->ports[n], &error);
         empty &= keys == 0;
         if (last && keys > 0) {
             leave(run, "%" PRId64 " keys on node %zu, longer than the ttl after the last release", keys, n + 1);
         } else if (last && keys < 0) {
-            leave(run, "node %zu could not be asked for its keys: %s", n + 1, error);
+            leave(run, "node %zu could not be asked for its keys: %s", n + 1, error.text);
         }
     }
     return empty;
@@ -150,10 +149,10 @@ static bool drained(struct chaos_run *run, bool last) {
 
 static void turn(struct chaos_run *run) {
     int64_t now_us = chaos_now_us();
-    char error[700];
+    struct chaos_error error;
     if (run->state == CHAOS_RUNNING) {
         while (next_fault_us(run) <= now_us) {
-            (void)begin_fault(run, &run->schedule.faults[run->next++], error, sizeof error);
+            (void)begin_fault(run, &run->schedule.faults[run->next++], &error);
         }
         if (now_us >= run->state_end_us) {
             to_healing(run, now_us, "its time is over: the faults end, then the clients");
@@ -236,7 +235,7 @@ static void conduct(struct chaos_run *run) {
 static bool write_end(struct chaos_run *run) {
     int64_t counters[CHAOS_RESOURCES_MAX];
     chaos_log_event(&run->log, chaos_now_us(), "left", "s:O", "what", run->left);
-    if (!chaos_place_counters(&run->place, counters, run->error, sizeof run->error)) {
+    if (!chaos_place_counters(&run->place, counters, &run->error)) {
         return false;
     }
     json_t *list = json_array();
@@ -244,7 +243,7 @@ static bool write_end(struct chaos_run *run) {
         json_array_append_new(list, json_integer(counters[i]));
     }
     chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
-    return log_works(run) && chaos_place_merge(&run->place, run->error, sizeof run->error);
+    return log_works(run) && chaos_place_merge(&run->place, &run->error);
 }
 
 /* Ends what still runs; what cannot be ended is left. */
@@ -289,7 +288,7 @@ static void stop(struct chaos_run *run) {
 
 /* A run that never began leaves only the nodes' logs, which say why. */
 static int tell_broken(struct chaos_run *run) {
-    fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error);
+    fprintf(stderr, "redlock-chaos: the experiment could not run: %s\n", run->error.text);
     if (run->start_us == 0) {
         chaos_place_discard(&run->place);
     } else {

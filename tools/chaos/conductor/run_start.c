@@ -44,17 +44,17 @@ static bool make_schedule(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
     size_t nodes = (size_t)settings->nodes, clients = (size_t)settings->clients;
-    char error[700];
+    struct chaos_error error;
     if (options->schedule != NULL) {
-        char *text = chaos_place_read(options->schedule, error, sizeof error);
-        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, error, sizeof error);
+        char *text = chaos_place_read(options->schedule, &error);
+        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, &error);
         free(text);
-        return worked ? all_begin(run) : chaos_run_broke(run, "the schedule %s: %s", options->schedule, error);
+        return worked ? all_begin(run) : chaos_run_broke(run, "the schedule %s: %s", options->schedule, error.text);
     }
     if (options->experiment != NULL && !options->kinds_given) {
-        return chaos_experiment_schedule(options->experiment, settings, (uint64_t)options->seed, &run->schedule, error,
-                                         sizeof error) ||
-               chaos_run_broke(run, "%s: %s", options->experiment->name, error);
+        return chaos_experiment_schedule(options->experiment, settings, (uint64_t)options->seed, &run->schedule,
+                                         &error) ||
+               chaos_run_broke(run, "%s: %s", options->experiment->name, error.text);
     }
     struct chaos_schedule_shape shape = {.nodes = nodes,
                                          .clients = clients,
@@ -74,8 +74,8 @@ static void log_start(struct chaos_run *run) {
     }
     run->start_us = chaos_now_us();
     run->state_end_us = run->start_us + settings->seconds * 1000000;
-    char version[64] = "?", error[256];
-    chaos_admin_version(run->backend->ports[0], version, sizeof version, error, sizeof error);
+    char version[64] = "?";
+    chaos_admin_version(run->backend->ports[0], version, sizeof version, NULL);
     const struct chaos_protection *protection = &settings->protection;
     chaos_log_event(&run->log, run->start_us, "start",
                     "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I", "version",
@@ -140,11 +140,10 @@ static bool has_clocks(struct chaos_run *run) {
 /* Whether packets can be dropped at all, if they are to be: before anything depends on it. */
 static bool prove_drop(struct chaos_run *run) {
     struct chaos_backend *backend = run->backend;
-    char error[800];
+    struct chaos_error error;
     return !has(&run->schedule, CHAOS_FAULT_DROP) ||
-           (backend->ops->drop(backend, 0, error, sizeof error) &&
-            backend->ops->pass(backend, 0, error, sizeof error)) ||
-           chaos_run_broke(run, "drop: %s", error);
+           (backend->ops->drop(backend, 0, &error) && backend->ops->pass(backend, 0, &error)) ||
+           chaos_run_broke(run, "drop: %s", error.text);
 }
 
 static bool write_schedule(struct chaos_run *run) {
@@ -164,15 +163,14 @@ static bool start_parts(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
     struct chaos_place *place = &run->place;
-    char *error = run->error;
-    const size_t size = sizeof run->error;
+    struct chaos_error *error = &run->error;
     /* Two descriptors a link in the proxy. Where the limit is too low, the proxy says so. */
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    if (!chaos_place_make(place, options, error, size) || !has_clocks(run) || !write_schedule(run)) {
+    if (!chaos_place_make(place, options, error) || !has_clocks(run) || !write_schedule(run)) {
         return false;
     }
     if (!chaos_log_open(&run->log, place->paths[CHAOS_FILE_CONDUCTOR])) {
@@ -185,13 +183,13 @@ static bool start_parts(struct chaos_run *run) {
                                           .server = options->server,
                                           .shim = place->shim,
                                           .compose_file = options->compose_file};
-    run->backend = chaos_backend_create(options->backend, &nodes, error, size);
-    if (run->backend == NULL || !run->backend->ops->start(run->backend, error, size) || !prove_drop(run)) {
+    run->backend = chaos_backend_create(options->backend, &nodes, error);
+    if (run->backend == NULL || !run->backend->ops->start(run->backend, error) || !prove_drop(run)) {
         return false;
     }
     run->links_started =
-        chaos_links_start(&run->links, (size_t)settings->clients, nodes.nodes, run->backend->ports, error, size);
-    run->control = run->links_started ? chaos_control_listen(place->directory, error, size) : -1;
+        chaos_links_start(&run->links, (size_t)settings->clients, nodes.nodes, run->backend->ports, error);
+    run->control = run->links_started ? chaos_control_listen(place->directory, error) : -1;
     if (run->control < 0) {
         return false;
     }

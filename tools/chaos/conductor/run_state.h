@@ -37,7 +37,7 @@ struct chaos_run {
     enum chaos_state state;
     int64_t start_us, state_end_us, interrupted_us;
     json_t *left;
-    char error[1024];
+    struct chaos_error error;
 };
 
 /* Ends the run as one that could not be done. False. */

@@ -342,13 +342,12 @@ void chaos_experiment_settings(const struct chaos_experiment *experiment, struct
 }
 
 bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
-                               uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size) {
+                               uint64_t seed, struct chaos_schedule *schedule, struct chaos_error *error) {
     const struct entry *entry = entry_of(experiment);
     *schedule = (struct chaos_schedule){0};
     if (settings->nodes < (int64_t)entry->nodes_min) {
-        snprintf(error, error_size, "%zu nodes or more are needed: of %" PRId64 " none can be missed", entry->nodes_min,
-                 settings->nodes);
-        return false;
+        return chaos_fail(error, "%zu nodes or more are needed: of %" PRId64 " none can be missed", entry->nodes_min,
+                          settings->nodes);
     }
     size_t nodes = (size_t)settings->nodes;
     struct plan plan = {.settings = settings,
@@ -363,7 +362,7 @@ bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const 
                         .seed = seed};
     entry->plan(&plan);
     if (plan.no_memory) {
-        snprintf(error, error_size, "out of memory");
+        chaos_fail(error, "out of memory");
         chaos_schedule_clear(schedule);
         return false;
     }

@@ -42,6 +42,6 @@ void chaos_experiment_settings(const struct chaos_experiment *experiment, struct
 /* The schedule, stretched to settings->seconds and to as many nodes and clients. False without
  * memory, or with a sentence where it needs more nodes. */
 bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const struct chaos_settings *settings,
-                               uint64_t seed, struct chaos_schedule *schedule, char *error, size_t error_size);
+                               uint64_t seed, struct chaos_schedule *schedule, struct chaos_error *error);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "faults/error.h"
+
 enum { CHAOS_NODES_MAX = 31, CHAOS_CLIENTS_MAX = 64, CHAOS_RESOURCES_MAX = 32, CHAOS_FAULT_LINE_MAX = 512 };
 
 /* What a fault hits. LINKS: every pair of its clients and nodes. */
@@ -110,8 +112,8 @@ bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
  * and amount= must be there where the kind has one, and must not where it has none. False with a
  * sentence in error that says what is wrong and what is expected.
  */
-bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault, char *error,
-                       size_t error_size);
+bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault,
+                       struct chaos_error *error);
 /* The line that chaos_fault_parse() reads back to the same fault. Without at= if with_at is false.
  * Returns buffer. */
 char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
@@ -125,7 +127,7 @@ char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, s
  * "kill,pause": sets a bit a kind; "all" (but those that are named only), "safe" (of these, all
  * that do not break the assumptions), "none". False with a sentence that lists what there is.
  */
-bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size);
+bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, struct chaos_error *error);
 
 /* "500ms", "10s", "2m", "1h", "0"; no sign. Shared by the command line. */
 bool chaos_time_parse(const char *text, int64_t *ms);

@@ -1,7 +1,6 @@
 /* A fault's line and lists of kinds, read strictly: what is not understood is refused with a
  * sentence. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +9,6 @@
 #define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: sums of microseconds fit in int64_t */
 #define PPM_MAX     INT64_C(1000000)    /* a clock that stands, or runs twice as fast */
 #define BYTES_MAX   INT64_C(1000000000)
-
-__attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error, size, format, arguments);
-    va_end(arguments);
-    return false;
-}
 
 /* Digits only, up to `most`; *end is what follows them. */
 static bool read_number(const char *text, int64_t most, int64_t *number, const char **end) {
@@ -66,7 +57,7 @@ static const char *names_of_kinds(char *buffer, size_t size) {
     return buffer;
 }
 
-bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, size_t error_size) {
+bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, struct chaos_error *error) {
     char names[CHAOS_FAULT_LINE_MAX];
     uint32_t set = 0;
     for (const char *at = list;; at++) {
@@ -78,9 +69,9 @@ bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, char *error, siz
         if (chaos_fault_kind_find(name, &one)) {
             set |= UINT32_C(1) << one;
         } else if (!all && !safe && strcmp(name, "none") != 0) {
-            return wrong(error, error_size, "%s '%s'; there are: all, safe, none, %s",
-                         length == 0 ? "an empty name of a fault," : "unknown fault", name,
-                         names_of_kinds(names, sizeof names));
+            return chaos_fail(error, "%s '%s'; there are: all, safe, none, %s",
+                              length == 0 ? "an empty name of a fault," : "unknown fault", name,
+                              names_of_kinds(names, sizeof names));
         }
         for (int kind = 0; (all || safe) && kind < CHAOS_FAULT_KINDS; kind++) {
             bool breaks = chaos_fault_about((enum chaos_fault_kind)kind)->breaks;
@@ -104,8 +95,7 @@ static const char *const word_names[WORDS] = {"at", "for", "fault", "nodes", "cl
 struct line {
     char text[CHAOS_FAULT_LINE_MAX];
     const char *values[WORDS]; /* NULL: not given */
-    char *error;
-    size_t error_size;
+    struct chaos_error *error;
 };
 
 static bool read_word(struct line *line, const char *word) {
@@ -115,13 +105,13 @@ static bool read_word(struct line *line, const char *word) {
             continue;
         }
         if (line->values[i] != NULL) {
-            return wrong(line->error, line->error_size, "%s= is given twice", word_names[i]);
+            return chaos_fail(line->error, "%s= is given twice", word_names[i]);
         }
         line->values[i] = word + length + 1;
         return true;
     }
-    return wrong(line->error, line->error_size,
-                 "cannot understand '%s'; a fault is told by at=, for=, fault=, nodes=, clients=, amount=", word);
+    return chaos_fail(line->error,
+                      "cannot understand '%s'; a fault is told by at=, for=, fault=, nodes=, clients=, amount=", word);
 }
 
 /* "1,3-5" or "all", of 1 to count. */
@@ -141,14 +131,14 @@ static bool read_set(struct line *line, enum word word, size_t count, uint64_t *
             number = read_number(end + 1, INT32_MAX, &last, &end);
         }
         if (!number || (*end != '\0' && *end != ',')) {
-            return wrong(line->error, line->error_size,
-                         "cannot understand %s=%s; numbers and ranges are expected, such as %s=1,3-5, or %s=all", what,
-                         text, what, what);
+            return chaos_fail(line->error,
+                              "cannot understand %s=%s; numbers and ranges are expected, such as %s=1,3-5, or %s=all",
+                              what, text, what, what);
         }
         if (first < 1 || last > (int64_t)count || first > last) {
-            return wrong(line->error, line->error_size,
-                         "%s=%s: %s are numbered from 1 to %zu, and a range begins with the smaller one", what, text,
-                         what, count);
+            return chaos_fail(line->error,
+                              "%s=%s: %s are numbered from 1 to %zu, and a range begins with the smaller one", what,
+                              text, what, count);
         }
         for (int64_t i = first; i <= last; i++) {
             *set |= UINT64_C(1) << (i - 1);
@@ -163,9 +153,9 @@ static bool read_set(struct line *line, enum word word, size_t count, uint64_t *
 static bool read_time_word(struct line *line, enum word word, bool positive, int64_t *ms) {
     const char *text = line->values[word];
     if (!chaos_time_parse(text, ms) || (positive && *ms == 0)) {
-        return wrong(line->error, line->error_size,
-                     "cannot understand %s=%s; a time%s of up to 1000h is expected, such as 500ms, 10s, 2m",
-                     word_names[word], text, positive ? " above 0" : "");
+        return chaos_fail(line->error,
+                          "cannot understand %s=%s; a time%s of up to 1000h is expected, such as 500ms, 10s, 2m",
+                          word_names[word], text, positive ? " above 0" : "");
     }
     return true;
 }
@@ -194,7 +184,7 @@ static bool read_amount(struct line *line, const struct chaos_fault_about *about
         break;
     }
     if (!understood || *amount == 0) {
-        return wrong(line->error, line->error_size, "cannot understand amount=%s; %s", text, expected);
+        return chaos_fail(line->error, "cannot understand amount=%s; %s", text, expected);
     }
     *amount = negative ? -*amount : *amount;
     return true;
@@ -203,8 +193,8 @@ static bool read_amount(struct line *line, const struct chaos_fault_about *about
 /* A word is there if and only if the kind has it. */
 static bool check_word(struct line *line, enum word word, bool needed, const char *kind, const char *why_not) {
     return (line->values[word] != NULL) == needed ||
-           wrong(line->error, line->error_size, needed ? "%s needs %s=, such as %s" : "%s takes no %s=: %s", kind,
-                 word_names[word], why_not);
+           chaos_fail(line->error, needed ? "%s needs %s=, such as %s" : "%s takes no %s=: %s", kind, word_names[word],
+                      why_not);
 }
 
 static const char *const examples[] = {[CHAOS_AMOUNT_NONE] = "there is nothing to measure",
@@ -217,8 +207,8 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
     const char *kind = line->values[FAULT];
     if (kind == NULL || !chaos_fault_kind_find(kind, &fault->kind)) {
         names_of_kinds(names, sizeof names);
-        return kind == NULL ? wrong(line->error, line->error_size, "fault= is missing; there are: %s", names)
-                            : wrong(line->error, line->error_size, "unknown fault '%s'; there are: %s", kind, names);
+        return kind == NULL ? chaos_fail(line->error, "fault= is missing; there are: %s", names)
+                            : chaos_fail(line->error, "unknown fault '%s'; there are: %s", kind, names);
     }
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     bool amounts = about->amount != CHAOS_AMOUNT_NONE;
@@ -243,14 +233,14 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
     return true;
 }
 
-bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault, char *error,
-                       size_t error_size) {
-    struct line words = {.error = error, .error_size = error_size};
+bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault,
+                       struct chaos_error *error) {
+    struct line words = {.error = error};
     struct chaos_fault read = {0};
     size_t length = strlen(line);
     if (length >= sizeof words.text) {
-        return wrong(error, error_size, "a fault's line of %zu bytes is too long; %d are enough for each", length,
-                     CHAOS_FAULT_LINE_MAX - 1);
+        return chaos_fail(error, "a fault's line of %zu bytes is too long; %d are enough for each", length,
+                          CHAOS_FAULT_LINE_MAX - 1);
     }
     memcpy(words.text, line, length + 1);
     char *rest = NULL;

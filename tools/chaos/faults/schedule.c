@@ -35,7 +35,7 @@ bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_faul
 }
 
 static bool parse_line(const char *text, size_t length, size_t nodes, size_t clients, struct chaos_schedule *schedule,
-                       char *error, size_t error_size) {
+                       struct chaos_error *error) {
     char line[CHAOS_FAULT_LINE_MAX];
     struct chaos_fault fault;
     size_t blank = strspn(text, " \t\r");
@@ -43,34 +43,31 @@ static bool parse_line(const char *text, size_t length, size_t nodes, size_t cli
         return true;
     }
     if (length >= sizeof line) {
-        snprintf(error, error_size, "a fault's line of %zu bytes is too long; %d are enough for each", length,
-                 CHAOS_FAULT_LINE_MAX - 1);
-        return false;
+        return chaos_fail(error, "a fault's line of %zu bytes is too long; %d are enough for each", length,
+                          CHAOS_FAULT_LINE_MAX - 1);
     }
     memcpy(line, text, length);
     line[length] = '\0';
-    if (!chaos_fault_parse(line, nodes, clients, &fault, error, error_size)) {
+    if (!chaos_fault_parse(line, nodes, clients, &fault, error)) {
         return false;
     }
     if (schedule->count == FAULTS_MAX) {
-        snprintf(error, error_size, "more than %d faults", FAULTS_MAX);
-        return false;
+        return chaos_fail(error, "more than %d faults", FAULTS_MAX);
     }
     if (!chaos_schedule_add(schedule, &fault)) {
-        snprintf(error, error_size, "out of memory");
-        return false;
+        return chaos_fail(error, "out of memory");
     }
     return true;
 }
 
-bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule, char *error,
-                          size_t error_size) {
+bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,
+                          struct chaos_error *error) {
     struct chaos_schedule read = {0};
     for (size_t number = 1;; number++) {
         size_t length = strcspn(text, "\n");
-        char why[640];
-        if (!parse_line(text, length, nodes, clients, &read, why, sizeof why)) {
-            snprintf(error, error_size, "line %zu: %s", number, why);
+        struct chaos_error why;
+        if (!parse_line(text, length, nodes, clients, &read, &why)) {
+            chaos_fail(error, "line %zu: %s", number, why.text);
             chaos_schedule_clear(&read);
             return false;
         }

@@ -31,8 +31,8 @@ struct chaos_schedule_shape {
 bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule);
 /* One fault a line; empty lines and those that begin with # are skipped; sorted by at. False with
  * "line 3: …" in error. */
-bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule, char *error,
-                          size_t error_size);
+bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,
+                          struct chaos_error *error);
 /* Text that chaos_schedule_parse() reads back; to be freed; NULL without memory. */
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
 /* Whether it has a fault under which Redlock promises no safety. */

@@ -4,24 +4,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream, char *error,
-                       size_t error_size) {
+bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream,
+                       struct chaos_error *error) {
     uint16_t targets[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX], ports[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX];
     char reason[512];
     *links = (struct chaos_links){.nodes = nodes, .clients = clients, .proxy.control = -1};
     if (clients == 0 || clients > CHAOS_CLIENTS_MAX || nodes == 0 || nodes > CHAOS_NODES_MAX) {
-        snprintf(error, error_size,
-                 "cannot start the link proxy: there must be 1 to %d clients and 1 to %d nodes, not %zu and %zu",
-                 CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, clients, nodes);
-        return false;
+        return chaos_fail(
+            error, "cannot start the link proxy: there must be 1 to %d clients and 1 to %d nodes, not %zu and %zu",
+            CHAOS_CLIENTS_MAX, CHAOS_NODES_MAX, clients, nodes);
     }
     for (size_t i = 0; i < clients * nodes; i++) {
         targets[i] = upstream[i % nodes];
     }
     if (!proxy_child_start(&links->proxy, targets, clients * nodes, ports, reason, sizeof reason)) {
-        snprintf(error, error_size, "cannot start the link proxy of %zu clients and %zu nodes: %s", clients, nodes,
-                 reason);
-        return false;
+        return chaos_fail(error, "cannot start the link proxy of %zu clients and %zu nodes: %s", clients, nodes,
+                          reason);
     }
     for (size_t i = 0; i < clients * nodes; i++) {
         links->ports[i / nodes][i % nodes] = ports[i];
@@ -31,29 +29,28 @@ bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, 
 
 /* One link's command to the proxy, behind which the link's number stands. False with a sentence. */
 static bool ask(struct chaos_links *links, const char *what, size_t client, size_t node, const char *verb,
-                const char *rest, char *error, size_t error_size) {
+                const char *rest, struct chaos_error *error) {
     char answer[512] = "there is no such link";
     bool done =
         client < links->clients && node < links->nodes &&
         proxy_child_ask(&links->proxy, answer, sizeof answer, "%s %zu %s", verb, client * links->nodes + node, rest);
     if (!done) {
-        snprintf(error, error_size, "cannot %s the link from client %zu to node %zu: %s", what, client + 1, node + 1,
-                 answer);
+        chaos_fail(error, "cannot %s the link from client %zu to node %zu: %s", what, client + 1, node + 1, answer);
     }
     return done;
 }
 
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
-                     char *error, size_t error_size) {
+                     struct chaos_error *error) {
     char rest[160];
     snprintf(rest, sizeof rest,
              "requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64 " bytes_per_s %" PRId64,
              rule->hold_requests, rule->hold_replies, rule->delay_us, rule->jitter_us, rule->bytes_per_s);
-    return ask(links, "change", client, node, "set", rest, error, error_size);
+    return ask(links, "change", client, node, "set", rest, error);
 }
 
-bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, char *error, size_t error_size) {
-    return ask(links, "cut", client, node, "cut", "rst rst", error, error_size);
+bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, struct chaos_error *error) {
+    return ask(links, "cut", client, node, "cut", "rst rst", error);
 }
 
 void chaos_links_stop(struct chaos_links *links) {

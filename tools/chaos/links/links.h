@@ -24,16 +24,16 @@ struct chaos_links {
 };
 
 /* Starts the proxy's process; upstream: the nodes' ports on 127.0.0.1. False with a sentence. */
-bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream, char *error,
-                       size_t error_size);
+bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream,
+                       struct chaos_error *error);
 /*
  * These take effect before they return, on connections that stand and on later ones. False with a
  * sentence: see proxy_child_ask().
  */
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
-                     char *error, size_t error_size);
+                     struct chaos_error *error);
 /* Resets the connections of a link on both sides; what was under way is lost. The rule stays. */
-bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, char *error, size_t error_size);
+bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, struct chaos_error *error);
 /* A second time it does nothing. */
 void chaos_links_stop(struct chaos_links *links);
 
