@@ -33,10 +33,8 @@ void nodes_start(struct nodes *nodes) {
 
 void nodes_stop(struct nodes *nodes) {
     if (nodes->backend != NULL) {
-        char *left = NULL;
-        nodes->backend->ops->stop(nodes->backend, &left);
-        if (left != NULL) {
-            fail_msg("left: %s", left);
+        if (!nodes->backend->ops->stop(nodes->backend, &nodes->error)) {
+            fail_msg("left: %s", nodes->error.text);
         }
         chaos_backend_destroy(nodes->backend);
         nodes->backend = NULL;

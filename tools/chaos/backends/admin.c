@@ -5,13 +5,15 @@
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <linux/sockios.h>
-#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "backends/program.h"
 
 enum { TIMEOUT_MS = 500, STALE_REPLIES_MAX = 64 };
 
@@ -87,18 +89,24 @@ static bool is_error(const redisReply *reply, const char *code) {
     return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, code, strlen(code)) == 0;
 }
 
-/* Frees the answer. False with a sentence if it is an error, or none. */
-static bool accept_answer(const struct session *session, const char *what, redisReply *reply) {
+/* The answer; NULL with a sentence if it is an error, or none. */
+static redisReply *check_answer(const struct session *session, const char *what, redisReply *reply) {
     if (reply == NULL) {
-        return unanswered(session, what);
-    }
-    bool good = reply->type != REDIS_REPLY_ERROR;
-    if (!good) {
+        unanswered(session, what);
+    } else if (reply->type == REDIS_REPLY_ERROR) {
         chaos_fail(session->error, "127.0.0.1:%u was asked for %s and answered \"%s\"%s", session->port, what,
                    reply->str, advice(reply->str));
+        freeReplyObject(reply);
+        reply = NULL;
     }
+    return reply;
+}
+
+/* Frees the answer. False with a sentence if it is an error, or none. */
+static bool accept_answer(const struct session *session, const char *what, redisReply *reply) {
+    reply = check_answer(session, what, reply);
     freeReplyObject(reply);
-    return good;
+    return reply != NULL;
 }
 
 /* A command without arguments of ours, which is shown as it is. */
@@ -170,34 +178,28 @@ static bool open_session(struct session *session, uint16_t port, int *held, stru
 }
 
 /*
- * Sends without waiting for the answer, but until the node's kernel has it all: a server reads what
- * a connection had been sent before it sees the connection's end, so it is done even if we close at
- * once, and even if it reads a second later.
+ * Sends what has been appended, without waiting for the answer, but until the node's kernel has it
+ * all: a server reads what a connection had been sent before it sees the connection's end, so it is
+ * done even if we close at once, and even if it reads a second later.
  */
-static bool tell(const struct session *session, const char *what, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool tell(const struct session *session, const char *what, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int result = redisvAppendCommand(session->redis, format, arguments);
-    va_end(arguments);
-    for (int done = 0; result == REDIS_OK && !done;) {
-        result = redisBufferWrite(session->redis, &done);
+static bool tell(const struct session *session, const char *what, int appended) {
+    int done = 0, unacknowledged = 1;
+    while (appended == REDIS_OK && !done) {
+        appended = redisBufferWrite(session->redis, &done);
     }
-    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
-    int unacknowledged = 1;
-    while (result == REDIS_OK && ioctl(session->redis->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0 &&
-           now_us() < deadline_us) {
-        (void)nanosleep(&(struct timespec){0, 200000}, NULL);
+    int64_t deadline_ms = chaos_now_ms() + TIMEOUT_MS;
+    while (appended == REDIS_OK && ioctl(session->redis->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0 &&
+           chaos_wait(deadline_ms)) {
     }
-    return (result == REDIS_OK && unacknowledged == 0) || unanswered(session, what);
+    return (appended == REDIS_OK && unacknowledged == 0) || unanswered(session, what);
 }
 
 static bool begin_slow(const struct session *session, int64_t amount_ms) {
     /* Whether it may be asked for is seen before. */
     return ask(session, "DEBUG SLEEP 0") &&
-           tell(session, "DEBUG SLEEP", "DEBUG SLEEP %" PRId64 ".%03d", amount_ms / 1000, (int)(amount_ms % 1000));
+           tell(session, "DEBUG SLEEP",
+                redisAppendCommand(session->redis, "DEBUG SLEEP %lld.%03d", (long long)amount_ms / 1000,
+                                   (int)(amount_ms % 1000)));
 }
 
 /* How long the script takes to count to 500,000, as seen from here; 0 with a sentence. */
@@ -219,19 +221,19 @@ static int64_t count_us(const struct session *session) {
 static bool set_busy_after(const struct session *session, const char *limit_ms) {
     char what[64];
     snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
-    int64_t deadline_us = now_us() + TIMEOUT_MS * 1000;
+    int64_t deadline_ms = chaos_now_ms() + TIMEOUT_MS;
     redisReply *reply;
-    while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && now_us() < deadline_us) {
+    while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && chaos_wait(deadline_ms)) {
         freeReplyObject(reply);
-        (void)nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
     return accept_answer(session, what, reply);
 }
 
 static bool begin_busy(const struct session *session, int64_t amount_ms) {
     int64_t took_us = set_busy_after(session, BUSY_AFTER) ? count_us(session) : 0;
-    return took_us > 0 &&
-           tell(session, "EVAL", "EVAL %s 0 %" PRId64, COUNT_SCRIPT, amount_ms * 500000 / took_us * 1000);
+    return took_us > 0 && tell(session, "EVAL",
+                               redisAppendCommand(session->redis, "EVAL %s 0 %lld", COUNT_SCRIPT,
+                                                  (long long)(amount_ms * 500000 / took_us * 1000)));
 }
 
 /* A script that has ended meanwhile is as good as killed. */
@@ -242,14 +244,6 @@ static bool end_busy(const struct session *session) {
         freeReplyObject(reply);
     }
     return (ended || accept_answer(session, "SCRIPT KILL", reply)) && set_busy_after(session, BUSY_AFTER_USUAL);
-}
-
-static bool begin_maxclients(const struct session *session) {
-    if (!ask(session, "CONFIG SET maxclients 1")) {
-        return false;
-    }
-    *session->held = session->redis->fd;
-    return true;
 }
 
 /* The default first; less where the limit of open files does not allow it. */
@@ -267,45 +261,32 @@ static bool end_maxclients(const struct session *session) {
     return done;
 }
 
-static bool begin_password(const struct session *session) {
-    return accept_answer(session, "ACL SETUSER default with another password",
-                         redisCommand(session->redis, "ACL SETUSER default resetpass >rotated")) &&
-           ask(session, "CLIENT KILL USER default");
-}
-
-/* The faults of one command, and what ends those that have to be undone. */
+/* The faults of plain commands, and what ends those that have to be undone. */
 static const struct {
-    const char *begin, *end;
+    const char *begin[2], *end;
 } commands[CHAOS_FAULT_KINDS] = {
-    [CHAOS_FAULT_SCRIPT_FLUSH] = {"SCRIPT FLUSH", NULL},
-    [CHAOS_FAULT_FLUSHALL] = {"FLUSHALL", NULL},
-    [CHAOS_FAULT_DISCONNECT] = {"CLIENT KILL USER default", NULL},
-    [CHAOS_FAULT_OOM] = {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
-    [CHAOS_FAULT_PASSWORD] = {NULL, "ACL SETUSER default nopass"},
+    [CHAOS_FAULT_SCRIPT_FLUSH] = {{"SCRIPT FLUSH"}, NULL},
+    [CHAOS_FAULT_FLUSHALL] = {{"FLUSHALL"}, NULL},
+    [CHAOS_FAULT_DISCONNECT] = {{"CLIENT KILL USER default"}, NULL},
+    [CHAOS_FAULT_MAXCLIENTS] = {{"CONFIG SET maxclients 1"}, NULL},
+    [CHAOS_FAULT_OOM] = {{"CONFIG SET maxmemory 1"}, "CONFIG SET maxmemory 0"},
+    [CHAOS_FAULT_PASSWORD] = {{"ACL SETUSER default resetpass >rotated", "CLIENT KILL USER default"},
+                              "ACL SETUSER default nopass"},
 };
 
 static bool begin(const struct session *session, const struct chaos_fault *fault) {
-    switch (fault->kind) {
-    case CHAOS_FAULT_SLOW:
-        return begin_slow(session, fault->amount);
-    case CHAOS_FAULT_BUSY:
-        return begin_busy(session, fault->amount);
-    case CHAOS_FAULT_MAXCLIENTS:
-        return begin_maxclients(session);
-    case CHAOS_FAULT_PASSWORD:
-        return begin_password(session);
-    default:
-        if (commands[fault->kind].begin != NULL) {
-            return ask(session, commands[fault->kind].begin);
-        }
+    const char *const *words = commands[fault->kind].begin;
+    if (fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY) {
+        return (fault->kind == CHAOS_FAULT_SLOW ? begin_slow : begin_busy)(session, fault->amount);
+    }
+    if (words[0] == NULL) {
         return chaos_fail(session->error, "this fault is none that a node can be asked for");
     }
-}
-
-static bool end(const struct session *session, const struct chaos_fault *fault) {
-    return fault->kind == CHAOS_FAULT_BUSY         ? end_busy(session)
-           : fault->kind == CHAOS_FAULT_MAXCLIENTS ? end_maxclients(session)
-                                                   : ask(session, commands[fault->kind].end);
+    bool begun = ask(session, words[0]) && (words[1] == NULL || ask(session, words[1]));
+    if (begun && fault->kind == CHAOS_FAULT_MAXCLIENTS) {
+        *session->held = session->redis->fd;
+    }
+    return begun;
 }
 
 bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error) {
@@ -315,14 +296,34 @@ bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held
 
 bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error) {
     struct session session;
-    bool undoes =
-        fault->kind == CHAOS_FAULT_BUSY || fault->kind == CHAOS_FAULT_MAXCLIENTS || commands[fault->kind].end != NULL;
-    return !undoes || (open_session(&session, port, held, error) && close_session(&session, end(&session, fault)));
+    const char *command = commands[fault->kind].end;
+    bool busy = fault->kind == CHAOS_FAULT_BUSY, full = fault->kind == CHAOS_FAULT_MAXCLIENTS;
+    return (!busy && !full && command == NULL) ||
+           (open_session(&session, port, held, error) && close_session(&session, busy   ? end_busy(&session)
+                                                                                 : full ? end_maxclients(&session)
+                                                                                        : ask(&session, command)));
+}
+
+/* The answer to a question, to be freed; NULL with a sentence. */
+static redisReply *ask_once(uint16_t port, const char *command, int type, struct chaos_error *error) {
+    struct session session;
+    if (!open_session(&session, port, NULL, error)) {
+        return NULL;
+    }
+    redisReply *reply = check_answer(&session, command, redisCommand(session.redis, command));
+    if (reply != NULL && reply->type != type) {
+        chaos_fail(error, "127.0.0.1:%u gave no answer to %s: is it a Redis server?", port, command);
+        freeReplyObject(reply);
+        reply = NULL;
+    }
+    (void)close_session(&session, true);
+    return reply;
 }
 
 bool chaos_admin_ping(uint16_t port, struct chaos_error *error) {
-    struct session session;
-    return open_session(&session, port, NULL, error) && close_session(&session, ask(&session, "PING"));
+    redisReply *reply = ask_once(port, "PING", REDIS_REPLY_STATUS, error);
+    freeReplyObject(reply);
+    return reply != NULL;
 }
 
 /* A resource's counter of fencing tokens stays. */
@@ -334,48 +335,42 @@ static bool is_lock(const redisReply *key) {
 }
 
 int64_t chaos_admin_key_count(uint16_t port, struct chaos_error *error) {
-    struct session session;
-    if (!open_session(&session, port, NULL, error)) {
-        return -1;
+    redisReply *reply = ask_once(port, "KEYS *", REDIS_REPLY_ARRAY, error);
+    int64_t count = reply == NULL ? -1 : 0;
+    for (size_t i = 0; reply != NULL && i < reply->elements; i++) {
+        count += is_lock(reply->element[i]);
     }
-    int64_t count = -1;
-    redisReply *reply = redisCommand(session.redis, "KEYS *");
-    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY) {
-        count = 0;
-        for (size_t i = 0; i < reply->elements; i++) {
-            count += is_lock(reply->element[i]);
-        }
-    }
-    (void)close_session(&session, accept_answer(&session, "KEYS *", reply));
+    freeReplyObject(reply);
     return count;
+}
+
+int64_t chaos_admin_time_s(uint16_t port) {
+    redisReply *reply = ask_once(port, "TIME", REDIS_REPLY_ARRAY, NULL);
+    bool told = reply != NULL && reply->elements == 2 && reply->element[0]->str != NULL;
+    int64_t seconds = told ? atoll(reply->element[0]->str) : -1;
+    freeReplyObject(reply);
+    return seconds;
 }
 
 /* The member's value, up to the end of its line, into out. */
 static bool member(const char *info, const char *name, char *out, size_t size) {
     const char *at = strstr(info, name);
-    if (at == NULL) {
-        return false;
+    if (at != NULL) {
+        at += strlen(name);
+        snprintf(out, size, "%.*s", (int)strcspn(at, "\r\n"), at);
     }
-    at += strlen(name);
-    snprintf(out, size, "%.*s", (int)strcspn(at, "\r\n"), at);
-    return true;
+    return at != NULL;
 }
 
 bool chaos_admin_version(uint16_t port, char *version, size_t version_size, struct chaos_error *error) {
-    struct session session;
-    char number[32];
-    if (!open_session(&session, port, NULL, error)) {
+    char number[32] = "?";
+    redisReply *reply = ask_once(port, "INFO server", REDIS_REPLY_STRING, error);
+    if (reply == NULL) {
         return false;
     }
-    bool known = false;
-    redisReply *reply = redisCommand(session.redis, "INFO server");
-    if (reply != NULL && reply->type == REDIS_REPLY_STRING) {
-        bool valkey = member(reply->str, "\nvalkey_version:", number, sizeof number);
-        known = valkey || member(reply->str, "\nredis_version:", number, sizeof number);
-        snprintf(version, version_size, "%s %s", valkey ? "valkey" : "redis", known ? number : "?");
-        if (!known) {
-            chaos_fail(error, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
-        }
-    }
-    return close_session(&session, accept_answer(&session, "INFO server", reply)) && known;
+    bool valkey = member(reply->str, "\nvalkey_version:", number, sizeof number);
+    bool known = valkey || member(reply->str, "\nredis_version:", number, sizeof number);
+    freeReplyObject(reply);
+    snprintf(version, version_size, "%s %s", valkey ? "valkey" : "redis", number);
+    return known || chaos_fail(error, "127.0.0.1:%u does not say its version: is it a Redis server?", port);
 }

@@ -38,9 +38,7 @@ void chaos_backend_destroy(struct chaos_backend *backend) {
     if (backend == NULL) {
         return;
     }
-    char *left = NULL;
-    backend->ops->stop(backend, &left);
-    free(left);
+    (void)backend->ops->stop(backend, NULL);
     for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
         chaos_clock_close(backend->clocks[n]);
     }

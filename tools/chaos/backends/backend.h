@@ -46,11 +46,10 @@ struct chaos_backend_ops {
     bool (*drop)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     bool (*pass)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     /*
-     * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. Says in
-     * left (allocated text, NULL for nothing) what it could not end. Only chaos_backend_destroy()
-     * may follow.
+     * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. False
+     * with a sentence about what it could not end. Only chaos_backend_destroy() may follow.
      */
-    void (*stop)(struct chaos_backend *backend, char **left);
+    bool (*stop)(struct chaos_backend *backend, struct chaos_error *error);
 };
 
 struct chaos_backend {

@@ -3,14 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <hiredis/hiredis.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/admin.h"
@@ -75,6 +71,11 @@ enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend,
     return !running ? CHAOS_CONTAINER_DEAD : paused ? CHAOS_CONTAINER_PAUSED : CHAOS_CONTAINER_RUNS;
 }
 
+static const char *directory_of(const struct chaos_backend *backend, size_t node, char directory[PATH_MAX]) {
+    snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, node + 1);
+    return directory;
+}
+
 /* `docker VERB container`. */
 static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, struct chaos_error *error) {
     struct chaos_said said;
@@ -96,21 +97,14 @@ static bool compose_kill(struct chaos_backend *backend, size_t node, struct chao
                 tell(backend, node, "kill", error);
     int64_t deadline_ms = chaos_now_ms() + (told ? DIES_MS : 0);
     while (chaos_compose_look(backend, node, NULL, NULL) != CHAOS_CONTAINER_DEAD) {
-        if (chaos_now_ms() >= deadline_ms) {
+        if (!chaos_wait(deadline_ms)) {
             if (told) {
                 chaos_fail(error, "node %zu did not die within %d s of docker kill", node + 1, DIES_MS / 1000);
             }
             return false;
         }
-        (void)poll(NULL, 0, 20);
     }
     return true;
-}
-
-static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *where) {
-    (void)stat;
-    (void)type;
-    return where->level == 0 ? 0 : remove(path);
 }
 
 static bool compose_restart(struct chaos_backend *backend, size_t node, bool empty, struct chaos_error *error) {
@@ -118,12 +112,10 @@ static bool compose_restart(struct chaos_backend *backend, size_t node, bool emp
     if (state != CHAOS_CONTAINER_DEAD) {
         return state != CHAOS_CONTAINER_UNKNOWN;
     }
-    if (empty) {
-        char data[PATH_MAX];
-        snprintf(data, sizeof data, "%s/node-%zu/data", backend->options.directory, node + 1);
-        if (nftw(data, remove_entry, 8, FTW_DEPTH | FTW_PHYS) != 0) {
-            return chaos_fail(error, "node %zu: cannot remove what is in %s: %s", node + 1, data, strerror(errno));
-        }
+    char directory[PATH_MAX];
+    if (empty && !chaos_node_remove_keys(directory_of(backend, node, directory))) {
+        return chaos_fail(error, "node %zu: cannot remove what is in %s/data: %s", node + 1, directory,
+                          strerror(errno));
     }
     return tell(backend, node, "start", error);
 }
@@ -153,38 +145,24 @@ static bool choose_ports(struct chaos_backend *backend, struct chaos_error *erro
     return true;
 }
 
-/* A node's directory: data in one of its own, for the image may look at what is there; and the
- * clock's page. All to be read by others. */
+/* data is a directory of its own, for the image may look at what is there. */
 static bool make_directory(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    char path[PATH_MAX], data[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/node-%zu", backend->options.directory, node + 1);
-    if (length < 0 || (size_t)length + 16 > sizeof path) {
-        return chaos_fail(error, "the directory's name is too long");
-    }
-    snprintf(data, sizeof data, "%.*s/data", length, path);
-    bool worked = (mkdir(path, 0755) == 0 || errno == EEXIST) && (mkdir(data, 0755) == 0 || errno == EEXIST) &&
-                  chmod(path, 0755) == 0 && chmod(data, 0755) == 0;
-    if (worked && backend->options.shim != NULL && backend->clocks[node] == NULL) {
-        snprintf(path + length, sizeof path - (size_t)length, "/clock");
-        backend->clocks[node] = chaos_clock_open(path);
-        worked = backend->clocks[node] != NULL && chmod(path, 0644) == 0;
-    }
-    if (!worked) {
-        chaos_fail(error, "node %zu: cannot make %s: %s", node + 1, path, strerror(errno));
-    }
-    return worked;
+    char directory[PATH_MAX];
+    struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[node] : NULL;
+    return chaos_node_make(directory_of(backend, node, directory), clock) ||
+           chaos_fail(error, "node %zu: cannot make %s: %s", node + 1, directory, strerror(errno));
 }
 
 /* What a container that ended had to say. */
-static void tell_end(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
+static bool tell_end(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "logs", "--tail", "6", name_of(backend, node));
     for (char *at = said.text; *at != '\0'; at++) {
         *at = *at == '\n' || *at == '\r' ? ' ' : *at;
     }
-    chaos_fail(error,
-               "node %zu ended at its start (the image must be of Redis 7.0 or Valkey 7.2, or later); it said: %.400s",
-               node + 1, said.text);
+    return chaos_fail(
+        error, "node %zu ended at its start (the image must be of Redis 7.0 or Valkey 7.2, or later); it said: %.400s",
+        node + 1, said.text);
 }
 
 static bool wait_for_answer(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
@@ -192,47 +170,26 @@ static bool wait_for_answer(const struct chaos_backend *backend, size_t node, st
     struct chaos_error why;
     while (!chaos_admin_ping(backend->ports[node], &why)) {
         enum chaos_compose_state state = chaos_compose_look(backend, node, NULL, error);
-        if (state == CHAOS_CONTAINER_DEAD) {
-            tell_end(backend, node, error);
-        } else if (state != CHAOS_CONTAINER_UNKNOWN && chaos_now_ms() > deadline_ms) {
-            chaos_fail(error, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s", node + 1,
-                       backend->ports[node], ANSWER_MS / 1000, why.text);
-        } else if (state != CHAOS_CONTAINER_UNKNOWN) {
-            (void)poll(NULL, 0, 20);
-            continue;
+        if (state == CHAOS_CONTAINER_UNKNOWN) {
+            return false;
         }
-        return false;
+        if (state == CHAOS_CONTAINER_DEAD) {
+            return tell_end(backend, node, error);
+        }
+        if (!chaos_wait(deadline_ms)) {
+            return chaos_fail(error, "node %zu does not answer at 127.0.0.1:%d within %d s of its start: %.300s",
+                              node + 1, backend->ports[node], ANSWER_MS / 1000, why.text);
+        }
     }
     return true;
-}
-
-/* The node's wall clock in seconds; -1 if it does not tell. */
-static long long ask_time(uint16_t port) {
-    struct timeval limit = {.tv_sec = 2};
-    redisContext *context = redisConnectWithTimeout("127.0.0.1", port, limit);
-    redisReply *reply = NULL;
-    long long seconds = -1;
-    if (context != NULL && context->err == 0 && redisSetTimeout(context, limit) == REDIS_OK) {
-        reply = redisCommand(context, "TIME");
-    }
-    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && reply->element[0]->str != NULL) {
-        seconds = atoll(reply->element[0]->str);
-    }
-    if (reply != NULL) {
-        freeReplyObject(reply);
-    }
-    if (context != NULL) {
-        redisFree(context);
-    }
-    return seconds;
 }
 
 /* If the image's loader rejects the shim, it runs the server without it, and clock faults would do
  * nothing. */
 static bool prove_clock(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    long long before_s = ask_time(backend->ports[node]);
+    int64_t before_s = chaos_admin_time_s(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], CLOCK_PROOF_MS);
-    long long after_s = ask_time(backend->ports[node]);
+    int64_t after_s = chaos_admin_time_s(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], -CLOCK_PROOF_MS);
     bool moved = before_s >= 0 && after_s - before_s >= CLOCK_PROOF_MS / 1000 - 60;
     if (!moved) {
@@ -325,26 +282,19 @@ static void save_log(const struct chaos_backend *backend, size_t node) {
     }
 }
 
-static void compose_stop(struct chaos_backend *backend, char **left) {
+static bool compose_stop(struct chaos_backend *backend, struct chaos_error *error) {
     struct chaos_compose *compose = backend->own;
-    struct chaos_error error;
-    if (left != NULL) {
-        *left = NULL;
-    }
-    if (compose == NULL) {
-        return;
-    }
-    if (compose->guard >= 0) {
+    bool ended = true;
+    if (compose != NULL && compose->guard >= 0) {
         for (size_t n = 0; n < backend->options.nodes; n++) {
             save_log(backend, n);
         }
-        if (!chaos_compose_sweep(compose->project, &error) && left != NULL) {
-            *left = strdup(error.text);
-        }
+        ended = chaos_compose_sweep(compose->project, error);
         chaos_compose_guard_stop(compose);
     }
     free(compose);
     backend->own = NULL;
+    return ended;
 }
 
 static const struct chaos_backend_ops compose_ops = {.start = compose_start,

@@ -14,65 +14,49 @@
 
 #include "backends/backend_compose.h"
 
-enum { IDS_MAX = 128, SWEEPS = 5, GUARD_QUIET_LOOKS = 3, GUARD_MS = 120000, GUARD_GOES_MS = 5000 };
+enum { WORDS_MAX = 128, SWEEPS = 5, GUARD_QUIET_LOOKS = 3, GUARD_MS = 120000, GUARD_GOES_MS = 5000 };
 
 /* Containers first: they use the others. */
-static const struct kind {
-    const char *name;
-    const char *list[4]; /* docker …, filtered by the project's label */
-    const char *remove[4];
-} kinds[] = {{"containers", {"ps", "-aq", "--no-trunc"}, {"rm", "-f", "-v"}},
-             {"networks", {"network", "ls", "-q"}, {"network", "rm"}},
-             {"volumes", {"volume", "ls", "-q"}, {"volume", "rm"}}};
+static const struct {
+    const char *name, *list, *remove;
+} kinds[] = {{"containers", "ps -aq --no-trunc", "rm -f -v"},
+             {"networks", "network ls -q", "network rm"},
+             {"volumes", "volume ls -q", "volume rm"}};
 
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
-/* Fills ids, which point into said->text. -1 if docker could not tell. */
-static int list(const struct kind *kind, const char *project, struct chaos_said *said, const char **ids) {
-    char filter[128];
-    const char *argv[8] = {"docker"};
-    size_t argc = 1;
-    for (size_t i = 0; kind->list[i] != NULL; i++) {
-        argv[argc++] = kind->list[i];
+/* `docker` with the words of both texts. What are too many ids for one call is left for the next
+ * sweep. */
+static void docker(const char *words, const char *more, struct chaos_said *said) {
+    char text[sizeof said->text + 64], *rest = NULL;
+    const char *argv[WORDS_MAX + 1] = {"docker"};
+    snprintf(text, sizeof text, "%s %s", words, more);
+    char *word = strtok_r(text, " \r\n", &rest);
+    for (size_t argc = 1; word != NULL && argc < WORDS_MAX; word = strtok_r(NULL, " \r\n", &rest)) {
+        argv[argc++] = word;
     }
-    snprintf(filter, sizeof filter, "label=com.docker.compose.project=%s", project);
-    argv[argc++] = "--filter";
-    argv[argc] = filter;
     chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, said);
-    if (said->status != 0) {
-        return -1;
-    }
-    int count = 0;
-    char *rest = said->text;
-    for (char *line; count < IDS_MAX && (line = strsep(&rest, "\r\n")) != NULL;) {
-        if (line[0] != '\0') {
-            ids[count++] = line;
-        }
-    }
-    return count;
 }
 
-/* How many there were before; -1 with a sentence if docker could not tell or did not remove
- * them. */
+/* How many kinds of things there were before; -1 with a sentence if docker could not tell or did
+ * not remove them. */
 static int sweep_once(const char *project, struct chaos_error *error) {
+    char filter[128];
     int found = 0;
     bool failed = false;
+    snprintf(filter, sizeof filter, "--filter label=com.docker.compose.project=%s", project);
     for (size_t k = 0; k < KINDS; k++) {
-        struct chaos_said said, answer;
-        const char *argv[IDS_MAX + 6] = {"docker"};
-        size_t argc = 1;
-        for (size_t i = 0; kinds[k].remove[i] != NULL; i++) {
-            argv[argc++] = kinds[k].remove[i];
+        struct chaos_said ids, answer;
+        docker(kinds[k].list, filter, &ids);
+        bool listed = ids.status == 0, any = listed && ids.text[0] != '\0';
+        if (any) {
+            docker(kinds[k].remove, ids.text, &answer);
+            found++;
         }
-        int count = list(&kinds[k], project, &said, argv + argc);
-        if (count > 0) {
-            chaos_program_run(argv, NULL, -1, CHAOS_DOCKER_MS, &answer);
-            found += count;
-        }
-        if (count < 0 || (count > 0 && answer.status != 0)) {
+        if (!listed || (any && answer.status != 0)) {
             failed = true;
             chaos_fail(error, "%s of the project %s could not be %s: %.300s; remove them by hand", kinds[k].name,
-                       project, count < 0 ? "listed" : "removed", chaos_said_why(count < 0 ? &said : &answer));
+                       project, listed ? "removed" : "listed", chaos_said_why(listed ? &answer : &ids));
         }
     }
     return failed ? -1 : found;
@@ -96,21 +80,13 @@ bool chaos_compose_sweep(const char *project, struct chaos_error *error) {
 /* Only these two descriptors, as 3 and 4, and nobody's terminal. */
 static bool let_go(int ear, int parent) {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int high_ear = fcntl(ear, F_DUPFD_CLOEXEC, 10), high_parent = parent < 0 ? -1 : fcntl(parent, F_DUPFD_CLOEXEC, 10);
-    if (null < 0 || high_ear < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 ||
-        dup3(high_ear, 3, O_CLOEXEC) < 0) {
-        return false;
-    }
+    int high_ear = fcntl(ear, F_DUPFD_CLOEXEC, 10), high_parent = fcntl(parent, F_DUPFD_CLOEXEC, 10);
+    bool done = null >= 0 && dup2(null, 0) >= 0 && dup2(null, 1) >= 0 && dup2(null, 2) >= 0 && high_ear >= 0 &&
+                dup3(high_ear, 3, O_CLOEXEC) >= 0;
     close(4);
-    if (high_parent >= 0 && dup3(high_parent, 4, O_CLOEXEC) < 0) {
-        return false;
-    }
-    if (syscall(SYS_close_range, 5U, ~0U, 0U) != 0) {
-        for (int fd = 5; fd < 65536; fd++) {
-            close(fd);
-        }
-    }
-    return true;
+    done = done && (parent < 0 || dup3(high_parent, 4, O_CLOEXEC) >= 0);
+    closefrom(5);
+    return done;
 }
 
 static _Noreturn void guard(const char *project, int ear, int parent) {

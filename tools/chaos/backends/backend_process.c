@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/admin.h"
@@ -42,11 +41,6 @@ struct processes {
     int shim;
     struct node nodes[CHAOS_NODES_MAX];
 };
-
-static void sleep_ms(long ms) {
-    struct timespec time = {0, ms * 1000000};
-    (void)nanosleep(&time, NULL);
-}
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
 static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_error *error, const char *format, ...)
@@ -83,7 +77,7 @@ static bool set_environment(int shim) {
 
 /* In the child: becomes the server, or leaves why not in the node's log. */
 static _Noreturn void become_server(const struct processes *own, const struct node *node, pid_t parent) {
-    char *argv[] = {own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
+    char *argv[] = {(char *)(uintptr_t)own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
     int log = chdir(node->directory) == 0 ? open("log", O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
     if (log < 0 || !chaos_program_begin(parent, log)) {
         _exit(127);
@@ -93,7 +87,7 @@ static _Noreturn void become_server(const struct processes *own, const struct no
         (void)fcntl(fd, F_SETFD, fd == own->shim ? 0 : FD_CLOEXEC);
     }
     if (set_environment(own->shim)) {
-        execv(own->server.path, argv);
+        execvp(own->server.path, argv);
     }
     dprintf(2, "redlock-chaos: %s cannot be run: %s\n", own->server.path, strerror(errno));
     _exit(127);
@@ -135,21 +129,27 @@ static bool is_alive(struct chaos_backend *backend, size_t n) {
     return false;
 }
 
+static bool send_signal(struct chaos_backend *backend, size_t n, int number, const char *name,
+                        struct chaos_error *error) {
+    pid_t pid = node_of(backend, n)->pid;
+    return kill(pid, number) == 0 ||
+           fail(backend, n, error, "%s to its process %d: %s", name, (int)pid, strerror(errno));
+}
+
 static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     if (!is_alive(backend, n)) {
         return true;
     }
-    struct node *node = node_of(backend, n);
-    if (kill(node->pid, SIGKILL) != 0) {
-        return fail(backend, n, error, "SIGKILL to its process %d: %s", (int)node->pid, strerror(errno));
+    pid_t pid = node_of(backend, n)->pid;
+    if (!send_signal(backend, n, SIGKILL, "SIGKILL", error)) {
+        return false;
     }
     int64_t deadline_ms = chaos_now_ms() + END_MS;
-    while (waitpid(node->pid, NULL, WNOHANG) == 0) {
-        if (chaos_now_ms() > deadline_ms) {
-            return fail(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)node->pid,
+    while (waitpid(pid, NULL, WNOHANG) == 0) {
+        if (!chaos_wait(deadline_ms)) {
+            return fail(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)pid,
                         END_MS / 1000);
         }
-        sleep_ms(1);
     }
     mark_dead(backend, n);
     return true;
@@ -174,8 +174,8 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     if (node->state == PAUSED) {
         return true;
     }
-    if (kill(node->pid, SIGSTOP) != 0) {
-        return fail(backend, n, error, "SIGSTOP to its process %d: %s", (int)node->pid, strerror(errno));
+    if (!send_signal(backend, n, SIGSTOP, "SIGSTOP", error)) {
+        return false;
     }
     int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (is_alive(backend, n)) {
@@ -184,11 +184,10 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
             node->state = PAUSED;
             return true;
         }
-        if (chaos_now_ms() > deadline_ms) {
+        if (!chaos_wait(deadline_ms)) {
             return fail(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
                         END_MS / 1000);
         }
-        sleep_ms(1);
     }
     return fail(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log", node->directory);
 }
@@ -198,8 +197,8 @@ static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_er
     if (!is_alive(backend, n) || node->state != PAUSED) {
         return true;
     }
-    if (kill(node->pid, SIGCONT) != 0) {
-        return fail(backend, n, error, "SIGCONT to its process %d: %s", (int)node->pid, strerror(errno));
+    if (!send_signal(backend, n, SIGCONT, "SIGCONT", error)) {
+        return false;
     }
     node->state = RUNNING;
     return true;
@@ -222,33 +221,22 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
 }
 
 static bool make_directory(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    char *directory = node_of(backend, n)->directory, clock[PATH_MAX + sizeof "/clock"];
+    char *directory = node_of(backend, n)->directory;
+    struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[n] : NULL;
     snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, n + 1);
-    snprintf(clock, sizeof clock, "%s/clock", directory);
-    bool made = mkdir(directory, 0700) == 0 || errno == EEXIST;
-    if (made && backend->options.shim != NULL) {
-        made = chaos_node_remove_file(directory, "clock") && (backend->clocks[n] = chaos_clock_open(clock)) != NULL;
-    }
-    return made || fail(backend, n, error, "its directory %s cannot be made: %s", directory, strerror(errno));
+    return chaos_node_make(directory, clock) ||
+           fail(backend, n, error, "its directory %s cannot be made: %s", directory, strerror(errno));
 }
 
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
  * warns. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
-    char path[64], name[48], *line = NULL;
-    size_t size = 0;
-    bool found = false;
+    char path[64], name[48];
     snprintf(path, sizeof path, "/proc/%d/maps", (int)node_of(backend, n)->pid);
     snprintf(name, sizeof name, "/node-%zu/clock\n", n + 1);
-    FILE *in = fopen(path, "re");
-    while (in != NULL && !found && getline(&line, &size, in) > 0) {
-        size_t length = strlen(line), wanted = strlen(name);
-        found = length >= wanted && strcmp(line + length - wanted, name) == 0;
-    }
-    free(line);
-    if (in != NULL) {
-        fclose(in);
-    }
+    char *maps = chaos_text_read(path);
+    bool found = maps != NULL && strstr(maps, name) != NULL;
+    free(maps);
     return found;
 }
 
@@ -292,55 +280,45 @@ static bool start(struct chaos_backend *backend, struct chaos_error *error) {
         }
         if (ready[n]) {
             n++;
-        } else if (chaos_now_ms() > deadline_ms) {
+        } else if (!chaos_wait(deadline_ms)) {
             char end[400];
             const char *directory = node_of(backend, n)->directory;
             return fail(backend, n, error, "no answer within %d s of its start; its log, %s/log, ends: %s",
                         START_MS / 1000, directory, chaos_node_log_end(directory, end, sizeof end));
-        } else {
-            sleep_ms(5);
         }
     }
     return true;
 }
 
 static void free_own(struct processes *own) {
-    chaos_server_clear(&own->server);
     if (own->shim >= 0) {
         close(own->shim);
     }
     free(own);
 }
 
-static void stop(struct chaos_backend *backend, char **left) {
+static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
     struct processes *own = backend->own;
-    FILE *out = NULL;
-    size_t size = 0;
-    *left = NULL;
-    if (own == NULL) {
-        return;
-    }
-    for (size_t n = 0; n < backend->options.nodes; n++) {
-        struct chaos_error error;
-        pid_t pid = own->nodes[n].pid;
-        if (!kill_node(backend, n, &error)) {
-            out = out != NULL ? out : open_memstream(left, &size);
-            if (out != NULL) {
-                fprintf(out, "%s%s", ftell(out) > 0 ? "; " : "", error.text);
-            }
-        } else if (own->nodes[n].directory[0] != '\0') {
+    bool ended = true;
+    for (size_t n = 0; own != NULL && n < backend->options.nodes; n++) {
+        const struct node *node = &own->nodes[n];
+        pid_t pid = node->pid;
+        if (!kill_node(backend, n, error)) {
+            ended = false;
+        } else if (node->directory[0] != '\0') {
             if (pid > 0) {
                 (void)waitpid(pid, NULL, WNOHANG); /* one that had ended by itself */
             }
-            (void)chaos_node_remove_keys(own->nodes[n].directory);
-            (void)chaos_node_remove_file(own->nodes[n].directory, "clock");
+            (void)chaos_node_remove_keys(node->directory);
+            (void)chaos_node_remove_file(node->directory, "data");
+            (void)chaos_node_remove_file(node->directory, "clock");
         }
     }
-    if (out != NULL) {
-        fclose(out);
+    if (own != NULL) {
+        free_own(own);
     }
-    free_own(own);
     backend->own = NULL;
+    return ended;
 }
 
 static bool drop_packets(struct chaos_backend *backend, size_t n, struct chaos_error *error) {

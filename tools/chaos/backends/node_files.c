@@ -2,9 +2,8 @@
 #include "backends/node_files.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fnmatch.h>
+#include <ftw.h>
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,9 +11,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { PORT_MIN = 10000, PORT_MAX = 65535, PORT_TRIES = 2000, LOG_END_BYTES = 4096, LOG_END_LINES = 3 };
+enum { PORT_MIN = 10000, PORT_MAX = 65535, PORT_TRIES = 2000, LOG_END_LINES = 3 };
 
 /* As the server will do it. */
 static bool is_free(uint16_t port) {
@@ -77,21 +77,31 @@ static bool path_of(char path[PATH_MAX], const char *directory, const char *name
     return fits;
 }
 
-static FILE *open_file(const char *directory, const char *name, const char *mode) {
-    char path[PATH_MAX];
-    return path_of(path, directory, name) ? fopen(path, mode) : NULL;
+static bool make_directory(const char *path) {
+    return (mkdir(path, 0755) == 0 || errno == EEXIST) && chmod(path, 0755) == 0;
+}
+
+bool chaos_node_make(const char *directory, struct chaos_clock **clock) {
+    char data[PATH_MAX], page[PATH_MAX];
+    if (!path_of(data, directory, "data") || !path_of(page, directory, "clock") || !make_directory(directory) ||
+        !make_directory(data)) {
+        return false;
+    }
+    return clock == NULL || ((remove(page) == 0 || errno == ENOENT) && (*clock = chaos_clock_open(page)) != NULL &&
+                             chmod(page, 0644) == 0);
 }
 
 /* Paths are relative: the server runs in its directory, whose name may have any character. No
  * rewrite of the AOF: its process would outlive a killed server. */
 bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port,
                              bool append_only) {
-    FILE *out = open_file(directory, "redis.conf", "we");
+    char path[PATH_MAX];
+    FILE *out = path_of(path, directory, "redis.conf") ? fopen(path, "we") : NULL;
     if (out == NULL) {
         return false;
     }
     const char *rights = chaos_server_has_channel_rights(server) ? "~* &* +@all" : "~* +@all";
-    fprintf(out, "port %u\nbind 127.0.0.1\ndir .\nlogfile log\ndaemonize no\nsave \"\"\n", port);
+    fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", port);
     fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n", append_only ? "yes" : "no");
     fprintf(out, "maxmemory-policy noeviction\n");
     fprintf(out, "%s", chaos_server_debug_is_off(server) ? "enable-debug-command yes\n" : "");
@@ -105,72 +115,66 @@ bool chaos_node_remove_file(const char *directory, const char *name) {
     return path_of(path, directory, name) && (remove(path) == 0 || errno == ENOENT);
 }
 
-/* Removes what matches; `pattern` has no directories. */
-static bool remove_matching(const char *directory, const char *pattern) {
-    DIR *stream = opendir(directory);
-    if (stream == NULL) {
-        return errno == ENOENT;
-    }
-    int error = 0;
-    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
-        bool dots = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
-        if (!dots && fnmatch(pattern, entry->d_name, 0) == 0 && !chaos_node_remove_file(directory, entry->d_name)) {
-            error = errno;
-        }
-    }
-    closedir(stream);
-    errno = error;
-    return error == 0;
+static int remove_entry(const char *path, const struct stat *stat, int type, struct FTW *where) {
+    (void)stat;
+    (void)type;
+    return where->level == 0 ? 0 : remove(path);
 }
 
 bool chaos_node_remove_keys(const char *directory) {
-    char inner[PATH_MAX]; /* of 7.0 and later */
-    return path_of(inner, directory, "appendonlydir") && remove_matching(inner, "*") &&
-           chaos_node_remove_file(directory, "appendonlydir") && remove_matching(directory, "*.aof") &&
-           remove_matching(directory, "*.rdb");
+    char data[PATH_MAX];
+    return path_of(data, directory, "data") &&
+           (nftw(data, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
 }
 
-bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size) {
-    FILE *in = open_file(directory, "log", "re");
+char *chaos_text_read(const char *path) {
+    FILE *in = fopen(path, "re");
     char *text = NULL;
-    size_t text_size = 0;
-    bool found = false;
-    while (in != NULL && !found && getline(&text, &text_size, in) > 0) {
-        found = strstr(text, words) != NULL;
+    size_t size = 0;
+    if (in != NULL && getdelim(&text, &size, '\0', in) < 0) {
+        free(text);
+        text = NULL;
     }
-    if (found && line != NULL) {
-        snprintf(line, size, "%.*s", (int)strcspn(text, "\n"), text);
-    }
-    free(text);
     if (in != NULL) {
         fclose(in);
     }
+    return text;
+}
+
+static char *read_log(const char *directory) {
+    char path[PATH_MAX];
+    return path_of(path, directory, "log") ? chaos_text_read(path) : NULL;
+}
+
+bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size) {
+    char *log = read_log(directory);
+    const char *at = log == NULL ? NULL : strstr(log, words);
+    bool found = at != NULL;
+    if (found && line != NULL) {
+        while (at > log && at[-1] != '\n') {
+            at--;
+        }
+        snprintf(line, size, "%.*s", (int)strcspn(at, "\n"), at);
+    }
+    free(log);
     return found;
 }
 
 char *chaos_node_log_end(const char *directory, char *text, size_t size) {
-    char end[LOG_END_BYTES + 1];
-    FILE *in = open_file(directory, "log", "re");
-    size_t length = 0;
-    if (in != NULL) {
-        if (fseek(in, -LOG_END_BYTES, SEEK_END) != 0) {
-            rewind(in);
-        }
-        length = fread(end, 1, LOG_END_BYTES, in);
-        fclose(in);
+    char *log = read_log(directory);
+    size_t length = log == NULL ? 0 : strlen(log);
+    while (length > 0 && log[length - 1] == '\n') {
+        log[--length] = '\0';
     }
-    while (length > 0 && end[length - 1] == '\n') {
-        length--;
-    }
-    end[length] = '\0';
-    const char *from = end + length;
-    for (int lines = 0; from > end; from--) {
-        lines += from[-1] == '\n';
+    size_t from = length;
+    for (int lines = 0; from > 0; from--) {
+        lines += log[from - 1] == '\n';
         if (lines == LOG_END_LINES) {
             break;
         }
     }
-    snprintf(text, size, "%s", length > 0 ? from : "(it is empty)");
+    snprintf(text, size, "%s", length > 0 ? log + from : "(it is empty)");
+    free(log);
     for (char *c = text; *c != '\0'; c++) {
         *c = (unsigned char)*c < ' ' ? '|' : *c;
     }

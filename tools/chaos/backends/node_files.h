@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends/clock.h"
 #include "backends/server.h"
 
 /*
@@ -16,17 +17,21 @@
  */
 uint16_t chaos_node_port(const uint16_t *taken, size_t count);
 
-/* These return false with errno. Names are redis.conf, log, clock, all in the node's directory,
- * which is where the server runs. */
+/* These return false with errno. A node's directory is DIRECTORY/node-N; redis.conf, log, clock and
+ * data are in it, and the server runs in it. */
+
+/* Makes the directory, data, and the clock's page, with true time, where `clock` is not NULL. All
+ * to be read by others, which those of containers may be. */
+bool chaos_node_make(const char *directory, struct chaos_clock **clock);
 bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port, bool append_only);
-/* Keys on disk: the AOF, and what a rewrite left half done. A directory that is not there has
- * none. */
+/* Keys on disk: all that is in data. */
 bool chaos_node_remove_keys(const char *directory);
 /* An empty directory too; what is not there is removed already. */
 bool chaos_node_remove_file(const char *directory, const char *name);
 
-/* Whether a line of the log has these words; the first that has them into line, unless that is
- * NULL. */
+/* A file as text, to be freed; NULL if it is empty or cannot be read. */
+char *chaos_text_read(const char *path);
+/* Whether the log has these words; the first line that has them into line, unless that is NULL. */
 bool chaos_node_log_finds(const char *directory, const char *words, char *line, size_t size);
 /* Its last lines, in one, for an error. Returns text. */
 char *chaos_node_log_end(const char *directory, char *text, size_t size);

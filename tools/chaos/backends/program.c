@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -17,6 +18,14 @@ int64_t chaos_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool chaos_wait(int64_t deadline_ms) {
+    bool more = chaos_now_ms() < deadline_ms;
+    if (more) {
+        (void)poll(NULL, 0, 2);
+    }
+    return more;
 }
 
 bool chaos_program_begin(pid_t parent, int out) {
@@ -48,86 +57,43 @@ static _Noreturn void become(const char *const *argv, const char *const *more, i
     _exit(CHAOS_CANNOT_RUN);
 }
 
-/* Until it says no more, or the time is over: false. */
-static bool listen_to(int fd, int64_t deadline_ms, struct chaos_said *said) {
-    size_t length = 0;
-    for (;;) {
-        int64_t left_ms = deadline_ms - chaos_now_ms();
-        struct pollfd poll_ = {.fd = fd, .events = POLLIN};
-        int ready = left_ms > 0 ? poll(&poll_, 1, (int)left_ms) : 0;
-        if (ready < 0 && errno == EINTR) {
-            continue;
-        }
-        if (ready <= 0) {
-            return false;
-        }
-        char piece[4096];
-        ssize_t got = read(fd, piece, sizeof piece);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return got == 0;
-        }
-        size_t room = sizeof said->text - 1 - length;
-        size_t taken = (size_t)got < room ? (size_t)got : room;
-        memcpy(said->text + length, piece, taken);
-        length += taken;
-        said->text[length] = '\0';
-    }
-}
-
-/* By its own pid: other children are the caller's. */
-static void wait_for(pid_t pid, int64_t deadline_ms, struct chaos_said *said) {
+/* By its own pid: other children are the caller's. Its status, as of struct chaos_said. */
+static int wait_for(pid_t pid, int64_t limit_ms) {
+    int64_t deadline_ms = chaos_now_ms() + limit_ms;
     int status = 0;
     bool late = false;
-    for (;;) {
-        pid_t ended = waitpid(pid, &status, late ? 0 : WNOHANG);
-        if (ended == pid) {
-            break;
-        }
-        if (ended < 0 && errno != EINTR) {
-            status = CHAOS_CANNOT_RUN << 8; /* somebody else has waited for it */
-            break;
-        }
-        if (!late && chaos_now_ms() >= deadline_ms) {
+    pid_t ended;
+    while ((ended = waitpid(pid, &status, late ? 0 : WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
+        if (!late && !chaos_wait(deadline_ms)) {
             late = true;
             (void)kill(-pid, SIGKILL);
             (void)kill(pid, SIGKILL); /* it may have no group yet */
-        } else {
-            (void)poll(NULL, 0, 2);
         }
     }
-    said->status = late ? CHAOS_SAID_LATE : WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (late || ended < 0) {
+        return late ? CHAOS_SAID_LATE : CHAOS_CANNOT_RUN; /* somebody else has waited for it */
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
                        struct chaos_said *said) {
-    int fds[2];
-    said->text[0] = '\0';
-    said->status = CHAOS_CANNOT_RUN;
-    if (pipe2(fds, O_CLOEXEC) != 0) {
-        snprintf(said->text, sizeof said->text, "pipe: %s", strerror(errno));
-        return;
-    }
-    int64_t deadline_ms = chaos_now_ms() + limit_ms;
-    pid_t self = getpid(), pid = fork();
+    int words = out_fd < 0 ? memfd_create("words", MFD_CLOEXEC) : out_fd;
+    pid_t self = getpid(), pid = words < 0 ? -1 : fork();
     if (pid == 0) {
-        become(argv, more, out_fd < 0 ? fds[1] : out_fd, self);
+        become(argv, more, words, self);
     }
-    close(fds[1]);
+    *said = (struct chaos_said){.status = pid < 0 ? CHAOS_CANNOT_RUN : wait_for(pid, limit_ms)};
     if (pid < 0) {
-        snprintf(said->text, sizeof said->text, "fork: %s", strerror(errno));
-    } else {
-        /* What is late with its words is late with its end. */
-        bool heard = listen_to(fds[0], deadline_ms, said);
-        wait_for(pid, heard ? deadline_ms : 0, said);
-        if (said->status == CHAOS_SAID_LATE) {
-            snprintf(said->text, sizeof said->text, "it did not end within %d s, and was killed",
-                     (int)(limit_ms / 1000));
-        }
+        snprintf(said->text, sizeof said->text, "no process can be made: %s", strerror(errno));
+    } else if (said->status == CHAOS_SAID_LATE) {
+        snprintf(said->text, sizeof said->text, "it did not end within %d s, and was killed", (int)(limit_ms / 1000));
+    } else if (out_fd < 0 && pread(words, said->text, sizeof said->text - 1, 0) < 0) {
+        snprintf(said->text, sizeof said->text, "its words cannot be read: %s", strerror(errno));
     }
-    close(fds[0]);
+    if (words >= 0 && out_fd < 0) {
+        close(words);
+    }
 }
 
 const char *chaos_said_why(struct chaos_said *said) {

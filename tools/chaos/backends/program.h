@@ -30,5 +30,7 @@ const char *chaos_said_why(struct chaos_said *said);
 
 /* CLOCK_BOOTTIME. */
 int64_t chaos_now_ms(void);
+/* For a loop that waits: sleeps 2 ms. False, at once, if the time is over. */
+bool chaos_wait(int64_t deadline_ms);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef CHAOS_SERVER_H
 #define CHAOS_SERVER_H
 
+#include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "faults/error.h"
 
 struct chaos_server {
-    char *path; /* absolute; owned */
+    char path[PATH_MAX]; /* absolute, or a name without a slash, of PATH */
     bool valkey;
     int major, minor; /* of Valkey's or of Redis's own count */
 };
@@ -19,7 +19,6 @@ struct chaos_server {
  * else, and where it is older than Redis 6.0, which knew no users.
  */
 bool chaos_server_find(struct chaos_server *server, const char *name, struct chaos_error *error);
-void chaos_server_clear(struct chaos_server *server);
 
 /* Whether DEBUG must be allowed by a line in its configuration. */
 bool chaos_server_debug_is_off(const struct chaos_server *server);

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -248,7 +247,7 @@ static bool write_end(struct chaos_run *run) {
 
 /* Ends what still runs; what cannot be ended is left. */
 static void stop(struct chaos_run *run) {
-    char *left = NULL;
+    struct chaos_error left;
     for (size_t c = 0; c < run->crew.client_count; c++) {
         (void)chaos_crew_signal(&run->crew, c, SIGKILL);
     }
@@ -258,12 +257,8 @@ static void stop(struct chaos_run *run) {
     if (run->links_started) {
         chaos_links_stop(&run->links);
     }
-    if (run->backend != NULL) {
-        run->backend->ops->stop(run->backend, &left);
-    }
-    if (left != NULL) {
-        leave(run, "%s", left);
-        free(left);
+    if (run->backend != NULL && !run->backend->ops->stop(run->backend, &left)) {
+        leave(run, "%s", left.text);
     }
     /* A process that is still there after two seconds does not obey. */
     int status;
