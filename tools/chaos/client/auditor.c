@@ -2,17 +2,13 @@
  * node asks for all resources at once, and never waits. */
 #include "client/auditor.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,30 +18,25 @@
 #include "history/log.h"
 
 /*
- * state       event                                       → state
- * AWAY        a sweep begins, RETRY_MS after the last try → CONNECTING
- * CONNECTING  connected: AUTH is sent                     → BEHIND
- *             no answer for CONNECT_MS                    → AWAY
- * IDLE        a sweep begins: the questions are sent      → ASKED
- * ASKED       the last answer                             → IDLE
- *             the sweep ends without it                   → BEHIND
- * BEHIND      the last answer that is owed (it is dropped) → IDLE
- *             none for BEHIND_MS                          → AWAY
- * any         closed, out of protocol, no memory          → AWAY
+ * state    event                                             → state
+ * AWAY     a sweep begins, RETRY_MS after the last try: it connects, and AUTH is to be sent → BEHIND
+ * IDLE     a sweep begins: the questions are to be sent      → ASKED
+ * ASKED    the last answer                                   → IDLE
+ *          the sweep ends without it                         → BEHIND
+ * BEHIND   the last answer that is owed (it is dropped)      → IDLE
+ *          none for BEHIND_MS                                → AWAY
+ * any      closed, out of protocol, no memory                → AWAY
  */
-enum state { AWAY, CONNECTING, IDLE, ASKED, BEHIND };
+enum state { AWAY, IDLE, ASKED, BEHIND };
 
 struct probe {
     enum state state;
     uint16_t port;       /* of 127.0.0.1 */
-    int fd;              /* -1: AWAY */
-    int64_t since_us;    /* of CONNECTING and BEHIND */
-    int64_t next_try_us; /* of AWAY */
-    redisReader *reader;
-    size_t owed; /* BEHIND: answers that nobody waits for any more */
-    size_t resources;
-    size_t answered;   /* ASKED: answers so far */
-    redisReply *first; /* the first GET of the resource whose answers are coming in */
+    redisContext *redis; /* NULL: AWAY */
+    bool unsent;         /* some of what it is asked waits to be sent */
+    int64_t since_us;    /* of AWAY and BEHIND */
+    size_t owed;         /* ASKED and BEHIND: answers to come */
+    redisReply *first;   /* the first GET of the resource whose answers are coming in */
     int64_t pttl_ms;
     struct chaos_sight sights[CHAOS_RESOURCES_MAX]; /* of the current sweep, or the last */
     /* when the last of its answers was taken; 0: none */
@@ -55,98 +46,69 @@ struct probe {
 
 /* One resource's questions: GET, PTTL, GET. Where both GETs say the same, PTTL was of that key. */
 enum { QUESTIONS = 3 };
-enum { RETRY_MS = 100, CONNECT_MS = 1000, BEHIND_MS = 3000, READ_SIZE = 16384 };
+enum { RETRY_MS = 100, BEHIND_MS = 3000 };
 
-static const char auth[] = "*3\r\n$4\r\nAUTH\r\n$5\r\nchaos\r\n$5\r\nchaos\r\n";
-
-static void probe_init(struct probe *probe, uint16_t port, size_t resources) {
-    *probe = (struct probe){.state = AWAY, .port = port, .fd = -1, .resources = resources};
+static void enter(struct probe *probe, enum state state) {
+    probe->state = state;
+    probe->since_us = chaos_now_us();
 }
 
-static void probe_clear(struct probe *probe) {
-    if (probe->fd >= 0) {
-        close(probe->fd);
-    }
-    redisReaderFree(probe->reader);
+static void forget_first(struct probe *probe) {
     freeReplyObject(probe->first);
-    probe->fd = -1;
-    probe->reader = NULL;
     probe->first = NULL;
-    probe->state = AWAY;
 }
 
 static void lose(struct probe *probe) {
-    probe_clear(probe);
-    probe->next_try_us = chaos_now_us() + RETRY_MS * 1000;
-}
-
-static void fall_behind(struct probe *probe, size_t owed) {
-    probe->state = BEHIND;
-    probe->owed = owed;
-    probe->since_us = chaos_now_us();
-}
-
-/* All or nothing: there is room, for a node is asked only when it owes nothing. */
-static bool send_all(struct probe *probe, const char *bytes, size_t size) {
-    return send(probe->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
-}
-
-static void greet(struct probe *probe) {
-    int error = 0, on = 1;
-    socklen_t size = sizeof error;
-    if (getsockopt(probe->fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
-        lose(probe);
-        return;
+    if (probe->redis != NULL) {
+        redisFree(probe->redis);
     }
-    (void)setsockopt(probe->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    probe->reader = redisReaderCreate();
-    if (probe->reader == NULL || !send_all(probe, auth, sizeof auth - 1)) {
-        lose(probe);
-        return;
-    }
-    fall_behind(probe, 1);
+    probe->redis = NULL;
+    forget_first(probe);
+    enter(probe, AWAY);
+}
+
+static void owe(struct probe *probe, enum state state, size_t answers) {
+    probe->unsent = true;
+    probe->owed = answers;
+    enter(probe, state);
 }
 
 static void reach(struct probe *probe) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(probe->port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    probe->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (probe->fd < 0 ||
-        (connect(probe->fd, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS)) {
+    probe->redis = redisConnectNonBlock("127.0.0.1", probe->port);
+    if (probe->redis == NULL || probe->redis->err != 0 ||
+        redisAppendCommand(probe->redis, "AUTH chaos chaos") != REDIS_OK) {
         lose(probe);
-        return;
+    } else {
+        owe(probe, BEHIND, 1);
     }
-    probe->state = CONNECTING;
-    probe->since_us = chaos_now_us();
 }
 
-static bool is_over(const struct probe *probe, int64_t limit_ms) {
-    return chaos_now_us() - probe->since_us > limit_ms * 1000;
+static void ask(struct probe *probe, const struct chaos_auditor_options *options) {
+    bool worked = true;
+    for (size_t i = 0; i < options->resource_count; i++) {
+        const char *key = options->resources[i];
+        worked = worked && redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK &&
+                 redisAppendCommand(probe->redis, "PTTL %s", key) == REDIS_OK &&
+                 redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK;
+    }
+    if (worked) {
+        owe(probe, ASKED, options->resource_count * QUESTIONS);
+    } else {
+        lose(probe);
+    }
 }
 
 /* Asks, if it can be asked now. */
-static void probe_begin(struct probe *probe, const char *questions, size_t size) {
+static void probe_begin(struct probe *probe, const struct chaos_auditor_options *options) {
+    int64_t since_us = chaos_now_us() - probe->since_us;
     probe->last_us = 0;
     memset(probe->sights, 0, sizeof probe->sights);
-    if ((probe->state == CONNECTING && is_over(probe, CONNECT_MS)) ||
-        (probe->state == BEHIND && is_over(probe, BEHIND_MS))) {
+    if (probe->state == BEHIND && since_us > BEHIND_MS * 1000) {
         lose(probe);
-    }
-    if (probe->state == AWAY && chaos_now_us() >= probe->next_try_us) {
+    } else if (probe->state == AWAY && since_us >= RETRY_MS * 1000) {
         reach(probe);
     } else if (probe->state == IDLE) {
-        probe->answered = 0;
-        probe->state = ASKED;
-        if (!send_all(probe, questions, size)) {
-            lose(probe);
-        }
-    }
-}
-
-/* What it did not answer by now is not of this sweep any more. */
-static void probe_end(struct probe *probe) {
-    if (probe->state == ASKED) {
-        fall_behind(probe, probe->resources * QUESTIONS - probe->answered);
+        ask(probe, options);
     }
 }
 
@@ -190,13 +152,12 @@ static void see(struct probe *probe, const redisReply *second, struct chaos_sigh
 }
 
 /* Takes the reply. False if it is none that a server can have given to this question. */
-static bool take_answer(struct probe *probe, redisReply *reply) {
-    size_t resource = probe->answered / QUESTIONS, question = probe->answered % QUESTIONS;
+static bool take_answer(struct probe *probe, redisReply *reply, size_t resources) {
+    size_t answered = resources * QUESTIONS - probe->owed, question = answered % QUESTIONS;
     bool error = reply->type == REDIS_REPLY_ERROR;
     bool possible = error || (question == 1 ? reply->type == REDIS_REPLY_INTEGER
                                             : reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
     probe->last_us = chaos_now_us();
-    probe->answered++;
     if (possible && question == 0) {
         probe->first = reply;
         return true;
@@ -204,14 +165,10 @@ static bool take_answer(struct probe *probe, redisReply *reply) {
     if (possible && question == 1) {
         probe->pttl_ms = error ? -2 : reply->integer;
     } else if (possible) {
-        see(probe, reply, &probe->sights[resource]);
-        freeReplyObject(probe->first);
-        probe->first = NULL;
+        see(probe, reply, &probe->sights[answered / QUESTIONS]);
+        forget_first(probe);
     }
     freeReplyObject(reply);
-    if (probe->answered == probe->resources * QUESTIONS) {
-        probe->state = IDLE;
-    }
     return possible;
 }
 
@@ -223,45 +180,32 @@ static void drop(struct probe *probe, redisReply *reply) {
                 (unsigned)probe->port, reply->str);
     }
     freeReplyObject(reply);
-    if (--probe->owed == 0) {
+}
+
+/* False if it cannot be understood any more, or was asked by nobody. */
+static bool take_reply(struct probe *probe, redisReply *reply, size_t resources) {
+    bool good = probe->state != IDLE;
+    if (probe->state == ASKED) {
+        good = take_answer(probe, reply, resources);
+    } else {
+        drop(probe, reply);
+    }
+    if (good && --probe->owed == 0) {
+        forget_first(probe);
         probe->state = IDLE;
-        freeReplyObject(probe->first);
-        probe->first = NULL;
     }
+    return good;
 }
 
-/* False if the connection cannot be understood any more. */
-static bool take_replies(struct probe *probe) {
-    for (;;) {
-        void *reply = NULL;
-        if (redisReaderGetReply(probe->reader, &reply) != REDIS_OK) {
-            return false;
-        }
-        if (reply == NULL) {
-            return true;
-        }
-        if (probe->state == BEHIND) {
-            drop(probe, reply);
-        } else if (probe->state != ASKED) {
-            freeReplyObject(reply); /* nobody had asked */
-            return false;
-        } else if (!take_answer(probe, reply)) {
-            return false;
-        }
+static void probe_io(struct probe *probe, size_t resources) {
+    int sent = 0;
+    void *reply = NULL;
+    bool good = redisBufferWrite(probe->redis, &sent) == REDIS_OK && redisBufferRead(probe->redis) == REDIS_OK;
+    probe->unsent = !sent;
+    while (good && (good = redisGetReply(probe->redis, &reply) == REDIS_OK) && reply != NULL) {
+        good = take_reply(probe, reply, resources);
     }
-}
-
-static void probe_io(struct probe *probe) {
-    char buffer[READ_SIZE];
-    if (probe->state == CONNECTING) {
-        greet(probe);
-        return;
-    }
-    ssize_t size = recv(probe->fd, buffer, sizeof buffer, MSG_DONTWAIT);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
-    }
-    if (size <= 0 || redisReaderFeed(probe->reader, buffer, (size_t)size) != REDIS_OK || !take_replies(probe)) {
+    if (!good) {
         lose(probe);
     }
 }
@@ -272,31 +216,14 @@ struct auditor {
     const struct chaos_auditor_options *options;
     struct chaos_log log;
     struct probe probes[CHAOS_NODES_MAX];
-    char *questions; /* of one sweep, to any node */
-    size_t questions_size;
     int signals; /* readable once SIGTERM has come */
     bool stopped;
 };
 
-static int broken(const char *what) {
+static _Noreturn void break_off(const char *what) {
     fprintf(stderr, "redlock-chaos: auditor: %s: %s\n", what, strerror(errno));
-    return EXIT_BROKEN;
-}
-
-static bool write_questions(struct auditor *auditor) {
-    FILE *out = open_memstream(&auditor->questions, &auditor->questions_size);
-    if (out == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < auditor->options->resource_count; i++) {
-        const char *key = auditor->options->resources[i];
-        static const char *const commands[QUESTIONS] = {"GET", "PTTL", "GET"};
-        for (size_t q = 0; q < QUESTIONS; q++) {
-            fprintf(out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(commands[q]), commands[q], strlen(key), key);
-        }
-    }
-    bool worked = ferror(out) == 0;
-    return fclose(out) == 0 && worked;
+    fflush(stderr);
+    _exit(EXIT_BROKEN); /* as chaos_log_event() does */
 }
 
 static bool is_anybody_asked(const struct auditor *auditor) {
@@ -317,8 +244,9 @@ static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
         int64_t left_us = until_us - chaos_now_us();
         left_us = left_us > 0 ? left_us : 0;
         for (size_t n = 0; n < count; n++) {
-            fds[n] =
-                (struct pollfd){auditor->probes[n].fd, auditor->probes[n].state == CONNECTING ? POLLOUT : POLLIN, 0};
+            const struct probe *probe = &auditor->probes[n];
+            fds[n] = (struct pollfd){probe->redis != NULL ? probe->redis->fd : -1,
+                                     (short)(POLLIN | (probe->unsent ? POLLOUT : 0)), 0};
         }
         fds[count] = (struct pollfd){auditor->stopped ? -1 : auditor->signals, POLLIN, 0};
         struct timespec left = {left_us / 1000000, left_us % 1000000 * 1000};
@@ -331,7 +259,7 @@ static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
         }
         for (size_t n = 0; n < count; n++) {
             if (fds[n].revents != 0) {
-                probe_io(&auditor->probes[n]);
+                probe_io(&auditor->probes[n], auditor->options->resource_count);
             }
         }
         auditor->stopped |= fds[count].revents != 0;
@@ -346,8 +274,7 @@ static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, 
     json_t *nodes = json_array();
     for (size_t n = 0; n < auditor->options->node_count; n++) {
         if (json_array_append_new(nodes, sight_of(&auditor->probes[n].sights[resource])) != 0) {
-            fputs("redlock-chaos: auditor: out of memory\n", stderr);
-            _exit(EXIT_BROKEN); /* as chaos_log_event() does */
+            break_off("a sight");
         }
     }
     chaos_log_event(&auditor->log, from_us, "keys", "s:I,s:i,s:o", "to", (json_int_t)to_us, "resource",
@@ -357,12 +284,15 @@ static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, 
 static void sweep(struct auditor *auditor) {
     int64_t from_us = chaos_now_us(), to_us = from_us;
     for (size_t n = 0; n < auditor->options->node_count; n++) {
-        probe_begin(&auditor->probes[n], auditor->questions, auditor->questions_size);
+        probe_begin(&auditor->probes[n], auditor->options);
     }
     take(auditor, from_us + auditor->options->timeout_ms * 1000, true);
     for (size_t n = 0; n < auditor->options->node_count; n++) {
-        probe_end(&auditor->probes[n]);
-        to_us = auditor->probes[n].last_us > to_us ? auditor->probes[n].last_us : to_us;
+        struct probe *probe = &auditor->probes[n];
+        if (probe->state == ASKED) {
+            enter(probe, BEHIND); /* what it did not answer by now is not of this sweep any more */
+        }
+        to_us = probe->last_us > to_us ? probe->last_us : to_us;
     }
     for (size_t i = 0; i < auditor->options->resource_count; i++) {
         write_down(auditor, from_us, to_us, i);
@@ -373,7 +303,7 @@ static void work(struct auditor *auditor) {
     const struct chaos_auditor_options *options = auditor->options;
     int64_t next_us = chaos_now_us();
     for (size_t n = 0; n < options->node_count; n++) {
-        probe_init(&auditor->probes[n], options->ports[n], options->resource_count);
+        auditor->probes[n].port = options->ports[n];
     }
     while (!auditor->stopped) {
         sweep(auditor);
@@ -384,33 +314,24 @@ static void work(struct auditor *auditor) {
         take(auditor, next_us, false);
     }
     for (size_t n = 0; n < options->node_count; n++) {
-        probe_clear(&auditor->probes[n]);
+        lose(&auditor->probes[n]);
     }
-}
-
-static int take_signal(void) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    return sigprocmask(SIG_BLOCK, &set, NULL) == 0 ? signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
 }
 
 int chaos_auditor_run(const struct chaos_auditor_options *options) {
     struct auditor auditor = {.options = options};
-    int status = 0;
-    auditor.signals = take_signal();
-    if (auditor.signals < 0) {
-        return broken("cannot take SIGTERM");
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
+        (auditor.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
+        break_off("cannot take SIGTERM");
     }
     if (!chaos_log_open(&auditor.log, options->log_path)) {
-        status = broken(options->log_path);
-    } else if (!write_questions(&auditor)) {
-        status = broken("the commands");
-    } else {
-        work(&auditor);
+        break_off(options->log_path);
     }
-    free(auditor.questions);
+    work(&auditor);
     chaos_log_close(&auditor.log);
     close(auditor.signals);
-    return status;
+    return 0;
 }

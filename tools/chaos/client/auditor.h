@@ -15,7 +15,8 @@ struct chaos_auditor_options {
     const char *log_path;
 };
 
-/* Runs in a forked process until SIGTERM; returns 0. */
+/* Runs in a forked process until SIGTERM; returns 0. If something breaks, it ends the process with
+ * status 70 and a sentence on standard error. */
 int chaos_auditor_run(const struct chaos_auditor_options *options);
 
 #endif

@@ -17,6 +17,26 @@ static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
                   (int)CHAOS_RESTART_GUARD_STRICT == (int)REDLOCK_RESTART_GUARD_STRICT,
               "the same guards under other names");
 
+enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
+
+struct client {
+    const struct chaos_client_options *options;
+    redlock_client *library;
+    struct chaos_stop stop;
+    struct chaos_journal journal;
+    int counters;
+    uint64_t random;
+    redlock_statistics told; /* in the last tally */
+    int64_t told_us;
+};
+
+/* Ends the process: nothing that it says later could be relied on, and its journal is whole. */
+static _Noreturn void break_off(const struct client *client, const char *what, const char *why) {
+    fprintf(stderr, "redlock-chaos: client %zu: %s: %s\n", client->options->client + 1, what, why);
+    fflush(stderr);
+    _exit(EXIT_BROKEN);
+}
+
 /* What was chosen for this time: by random numbers alone, so that a seed repeats it. */
 struct hold_plan {
     int64_t before_us; /* held before the counter is read */
@@ -33,11 +53,10 @@ struct hold_plan {
 enum { RENEWED_US = 20000, NEAR_END_US = 500, LOOK_US = 5000 };
 
 struct hold {
-    struct chaos_journal *journal;
-    const struct chaos_stop *stop;
+    struct client *client;
     const redlock_lease *lease;
     const struct chaos_held *held;
-    const struct chaos_resource *resource;
+    struct chaos_resource resource;
     int64_t until_us; /* claimed last; 0: nothing yet */
 };
 
@@ -57,7 +76,7 @@ static enum look look(struct hold *hold) {
     if (!renewed && !near_end) {
         return LOOK_VALID;
     }
-    chaos_journal_claim(hold->journal, now_us, hold->held, until_us);
+    chaos_journal_claim(&hold->client->journal, now_us, hold->held, until_us);
     hold->until_us = until_us;
     return LOOK_CLAIMED;
 }
@@ -71,26 +90,33 @@ static bool stay(struct hold *hold, int64_t hold_us) {
         if (left_us <= 0 || stopped) {
             return true;
         }
-        stopped = chaos_stop_wait_us(hold->stop, left_us < LOOK_US ? left_us : LOOK_US);
+        stopped = chaos_stop_wait_us(&hold->client->stop, left_us < LOOK_US ? left_us : LOOK_US);
     }
     return false;
 }
 
-enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_REFUSED, INCREMENT_BROKEN };
+enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_REFUSED };
 
-static enum increment refused(const struct hold *hold, int64_t read, const struct chaos_receipt *receipt) {
-    chaos_journal_refused(hold->journal, hold->held, read, receipt);
-    return INCREMENT_REFUSED;
+/* Whether the access was granted; a refusal is written down. `read`: see chaos_journal_refused(). */
+static bool is_granted(const struct hold *hold, enum chaos_access access, int64_t read,
+                       const struct chaos_receipt *receipt) {
+    if (access == CHAOS_ACCESS_BROKEN) {
+        break_off(hold->client, hold->client->options->counters_path, strerror(errno));
+    }
+    if (access == CHAOS_ACCESS_REFUSED) {
+        chaos_journal_refused(&hold->client->journal, hold->held, read, receipt);
+    }
+    return access == CHAOS_ACCESS_GRANTED;
 }
 
 static enum increment increment(struct hold *hold, int64_t work_us) {
     int64_t read = 0;
     struct chaos_receipt receipt;
-    enum chaos_access access = chaos_resource_read(hold->resource, &read, &receipt);
-    if (access != CHAOS_ACCESS_GRANTED) {
-        return access == CHAOS_ACCESS_BROKEN ? INCREMENT_BROKEN : refused(hold, -1, &receipt);
+    enum chaos_access access = chaos_resource_read(&hold->resource, &read, &receipt);
+    if (!is_granted(hold, access, -1, &receipt)) {
+        return INCREMENT_REFUSED;
     }
-    chaos_journal_intent(hold->journal, hold->held, read, &receipt);
+    chaos_journal_intent(&hold->client->journal, hold->held, read, &receipt);
     if (!stay(hold, work_us)) {
         return INCREMENT_LOST;
     }
@@ -101,50 +127,31 @@ static enum increment increment(struct hold *hold, int64_t work_us) {
     if (seen == LOOK_LOST) {
         return INCREMENT_LOST;
     }
-    access = chaos_resource_write(hold->resource, read + 1, &receipt);
+    access = chaos_resource_write(&hold->resource, read + 1, &receipt);
     int64_t now_us = chaos_now_us();
-    if (access != CHAOS_ACCESS_GRANTED) {
-        return access == CHAOS_ACCESS_BROKEN ? INCREMENT_BROKEN : refused(hold, read, &receipt);
+    if (!is_granted(hold, access, read, &receipt)) {
+        return INCREMENT_REFUSED;
     }
-    chaos_journal_done(hold->journal, now_us, hold->held, read, hold->until_us, &receipt);
+    chaos_journal_done(&hold->client->journal, now_us, hold->held, read, hold->until_us, &receipt);
     return INCREMENT_DONE;
 }
 
-/*
- * Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. False
- * with errno if the file of counters cannot be read or written.
- */
-static bool keep(struct chaos_journal *journal, const struct chaos_stop *stop, const redlock_lease *lease,
-                 const struct chaos_held *held, const struct chaos_resource *resource, const struct hold_plan *plan) {
-    struct hold hold = {.journal = journal, .stop = stop, .lease = lease, .held = held, .resource = resource};
+/* Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. */
+static void keep(struct client *client, const redlock_lease *lease, const struct chaos_held *held,
+                 const struct hold_plan *plan) {
+    struct hold hold = {.client = client,
+                        .lease = lease,
+                        .held = held,
+                        .resource = {.fd = client->counters,
+                                     .index = held->resource,
+                                     .fencing = client->options->settings->protection.fencing,
+                                     .fence = held->fence}};
     enum increment came = stay(&hold, plan->before_us) ? increment(&hold, plan->work_us) : INCREMENT_LOST;
-    if (came == INCREMENT_BROKEN) {
-        return false;
-    }
     /* Without a claim there is nothing to end: its validity was over when it was first looked
      * at. */
     if (hold.until_us != 0) {
-        chaos_journal_end(journal, held, came == INCREMENT_LOST ? "lost" : "release");
+        chaos_journal_end(&client->journal, held, came == INCREMENT_LOST ? "lost" : "release");
     }
-    return true;
-}
-
-enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
-
-struct client {
-    const struct chaos_client_options *options;
-    redlock_client *library;
-    struct chaos_stop stop;
-    struct chaos_journal journal;
-    int counters;
-    uint64_t random;
-    redlock_statistics told; /* in the last tally */
-    int64_t told_us;
-};
-
-static int broken(const struct client *client, const char *what, const char *why) {
-    fprintf(stderr, "redlock-chaos: client %zu: %s: %s\n", client->options->client + 1, what, why);
-    return EXIT_BROKEN;
 }
 
 /* splitmix64; from 0 to max. */
@@ -207,11 +214,12 @@ static bool may_end_release(int code) {
     return code == REDLOCK_OK || code == REDLOCK_ERR_LOST || code == REDLOCK_ERR_NO_QUORUM;
 }
 
-static int impossible(const struct client *client, const char *what, int code, const redlock_result *result) {
+static _Noreturn void impossible(const struct client *client, const char *what, int code,
+                                 const redlock_result *result) {
     char message[2048], text[64];
     snprintf(text, sizeof text, "%s ended with %s", what, redlock_error_name(code));
     size_t size = redlock_result_message(result, message, sizeof message);
-    return broken(client, text, size > 0 ? message : redlock_strerror(code));
+    break_off(client, text, size > 0 ? message : redlock_strerror(code));
 }
 
 static void set_options(const struct client *client, const struct choice *choice,
@@ -226,61 +234,55 @@ static void set_options(const struct client *client, const struct choice *choice
     options->lock.lock_delay_ms = settings->protection.lock_delay_ms;
 }
 
-/* The lease is NULL where it was not taken, or where the end came at the same time: it is released
- * by now. Returns 0 or an exit status. */
-static int acquire(struct client *client, const struct choice *choice, redlock_lease **lease, struct chaos_held *held) {
+/* NULL where the lease was not taken, or where the end came at the same time: it is released by
+ * now. */
+static redlock_lease *acquire(struct client *client, const struct choice *choice, struct chaos_held *held) {
     redlock_client_acquire_options options;
     redlock_result *result = NULL;
+    redlock_lease *lease = NULL;
     set_options(client, choice, &options);
     chaos_journal_invoke(&client->journal, CHAOS_ACQUIRE, choice->resource,
                          acquire_within_ms(client->options->settings));
     chaos_stop_enter(&client->stop);
-    int code =
-        redlock_client_acquire(client->library, client->options->resources[choice->resource], &options, lease, &result);
+    int code = redlock_client_acquire(client->library, client->options->resources[choice->resource], &options, &lease,
+                                      &result);
     bool cut = !chaos_stop_leave(&client->stop);
     *held = (struct chaos_held){.resource = choice->resource};
     if (cut) {
-        *lease = NULL;
+        lease = NULL;
     } else if (code == REDLOCK_OK) {
-        snprintf(held->token, sizeof held->token, "%s", redlock_lease_token(*lease));
-        held->fence = (int64_t)redlock_lease_fence(*lease);
+        snprintf(held->token, sizeof held->token, "%s", redlock_lease_token(lease));
+        held->fence = (int64_t)redlock_lease_fence(lease);
     }
     chaos_journal_complete(&client->journal, code, held, result);
-    int status = may_end_acquire(code, cut) ? 0 : impossible(client, "an acquire", code, result);
+    if (!may_end_acquire(code, cut)) {
+        impossible(client, "an acquire", code, result);
+    }
     redlock_result_free(result);
-    return status;
+    return lease;
 }
 
-static int release(struct client *client, redlock_lease *lease, const struct chaos_held *held) {
+static void release(struct client *client, redlock_lease *lease, const struct chaos_held *held) {
     redlock_result *result = NULL;
     chaos_journal_invoke(&client->journal, CHAOS_RELEASE, held->resource, release_within_ms(client->options->settings));
     int code = redlock_client_release(client->library, lease, &result);
     chaos_journal_complete(&client->journal, code, held, result);
-    int status = may_end_release(code) ? 0 : impossible(client, "a release", code, result);
+    if (!may_end_release(code)) {
+        impossible(client, "a release", code, result);
+    }
     redlock_result_free(result);
-    return status;
 }
 
-/* Acquire, increment, release. Returns 0 or an exit status. */
-static int take_turn(struct client *client, const struct choice *choice) {
-    redlock_lease *lease;
+/* Acquire, increment, release. */
+static void take_turn(struct client *client, const struct choice *choice) {
     struct chaos_held held;
-    int status = acquire(client, choice, &lease, &held);
-    if (status != 0) {
-        return status;
-    }
+    redlock_lease *lease = acquire(client, choice, &held);
     if (lease == NULL) {
         (void)chaos_stop_wait_us(&client->stop, AFTER_FAILURE_US);
-        return 0;
+        return;
     }
-    const struct chaos_resource resource = {.fd = client->counters,
-                                            .index = held.resource,
-                                            .fencing = client->options->settings->protection.fencing,
-                                            .fence = held.fence};
-    if (!keep(&client->journal, &client->stop, lease, &held, &resource, &choice->hold)) {
-        return broken(client, client->options->counters_path, strerror(errno));
-    }
-    return release(client, lease, &held);
+    keep(client, lease, &held, &choice->hold);
+    release(client, lease, &held);
 }
 
 static bool is_protected(const struct client *client) {
@@ -306,16 +308,13 @@ static void ask_tally(struct client *client, bool last) {
     }
 }
 
-static int work(struct client *client) {
+static void work(struct client *client) {
     if (!chaos_stop_start(&client->stop, client->library)) {
-        int status = broken(client, "cannot start a thread for signals", strerror(errno));
-        (void)redlock_client_close(client->library);
-        return status;
+        break_off(client, "cannot start a thread for signals", strerror(errno));
     }
-    int status = 0;
-    for (bool stopped = chaos_stop_wait_us(&client->stop, 0); status == 0 && !stopped;) {
+    for (bool stopped = chaos_stop_wait_us(&client->stop, 0); !stopped;) {
         struct choice choice = choose(client);
-        status = take_turn(client, &choice);
+        take_turn(client, &choice);
         if (!chaos_stop_cut(&client->stop)) {
             ask_tally(client, false);
         }
@@ -327,10 +326,9 @@ static int work(struct client *client) {
     } else if (is_protected(client)) {
         tally(client, &client->stop.last, true);
     }
-    return status;
 }
 
-static int open_library(struct client *client) {
+static void open_library(struct client *client) {
     redlock_manager_options options;
     char name[32], error[256];
     redlock_manager_options_default(&options);
@@ -344,27 +342,26 @@ static int open_library(struct client *client) {
     options.clock_guard = protection->clock_guard;
     options.first_boot = protection->first_boot && !client->options->late;
     options.ttl_max_ms = protection->ttl_max_ms;
-    int code = redlock_client_open(&options, &client->library, error, sizeof error);
-    return code == REDLOCK_OK ? 0 : broken(client, "cannot open the library's client", error);
+    if (redlock_client_open(&options, &client->library, error, sizeof error) != REDLOCK_OK) {
+        break_off(client, "cannot open the library's client", error);
+    }
 }
 
 int chaos_client_run(const struct chaos_client_options *options) {
     struct client client = {.options = options, .random = options->seed};
     if (!chaos_stop_block()) {
-        return broken(&client, "cannot block SIGTERM", strerror(errno));
+        break_off(&client, "cannot block SIGTERM", strerror(errno));
     }
     if (!chaos_journal_open(&client.journal, options->log_path, options->client)) {
-        return broken(&client, options->log_path, strerror(errno));
+        break_off(&client, options->log_path, strerror(errno));
     }
-    int status = 0;
     client.counters = open(options->counters_path, O_RDWR | O_CLOEXEC);
     if (client.counters < 0) {
-        status = broken(&client, options->counters_path, strerror(errno));
-    } else {
-        status = open_library(&client);
-        status = status == 0 ? work(&client) : status;
-        close(client.counters);
+        break_off(&client, options->counters_path, strerror(errno));
     }
+    open_library(&client);
+    work(&client);
+    close(client.counters);
     chaos_journal_close(&client.journal);
-    return status;
+    return 0;
 }

@@ -23,7 +23,8 @@ struct chaos_client_options {
 };
 
 /* Runs in a forked process until SIGTERM, then ends the operation that is under way, releases, and
- * returns 0; another number if something broke (a sentence is on standard error). */
+ * returns 0. If something breaks, it ends the process with status 70 and a sentence on standard
+ * error. */
 int chaos_client_run(const struct chaos_client_options *options);
 
 #endif
