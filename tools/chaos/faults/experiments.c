@@ -39,11 +39,11 @@ static uint32_t ring(const struct plan *plan, size_t index, size_t count) {
 
 /* A fault that would hit nobody, as with few nodes or clients, is left out. */
 static void add(struct plan *plan, struct chaos_fault fault) {
-    enum chaos_target target = chaos_fault_about(fault.kind)->target;
-    if ((target != CHAOS_TARGET_CLIENTS && fault.nodes == 0) || (target != CHAOS_TARGET_NODES && fault.clients == 0)) {
-        return;
-    }
-    plan->no_memory |= !chaos_schedule_add(plan->schedule, &fault);
+    plan->no_memory |= chaos_fault_hits_somebody(&fault) && !chaos_schedule_add(plan->schedule, &fault);
+}
+
+static void add_to_nodes(struct plan *plan, enum chaos_fault_kind kind, uint32_t nodes, int64_t at_ms, int64_t for_ms) {
+    add(plan, (struct chaos_fault){.kind = kind, .nodes = nodes, .at_ms = at_ms, .for_ms = for_ms});
 }
 
 /* How many of such a length fit, within bounds. */
@@ -65,12 +65,8 @@ static void minority_down(struct plan *plan) {
         size_t index = (size_t)phase * plan->minority;
         size_t dead = (plan->minority + (phase % 2 == 0)) / 2;
         int64_t at_ms = plan->from_ms + phase * phase_ms, for_ms = phase_ms - gap_ms;
-        add(plan, (struct chaos_fault){
-                      .kind = CHAOS_FAULT_KILL, .nodes = ring(plan, index, dead), .at_ms = at_ms, .for_ms = for_ms});
-        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_PAUSE,
-                                       .nodes = ring(plan, index + dead, plan->minority - dead),
-                                       .at_ms = at_ms,
-                                       .for_ms = for_ms});
+        add_to_nodes(plan, CHAOS_FAULT_KILL, ring(plan, index, dead), at_ms, for_ms);
+        add_to_nodes(plan, CHAOS_FAULT_PAUSE, ring(plan, index + dead, plan->minority - dead), at_ms, for_ms);
     }
 }
 
@@ -79,10 +75,8 @@ static void rolling_restart(struct plan *plan) {
     int64_t turns = rounds * (int64_t)plan->nodes;
     int64_t turn_ms = (plan->to_ms - plan->from_ms) / turns;
     for (int64_t turn = 0; turn < turns; turn++) {
-        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_KILL,
-                                       .nodes = ring(plan, (size_t)turn, 1),
-                                       .at_ms = plan->from_ms + turn * turn_ms,
-                                       .for_ms = most(1, least(5000, turn_ms * 2 / 5))});
+        add_to_nodes(plan, CHAOS_FAULT_KILL, ring(plan, (size_t)turn, 1), plan->from_ms + turn * turn_ms,
+                     most(1, least(5000, turn_ms * 2 / 5)));
     }
 }
 
@@ -92,16 +86,12 @@ static void majority_pause(struct plan *plan) {
     int64_t pairs = fit(plan, short_ms + long_ms + 2200, 1, 6);
     int64_t pair_ms = (plan->to_ms - plan->from_ms) / pairs;
     for (int64_t pair = 0; pair < pairs; pair++) {
-        struct chaos_fault fault = {.kind = CHAOS_FAULT_PAUSE,
-                                    .nodes = ring(plan, (size_t)pair, plan->quorum),
-                                    .at_ms = plan->from_ms + pair * pair_ms,
-                                    .for_ms = least(short_ms, pair_ms / 5)};
-        add(plan, fault);
+        int64_t at_ms = plan->from_ms + pair * pair_ms, for_ms = least(short_ms, pair_ms / 5);
+        add_to_nodes(plan, CHAOS_FAULT_PAUSE, ring(plan, (size_t)pair, plan->quorum), at_ms, for_ms);
         /* Every other time all of them. */
-        fault.nodes = ring(plan, (size_t)pair + 1, pair % 2 == 1 ? plan->nodes : plan->quorum);
-        fault.at_ms += fault.for_ms + pair_ms / 6;
-        fault.for_ms = least(long_ms, pair_ms / 2);
-        add(plan, fault);
+        size_t count = pair % 2 == 1 ? plan->nodes : plan->quorum;
+        add_to_nodes(plan, CHAOS_FAULT_PAUSE, ring(plan, (size_t)pair + 1, count), at_ms + for_ms + pair_ms / 6,
+                     least(long_ms, pair_ms / 2));
     }
 }
 
@@ -120,17 +110,16 @@ static void split(struct plan *plan) {
     for (int64_t slot = 0; slot < slots; slot++) {
         /* The group of the minority side is cut off from the majority of the nodes, the other group
          * from the rest. */
-        uint32_t big = ring(plan, (size_t)slot * plan->minority, plan->quorum),
-                 small = (uint32_t)chaos_all(plan->nodes) & ~big;
+        size_t index = (size_t)slot * plan->minority;
+        uint32_t big = ring(plan, index, plan->quorum), small = (uint32_t)chaos_all(plan->nodes) & ~big;
         bool swapped = (slot / kinds + slot) % 2 == 1;
-        struct chaos_fault fault = {
-            .kind = phases[slot % kinds].kind, .at_ms = plan->from_ms + slot * slot_ms, .for_ms = slot_ms * 3 / 5};
-        fault.nodes = big;
-        fault.clients = swapped ? one : other;
+        struct chaos_fault fault = {.kind = phases[slot % kinds].kind,
+                                    .nodes = big,
+                                    .clients = swapped ? one : other,
+                                    .at_ms = plan->from_ms + slot * slot_ms,
+                                    .for_ms = slot_ms * 3 / 5};
         add(plan, fault);
-        fault.nodes = phases[slot % kinds].neither
-                          ? ring(plan, (size_t)slot * plan->minority + plan->minority, plan->quorum)
-                          : small;
+        fault.nodes = phases[slot % kinds].neither ? ring(plan, index + plan->minority, plan->quorum) : small;
         fault.clients = swapped ? other : one;
         add(plan, fault);
     }
@@ -163,11 +152,9 @@ static void memoryless_restarts(struct plan *plan) {
         int64_t step = i % steps;
         size_t index = (size_t)step * group;
         size_t count = index + group > plan->nodes ? plan->nodes - index : group;
-        add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_RESTART_EMPTY,
-                                       .nodes = ring(plan, index, count),
-                                       .at_ms = plan->from_ms + i / steps * slot_ms +
-                                                least(step * RESTART_MS, step * slot_ms / steps),
-                                       .for_ms = most(1, least(DOWN_MS, slot_ms / steps / 2))});
+        add_to_nodes(plan, CHAOS_FAULT_RESTART_EMPTY, ring(plan, index, count),
+                     plan->from_ms + i / steps * slot_ms + least(step * RESTART_MS, step * slot_ms / steps),
+                     most(1, least(DOWN_MS, slot_ms / steps / 2)));
     }
 }
 
@@ -209,12 +196,8 @@ static void everything(struct plan *plan) {
     struct chaos_schedule_shape shape = {.nodes = plan->nodes,
                                          .clients = plan->clients,
                                          .duration_ms = plan->settings->seconds * 1000,
+                                         .kinds = chaos_fault_kinds(false),
                                          .append_only = plan->settings->append_only};
-    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        bool left_out = chaos_fault_about((enum chaos_fault_kind)kind)->breaks ||
-                        chaos_fault_is_named_only((enum chaos_fault_kind)kind);
-        shape.kinds |= (left_out ? 0 : UINT32_C(1)) << kind;
-    }
     plan->no_memory |= !chaos_schedule_random(plan->seed, &shape, plan->schedule);
 }
 
@@ -228,72 +211,66 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-    {{"minority-down", "A minority of the nodes down",
-      "Of five nodes two are away, one killed and one paused; then others in turn, never more. Every acquire must "
-      "succeed, and hardly later than before.",
-      false},
-     3,
-     {.resources = 10},
-     false,
-     minority_down},
-    {{"rolling-restart", "Every node restarted in turn",
-      "One node after the other is killed and started again with the keys of its append-only file. Leases are kept, "
-      "and nobody waits.",
-      false},
-     3,
-     {.resources = 10},
-     false,
-     rolling_restart},
-    {{"majority-pause", "A majority of the nodes hangs",
-      "Three of five nodes, or all, stop for longer than the ttl, and also for a short while. A client that holds a "
-      "lease gives it up at its deadline. Nobody gets a lease meanwhile. All goes on soon after the nodes wake up.",
-      false},
-     1,
-     {.resources = 20, .ttl_ms = 1000, .hold_ms = 400},
-     false,
-     majority_pause},
-    {{"split", "The network splits",
-      "Half of the clients see most of the nodes, the other half the rest. Then only requests or only replies are "
-      "lost. For a while no side sees a majority. Only a side with a majority gets locks.",
-      false},
-     3,
-     {.resources = 6},
-     false,
-     split},
-    {{"clock-jump", "Clocks jump forward",
-      "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: the nodes "
-      "forget the keys too early. Redlock assumes that clocks do not jump, so two clients are expected to hold one "
-      "lock, unless the clock guard is on (--protect).",
-      true},
-     1,
-     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
-     false,
-     clock_jump},
-    {{"memoryless-restarts", "Nodes come back empty",
-      "Nodes without an append-only file are restarted one after another within a ttl. Together they forget a lease "
-      "that is held. Redlock assumes that nodes remember, so two clients are expected to hold one lock, unless the "
-      "restart guard is on (--protect).",
-      true},
-     1,
-     {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
-     true,
-     memoryless_restarts},
-    {{"slow-node", "A minority of the nodes is slow",
-      "Two of five nodes sleep, run long scripts, or sit behind links with delay, jitter or little bandwidth. The "
-      "others decide: acquires stay quick, and every one succeeds.",
-      false},
-     3,
-     {.resources = 10},
-     false,
-     slow_node},
-    {{"everything", "Everything at once, at random",
-      "All faults that Redlock must endure come at random from the seed, one to three at a time, now and then on a "
-      "majority of the nodes. No lock may ever have two holders.",
-      false},
-     1,
-     {0},
-     false,
-     everything},
+    {.about.name = "minority-down",
+     .about.title = "A minority of the nodes down",
+     .about.purpose = "Of five nodes two are away, one killed and one paused; then others in turn, never more. Every "
+                      "acquire must succeed, and hardly later than before.",
+     .nodes_min = 3,
+     .settings = {.resources = 10},
+     .plan = minority_down},
+    {.about.name = "rolling-restart",
+     .about.title = "Every node restarted in turn",
+     .about.purpose = "One node after the other is killed and started again with the keys of its append-only file. "
+                      "Leases are kept, and nobody waits.",
+     .nodes_min = 3,
+     .settings = {.resources = 10},
+     .plan = rolling_restart},
+    {.about.name = "majority-pause",
+     .about.title = "A majority of the nodes hangs",
+     .about.purpose = "Three of five nodes, or all, stop for longer than the ttl, and also for a short while. A client "
+                      "that holds a lease gives it up at its deadline. Nobody gets a lease meanwhile. All goes on soon "
+                      "after the nodes wake up.",
+     .settings = {.resources = 20, .ttl_ms = 1000, .hold_ms = 400},
+     .plan = majority_pause},
+    {.about.name = "split",
+     .about.title = "The network splits",
+     .about.purpose = "Half of the clients see most of the nodes, the other half the rest. Then only requests or only "
+                      "replies are lost. For a while no side sees a majority. Only a side with a majority gets locks.",
+     .nodes_min = 3,
+     .settings = {.resources = 6},
+     .plan = split},
+    {.about.name = "clock-jump",
+     .about.title = "Clocks jump forward",
+     .about.purpose =
+         "The wall clocks of three of five nodes step forward by more than the ttl while leases are held: "
+         "the nodes forget the keys too early. Redlock assumes that clocks do not jump, so two clients are "
+         "expected to hold one lock, unless the clock guard is on (--protect).",
+     .about.breaks = true,
+     .settings = {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
+     .plan = clock_jump},
+    {.about.name = "memoryless-restarts",
+     .about.title = "Nodes come back empty",
+     .about.purpose =
+         "Nodes without an append-only file are restarted one after another within a ttl. Together they "
+         "forget a lease that is held. Redlock assumes that nodes remember, so two clients are expected to "
+         "hold one lock, unless the restart guard is on (--protect).",
+     .about.breaks = true,
+     .settings = {.resources = 6, .ttl_ms = 3000, .hold_ms = 1500, .think_ms = 50},
+     .forgets = true,
+     .plan = memoryless_restarts},
+    {.about.name = "slow-node",
+     .about.title = "A minority of the nodes is slow",
+     .about.purpose = "Two of five nodes sleep, run long scripts, or sit behind links with delay, jitter or little "
+                      "bandwidth. The others decide: acquires stay quick, and every one succeeds.",
+     .nodes_min = 3,
+     .settings = {.resources = 10},
+     .plan = slow_node},
+    {.about.name = "everything",
+     .about.title = "Everything at once, at random",
+     .about.purpose =
+         "All faults that Redlock must endure come at random from the seed, one to three at a time, now and "
+         "then on a majority of the nodes. No lock may ever have two holders.",
+     .plan = everything},
 };
 
 void chaos_settings_default(struct chaos_settings *settings) {
@@ -362,9 +339,8 @@ bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const 
                         .seed = seed};
     entry->plan(&plan);
     if (plan.no_memory) {
-        chaos_fail(error, "out of memory");
         chaos_schedule_clear(schedule);
-        return false;
+        return chaos_fail(error, "out of memory");
     }
     return true;
 }

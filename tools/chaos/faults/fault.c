@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct chaos_fault_about abouts[] = {
-#define CHAOS_X(constant, name, target, amount, lasts, exclusive, breaks, help)                                        \
-    {name, help, CHAOS_TARGET_##target, CHAOS_AMOUNT_##amount, lasts, exclusive, breaks},
+#define CHAOS_X(constant, name, target, amount, lasts, exclusive, breaks, help, phrase, several)                       \
+    {name, help, CHAOS_TARGET_##target, CHAOS_AMOUNT_##amount, lasts, exclusive, breaks, phrase, several},
     CHAOS_FAULT_MAP(CHAOS_X)
 #undef CHAOS_X
 };
@@ -17,6 +17,21 @@ _Static_assert(CHAOS_FAULT_KINDS <= 32, "kinds are bits of a uint32_t");
 
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind) {
     return &abouts[kind];
+}
+
+bool chaos_fault_hits_somebody(const struct chaos_fault *fault) {
+    enum chaos_target target = abouts[fault->kind].target;
+    return (target == CHAOS_TARGET_CLIENTS || fault->nodes != 0) &&
+           (target == CHAOS_TARGET_NODES || fault->clients != 0);
+}
+
+uint32_t chaos_fault_kinds(bool breaking) {
+    uint32_t kinds = 0;
+    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        bool meant = !chaos_fault_is_named_only((enum chaos_fault_kind)kind) && (breaking || !abouts[kind].breaks);
+        kinds |= (meant ? UINT32_C(1) : 0) << kind;
+    }
+    return kinds;
 }
 
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind) {
@@ -141,41 +156,6 @@ char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, siz
     return buffer;
 }
 
-/*
- * What one node (or client) suffers, and what several do; NULL: the same words. '@' stands for the
- * nodes, '&' for the clients, '#' for the amount without its sign, '<' and '>' for a word that
- * depends on it.
- */
-static const struct {
-    const char *one;
-    const char *several;
-} phrases[] = {
-    [CHAOS_FAULT_KILL] = {"@ killed", NULL},
-    [CHAOS_FAULT_RESTART_EMPTY] = {"@ killed, without keys afterwards", NULL},
-    [CHAOS_FAULT_PAUSE] = {"@ paused", NULL},
-    [CHAOS_FAULT_DROP] = {"packets from and to @ lost", NULL},
-    [CHAOS_FAULT_SLOW] = {"@ asleep for #", NULL},
-    [CHAOS_FAULT_BUSY] = {"@ busy with a script for #", NULL},
-    [CHAOS_FAULT_SCRIPT_FLUSH] = {"@ without its scripts", "@ without their scripts"},
-    [CHAOS_FAULT_FLUSHALL] = {"@ flushed: all keys gone", NULL},
-    [CHAOS_FAULT_DISCONNECT] = {"@ closed all connections", NULL},
-    [CHAOS_FAULT_MAXCLIENTS] = {"@ taking no new connections", NULL},
-    [CHAOS_FAULT_OOM] = {"@ out of memory", NULL},
-    [CHAOS_FAULT_PASSWORD] = {"@ with another password", NULL},
-    [CHAOS_FAULT_CLOCK_JUMP] = {"@'s clock steps <by #", "the clocks of @ step <by #"},
-    [CHAOS_FAULT_CLOCK_SKEW] = {"@'s clock runs # >", "the clocks of @ run # >"},
-    [CHAOS_FAULT_PARTITION] = {"& cut off from @", NULL},
-    [CHAOS_FAULT_LOSE_REQUESTS] = {"requests of & to @ held back", NULL},
-    [CHAOS_FAULT_LOSE_REPLIES] = {"replies of @ to & held back", NULL},
-    [CHAOS_FAULT_DELAY] = {"# more each way between & and @", NULL},
-    [CHAOS_FAULT_JITTER] = {"up to # more each way between & and @", NULL},
-    [CHAOS_FAULT_BANDWIDTH] = {"# each way between & and @", NULL},
-    [CHAOS_FAULT_CUT] = {"connections of & to @ reset", NULL},
-    [CHAOS_FAULT_CLIENT_PAUSE] = {"& paused", NULL},
-    [CHAOS_FAULT_CLIENT_KILL] = {"& killed", NULL},
-};
-_Static_assert(sizeof phrases / sizeof *phrases == CHAOS_FAULT_KINDS, "a phrase for each kind");
-
 static void say_amount(struct words *words, enum chaos_amount amount, int64_t value) {
     int64_t size = value < 0 ? -value : value;
     switch (amount) {
@@ -203,8 +183,8 @@ char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, s
                            size_t size) {
     const struct chaos_fault_about *about = &abouts[fault->kind];
     struct words words = {buffer, size, 0};
-    bool several = phrases[fault->kind].several != NULL && chaos_count_bits(fault->nodes) > 1;
-    for (const char *c = several ? phrases[fault->kind].several : phrases[fault->kind].one; *c != '\0'; c++) {
+    bool several = about->several != NULL && chaos_count_bits(fault->nodes) > 1;
+    for (const char *c = several ? about->several : about->phrase; *c != '\0'; c++) {
         switch (*c) {
         case '@':
             say_set(&words, "node", fault->nodes, node_count);

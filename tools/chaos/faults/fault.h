@@ -17,39 +17,61 @@ enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS
 enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAOS_AMOUNT_BYTES_PER_S };
 
 /*
- * X(constant, name, target, amount, lasts, exclusive, breaks, help)
+ * X(constant, name, target, amount, lasts, exclusive, breaks, help, phrase, several)
  * lasts: it has an end; otherwise it is over at once.
  * exclusive: not while another exclusive fault is on the same node or client.
  * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by
  * more than the drift).
+ * phrase: what one node (or client) suffers; several: what more of them do, NULL: the same words. '@'
+ * stands for the nodes, '&' for the clients, '#' for the amount without its sign, '<' and '>' for a
+ * word that depends on it.
  */
 #define CHAOS_FAULT_MAP(X)                                                                                             \
-    X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has")        \
-    X(RESTART_EMPTY, "restart-empty", NODES, NONE, true, true, true, "SIGKILL; at the end started again without keys") \
+    X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has",        \
+      "@ killed", NULL)                                                                                                \
+    X(RESTART_EMPTY, "restart-empty", NODES, NONE, true, true, true, "SIGKILL; at the end started again without keys", \
+      "@ killed, without keys afterwards", NULL)                                                                       \
     X(PAUSE, "pause", NODES, NONE, true, true, false,                                                                  \
-      "SIGSTOP, or docker pause; the kernel goes on taking connections")                                               \
-    X(DROP, "drop", NODES, NONE, true, true, false, "all its packets are lost; for containers, root and iptables")     \
-    X(SLOW, "slow", NODES, TIME, false, false, false, "DEBUG SLEEP for amount: everybody waits")                       \
-    X(BUSY, "busy", NODES, TIME, false, false, false, "a script that runs for amount")                                 \
-    X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT") \
-    X(FLUSHALL, "flushall", NODES, NONE, false, false, true, "FLUSHALL: the node forgets every lock")                  \
-    X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection")          \
+      "SIGSTOP, or docker pause; the kernel goes on taking connections", "@ paused", NULL)                             \
+    X(DROP, "drop", NODES, NONE, true, true, false, "all its packets are lost; for containers, root and iptables",     \
+      "packets from and to @ lost", NULL)                                                                              \
+    X(SLOW, "slow", NODES, TIME, false, false, false, "DEBUG SLEEP for amount: everybody waits", "@ asleep for #",     \
+      NULL)                                                                                                            \
+    X(BUSY, "busy", NODES, TIME, false, false, false, "a script that runs for amount", "@ busy with a script for #",   \
+      NULL)                                                                                                            \
+    X(SCRIPT_FLUSH, "script-flush", NODES, NONE, false, false, false, "SCRIPT FLUSH: EVALSHA is answered by NOSCRIPT", \
+      "@ without its scripts", "@ without their scripts")                                                              \
+    X(FLUSHALL, "flushall", NODES, NONE, false, false, true, "FLUSHALL: the node forgets every lock",                  \
+      "@ flushed: all keys gone", NULL)                                                                                \
+    X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection",          \
+      "@ closed all connections", NULL)                                                                                \
     X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false,                                                       \
-      "CONFIG SET maxclients 1: no new connections; those that stand go on")                                           \
-    X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM")             \
+      "CONFIG SET maxclients 1: no new connections; those that stand go on", "@ taking no new connections", NULL)      \
+    X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM",             \
+      "@ out of memory", NULL)                                                                                         \
     X(PASSWORD, "password", NODES, NONE, true, false, false,                                                           \
-      "another password, and CLIENT KILL: nobody gets in again")                                                       \
-    X(CLOCK_JUMP, "clock-jump", NODES, TIME, false, false, true, "the node's wall clock steps by amount, for good")    \
-    X(CLOCK_SKEW, "clock-skew", NODES, PPM, true, true, true, "the node's wall clock runs amount ppm fast (or slow)")  \
-    X(PARTITION, "partition", LINKS, NONE, true, false, false, "nothing passes; what was sent arrives afterwards")     \
-    X(LOSE_REQUESTS, "lose-requests", LINKS, NONE, true, false, false, "replies pass, requests wait until the end")    \
-    X(LOSE_REPLIES, "lose-replies", LINKS, NONE, true, false, false, "requests pass, replies wait until the end")      \
-    X(DELAY, "delay", LINKS, TIME, true, false, false, "each way takes amount longer")                                 \
-    X(JITTER, "jitter", LINKS, TIME, true, false, false, "each piece of bytes takes up to amount longer, in order")    \
-    X(BANDWIDTH, "bandwidth", LINKS, BYTES_PER_S, true, false, false, "amount bytes a second each way")                \
-    X(CUT, "cut", LINKS, NONE, false, false, false, "the connections are reset; what was under way is gone")           \
-    X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client")                         \
-    X(CLIENT_KILL, "client-kill", CLIENTS, NONE, true, true, false, "SIGKILL to the client; a new one at the end")
+      "another password, and CLIENT KILL: nobody gets in again", "@ with another password", NULL)                      \
+    X(CLOCK_JUMP, "clock-jump", NODES, TIME, false, false, true, "the node's wall clock steps by amount, for good",    \
+      "@'s clock steps <by #", "the clocks of @ step <by #")                                                           \
+    X(CLOCK_SKEW, "clock-skew", NODES, PPM, true, true, true, "the node's wall clock runs amount ppm fast (or slow)",  \
+      "@'s clock runs # >", "the clocks of @ run # >")                                                                 \
+    X(PARTITION, "partition", LINKS, NONE, true, false, false, "nothing passes; what was sent arrives afterwards",     \
+      "& cut off from @", NULL)                                                                                        \
+    X(LOSE_REQUESTS, "lose-requests", LINKS, NONE, true, false, false, "replies pass, requests wait until the end",    \
+      "requests of & to @ held back", NULL)                                                                            \
+    X(LOSE_REPLIES, "lose-replies", LINKS, NONE, true, false, false, "requests pass, replies wait until the end",      \
+      "replies of @ to & held back", NULL)                                                                             \
+    X(DELAY, "delay", LINKS, TIME, true, false, false, "each way takes amount longer",                                 \
+      "# more each way between & and @", NULL)                                                                         \
+    X(JITTER, "jitter", LINKS, TIME, true, false, false, "each piece of bytes takes up to amount longer, in order",    \
+      "up to # more each way between & and @", NULL)                                                                   \
+    X(BANDWIDTH, "bandwidth", LINKS, BYTES_PER_S, true, false, false, "amount bytes a second each way",                \
+      "# each way between & and @", NULL)                                                                              \
+    X(CUT, "cut", LINKS, NONE, false, false, false, "the connections are reset; what was under way is gone",           \
+      "connections of & to @ reset", NULL)                                                                             \
+    X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client", "& paused", NULL)       \
+    X(CLIENT_KILL, "client-kill", CLIENTS, NONE, true, true, false, "SIGKILL to the client; a new one at the end",     \
+      "& killed", NULL)
 
 enum chaos_fault_kind {
 #define CHAOS_X(constant, ...) CHAOS_FAULT_##constant,
@@ -66,6 +88,7 @@ struct chaos_fault_about {
     bool lasts;
     bool exclusive;
     bool breaks;
+    const char *phrase, *several;
 };
 
 struct chaos_fault {
@@ -102,6 +125,11 @@ static inline size_t chaos_count_bits(uint64_t set) {
 }
 
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
+/* Whether it has nodes and clients as far as its target needs them. */
+bool chaos_fault_hits_somebody(const struct chaos_fault *fault);
+/* The bits of all kinds, but those that are named only, and those that break the assumptions
+ * unless `breaking`. */
+uint32_t chaos_fault_kinds(bool breaking);
 /* By name; false if there is none. */
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
 

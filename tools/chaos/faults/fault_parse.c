@@ -65,18 +65,14 @@ bool chaos_fault_kinds_parse(const char *list, uint32_t *kinds, struct chaos_err
         size_t length = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name), at);
         enum chaos_fault_kind one;
-        bool all = strcmp(name, "all") == 0, safe = strcmp(name, "safe") == 0;
-        if (chaos_fault_kind_find(name, &one)) {
+        if (strcmp(name, "all") == 0 || strcmp(name, "safe") == 0) {
+            set |= chaos_fault_kinds(name[0] == 'a');
+        } else if (chaos_fault_kind_find(name, &one)) {
             set |= UINT32_C(1) << one;
-        } else if (!all && !safe && strcmp(name, "none") != 0) {
+        } else if (strcmp(name, "none") != 0) {
             return chaos_fail(error, "%s '%s'; there are: all, safe, none, %s",
                               length == 0 ? "an empty name of a fault," : "unknown fault", name,
                               names_of_kinds(names, sizeof names));
-        }
-        for (int kind = 0; (all || safe) && kind < CHAOS_FAULT_KINDS; kind++) {
-            bool breaks = chaos_fault_about((enum chaos_fault_kind)kind)->breaks;
-            bool meant = !chaos_fault_is_named_only((enum chaos_fault_kind)kind) && (all || !breaks);
-            set |= (meant ? UINT32_C(1) : 0) << kind;
         }
         at += length;
         if (*at == '\0') {

@@ -118,8 +118,7 @@ static bool draw_fault(struct draw *draw, struct spell *spell, enum chaos_fault_
     if (about->target != CHAOS_TARGET_NODES) {
         fault->clients = draw_clients(draw, spell, kind);
     }
-    if ((about->target != CHAOS_TARGET_CLIENTS && fault->nodes == 0) ||
-        (about->target != CHAOS_TARGET_NODES && fault->clients == 0)) {
+    if (!chaos_fault_hits_somebody(fault)) {
         return false;
     }
     fault->amount = draw_amount(draw, kind, length_ms);
@@ -166,10 +165,7 @@ static int64_t spells_needed(const struct draw *draw) {
 
 bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule) {
     struct draw draw = {.shape = shape, .state = seed, .first_bag = true, .kinds = shape->kinds};
-    uint32_t breaking = 0;
-    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        breaking |= (chaos_fault_about((enum chaos_fault_kind)kind)->breaks ? UINT32_C(1) : 0) << kind;
-    }
+    const uint32_t breaking = chaos_fault_kinds(true) & ~chaos_fault_kinds(false);
     if (!shape->append_only && (draw.kinds & breaking) == 0) {
         draw.kinds &= ~(UINT32_C(1) << CHAOS_FAULT_KILL);
     }
