@@ -232,7 +232,7 @@ static void packets_are_lost(void **state) {
     assert_non_null(reply);
     freeReplyObject(reply);
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->drop(nodes, 1, &error)) {
+        if (!nodes->ops->lose(nodes, 1, true, &error)) {
             fail_with_words("drop");
         }
         assert_string_equal(ask(port, "PING"), "");
@@ -246,7 +246,7 @@ static void packets_are_lost(void **state) {
     assert_string_equal(said.text, "no");
     assert_string_equal(ask(nodes->ports[0], "PING"), "PONG");
     for (int again = 0; again < 2; again++) {
-        if (!nodes->ops->pass(nodes, 1, &error)) {
+        if (!nodes->ops->lose(nodes, 1, false, &error)) {
             fail_with_words("pass");
         }
     }
@@ -265,15 +265,15 @@ static void a_restart_ends_the_loss(void **state) {
     }
     uint16_t port = nodes->ports[1];
     for (int early = 0; early < 2; early++) {
-        if (!nodes->ops->drop(nodes, 1, &error) || !nodes->ops->kill(nodes, 1, &error)) {
+        if (!nodes->ops->lose(nodes, 1, true, &error) || !nodes->ops->kill(nodes, 1, &error)) {
             fail_with_words("drop and kill");
         }
-        assert_true(!early || nodes->ops->pass(nodes, 1, &error));
-        assert_false(nodes->ops->drop(nodes, 1, &error));
+        assert_true(!early || nodes->ops->lose(nodes, 1, false, &error));
+        assert_false(nodes->ops->lose(nodes, 1, true, &error));
         assert_non_null(strstr(error.text, "node 2 is dead"));
         assert_true(nodes->ops->restart(nodes, 1, false, &error));
         wait_until_it_says(port, "PING", "PONG");
-        if (!nodes->ops->pass(nodes, 1, &error)) {
+        if (!nodes->ops->lose(nodes, 1, false, &error)) {
             fail_with_words("pass, after a restart");
         }
         assert_string_equal(ask(port, "PING"), "PONG");

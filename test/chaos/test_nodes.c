@@ -173,10 +173,10 @@ static void paused_nodes_hang(void **state) {
 static void packets_of_processes_are_not_dropped(void **state) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
-    assert_false(CALL(drop, 0));
+    assert_false(CALL(lose, 0, true));
     assert_says(nodes->error.text, "node 1 (127.0.0.1:");
     assert_says(nodes->error.text, "use --backend compose");
-    WORKS(pass, 0);
+    WORKS(lose, 0, false);
     assert_string_equal(nodes_ask(nodes, 0, "PING"), "PONG");
 }
 

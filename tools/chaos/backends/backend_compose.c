@@ -37,15 +37,13 @@ static bool check_compose(struct chaos_compose *compose, struct chaos_error *err
     if (!compose->plugin) {
         chaos_program_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, CHAOS_DOCKER_MS, &said);
     }
-    if (said.status != 0) {
-        chaos_fail(
-            error,
-            "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
-            "apt-get "
-            "install docker-compose), or use --backend=process",
-            chaos_said_why(&said));
-    }
-    return said.status == 0;
+    return said.status == 0 ||
+           chaos_fail(
+               error,
+               "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
+               "apt-get "
+               "install docker-compose), or use --backend=process",
+               chaos_said_why(&said));
 }
 
 static const char *name_of(const struct chaos_backend *backend, size_t node) {
@@ -80,11 +78,8 @@ static const char *directory_of(const struct chaos_backend *backend, size_t node
 static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, verb, name_of(backend, node));
-    if (said.status != 0) {
-        chaos_fail(error, "node %zu: docker %s %s: %.300s", node + 1, verb, name_of(backend, node),
-                   chaos_said_why(&said));
-    }
-    return said.status == 0;
+    return said.status == 0 || chaos_fail(error, "node %zu: docker %s %s: %.300s", node + 1, verb,
+                                          name_of(backend, node), chaos_said_why(&said));
 }
 
 static bool compose_kill(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
@@ -192,15 +187,14 @@ static bool prove_clock(const struct chaos_backend *backend, size_t node, struct
     int64_t after_s = chaos_admin_time_s(backend->ports[node]);
     chaos_clock_jump(backend->clocks[node], -CLOCK_PROOF_MS);
     bool moved = before_s >= 0 && after_s - before_s >= CLOCK_PROOF_MS / 1000 - 60;
-    if (!moved) {
-        chaos_fail(
-            error,
-            "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older one), "
-            "or does not "
-            "share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, or no clock faults",
-            node + 1, backend->options.shim, backend->options.directory, node + 1);
-    }
-    return moved;
+    return moved ||
+           chaos_fail(
+               error,
+               "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older "
+               "one), "
+               "or does not "
+               "share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, or no clock faults",
+               node + 1, backend->options.shim, backend->options.directory, node + 1);
 }
 
 /* `compose up`, with the ports by the file's variables. */
@@ -302,8 +296,7 @@ static const struct chaos_backend_ops compose_ops = {.start = compose_start,
                                                      .restart = compose_restart,
                                                      .pause = compose_pause,
                                                      .resume = compose_resume,
-                                                     .drop = chaos_compose_drop,
-                                                     .pass = chaos_compose_pass,
+                                                     .lose = chaos_compose_lose,
                                                      .stop = compose_stop};
 
 bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error) {

@@ -55,9 +55,8 @@ bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes,
 /* Writes the override. False with a sentence. */
 bool chaos_compose_write_override(const struct chaos_backend *backend, struct chaos_error *error);
 
-/* Lost packets (backend_compose_drop.c): the operations drop and pass. */
-bool chaos_compose_drop(struct chaos_backend *backend, size_t node, struct chaos_error *error);
-bool chaos_compose_pass(struct chaos_backend *backend, size_t node, struct chaos_error *error);
+/* The operation lose (backend_compose_drop.c) */
+bool chaos_compose_lose(struct chaos_backend *backend, size_t node, bool lost, struct chaos_error *error);
 
 /* What is left (backend_compose_guard.c) */
 

@@ -98,7 +98,7 @@ static bool set_rules(int network, size_t node, bool there, struct chaos_error *
 }
 
 /* Whether the node's rules are there, or not, from now on. Those of a dead node ended with it. */
-static bool set_packets(struct chaos_backend *backend, size_t node, bool drop, struct chaos_error *error) {
+bool chaos_compose_lose(struct chaos_backend *backend, size_t node, bool drop, struct chaos_error *error) {
     struct chaos_container container;
     enum chaos_compose_state state = chaos_compose_look(backend, node, &container, error);
     if (state == CHAOS_CONTAINER_DEAD && drop) {
@@ -117,12 +117,4 @@ static bool set_packets(struct chaos_backend *backend, size_t node, bool drop, s
     }
     close(network);
     return worked;
-}
-
-bool chaos_compose_drop(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    return set_packets(backend, node, true, error);
-}
-
-bool chaos_compose_pass(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    return set_packets(backend, node, false, error);
 }

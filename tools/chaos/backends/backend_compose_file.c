@@ -54,14 +54,13 @@ static bool find_image(const char *config, const char *service, char *image) {
 static bool check_image(const char *image, struct chaos_error *error) {
     struct chaos_said said;
     CHAOS_DOCKER(&said, "image", "inspect", "--format", "{{.Id}}", image);
-    if (said.status != 0) {
-        chaos_fail(error,
-                   "the image %s is not here (%.200s): get it by `docker pull %s`; or make one of the installed "
-                   "redis-server by "
-                   "`test/compose/local-image.sh`, and set REDLOCK_NODE_IMAGE=redlock-node REDLOCK_NODE_VERSION=local",
-                   image, chaos_said_why(&said), image);
-    }
-    return said.status == 0;
+    return said.status == 0 ||
+           chaos_fail(
+               error,
+               "the image %s is not here (%.200s): get it by `docker pull %s`; or make one of the installed "
+               "redis-server by "
+               "`test/compose/local-image.sh`, and set REDLOCK_NODE_IMAGE=redlock-node REDLOCK_NODE_VERSION=local",
+               image, chaos_said_why(&said), image);
 }
 
 bool chaos_compose_check_file(const struct chaos_compose *compose, size_t nodes, struct chaos_error *error) {
@@ -155,8 +154,5 @@ bool chaos_compose_write_override(const struct chaos_backend *backend, struct ch
         worked = !ferror(out);
         worked = fclose(out) == 0 && worked;
     }
-    if (!worked) {
-        chaos_fail(error, "cannot write %s: %s", compose->override, strerror(errno));
-    }
-    return worked;
+    return worked || chaos_fail(error, "cannot write %s: %s", compose->override, strerror(errno));
 }

@@ -321,17 +321,10 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
     return ended;
 }
 
-static bool drop_packets(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    return fail(backend, n, error,
-                "a process shares this machine's network, so its packets are not dropped: use --backend compose, or "
-                "the fault partition");
-}
-
-static bool pass_packets(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    (void)backend;
-    (void)n;
-    (void)error;
-    return true;
+static bool lose_packets(struct chaos_backend *backend, size_t n, bool lost, struct chaos_error *error) {
+    return !lost || fail(backend, n, error,
+                         "a process shares this machine's network, so its packets are not dropped: use --backend "
+                         "compose, or the fault partition");
 }
 
 bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *error) {
@@ -341,8 +334,7 @@ bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *er
         .restart = restart_node,
         .pause = pause_node,
         .resume = resume_node,
-        .drop = drop_packets,
-        .pass = pass_packets,
+        .lose = lose_packets,
         .stop = stop,
     };
     struct processes *own = calloc(1, sizeof *own);

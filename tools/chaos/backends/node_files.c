@@ -100,11 +100,13 @@ bool chaos_node_write_config(const char *directory, const struct chaos_server *s
     if (out == NULL) {
         return false;
     }
-    const char *rights = chaos_server_has_channel_rights(server) ? "~* &* +@all" : "~* +@all";
+    bool has_channel_rights = server->valkey || server->major > 6 || server->minor >= 2;
+    bool debug_is_off = server->valkey || server->major >= 7;
+    const char *rights = has_channel_rights ? "~* &* +@all" : "~* +@all";
     fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", port);
     fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n", append_only ? "yes" : "no");
     fprintf(out, "maxmemory-policy noeviction\n");
-    fprintf(out, "%s", chaos_server_debug_is_off(server) ? "enable-debug-command yes\n" : "");
+    fprintf(out, "%s", debug_is_off ? "enable-debug-command yes\n" : "");
     fprintf(out, "user default on nopass %s\nuser chaos on >chaos %s\n", rights, rights);
     bool failed = ferror(out) != 0;
     return fclose(out) == 0 && !failed;

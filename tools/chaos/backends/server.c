@@ -53,11 +53,3 @@ bool chaos_server_find(struct chaos_server *server, const char *name, struct cha
     }
     return true;
 }
-
-bool chaos_server_debug_is_off(const struct chaos_server *server) {
-    return server->valkey || server->major >= 7;
-}
-
-bool chaos_server_has_channel_rights(const struct chaos_server *server) {
-    return server->valkey || server->major > 6 || server->minor >= 2;
-}

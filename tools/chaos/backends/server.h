@@ -20,9 +20,4 @@ struct chaos_server {
  */
 bool chaos_server_find(struct chaos_server *server, const char *name, struct chaos_error *error);
 
-/* Whether DEBUG must be allowed by a line in its configuration. */
-bool chaos_server_debug_is_off(const struct chaos_server *server);
-/* Whether its users have rights to channels. */
-bool chaos_server_has_channel_rights(const struct chaos_server *server);
-
 #endif

@@ -37,10 +37,14 @@ static _Noreturn void break_off(const struct client *client, const char *what, c
     _exit(EXIT_BROKEN);
 }
 
-/* What was chosen for this time: by random numbers alone, so that a seed repeats it. */
-struct hold_plan {
+/* All choices of one turn, made at its begin by random numbers alone: a seed repeats them, and what
+ * the nodes do changes none of them. */
+struct choice {
+    size_t resource;
+    bool auto_extend;
     int64_t before_us; /* held before the counter is read */
     int64_t work_us;   /* and between its read and its write */
+    int64_t think_us;
 };
 
 /*
@@ -138,7 +142,7 @@ static enum increment increment(struct hold *hold, int64_t work_us) {
 
 /* Claims, holds, increments the counter, and ends the claims, before the lease's handle ends. */
 static void keep(struct client *client, const redlock_lease *lease, const struct chaos_held *held,
-                 const struct hold_plan *plan) {
+                 const struct choice *choice) {
     struct hold hold = {.client = client,
                         .lease = lease,
                         .held = held,
@@ -146,7 +150,7 @@ static void keep(struct client *client, const redlock_lease *lease, const struct
                                      .index = held->resource,
                                      .fencing = client->options->settings->protection.fencing,
                                      .fence = held->fence}};
-    enum increment came = stay(&hold, plan->before_us) ? increment(&hold, plan->work_us) : INCREMENT_LOST;
+    enum increment came = stay(&hold, choice->before_us) ? increment(&hold, choice->work_us) : INCREMENT_LOST;
     /* Without a claim there is nothing to end: its validity was over when it was first looked
      * at. */
     if (hold.until_us != 0) {
@@ -162,14 +166,6 @@ static int64_t random_up_to(struct client *client, int64_t max) {
     return (int64_t)((z ^ (z >> 31)) % ((uint64_t)max + 1));
 }
 
-/* All choices of one turn, made at its begin: what the nodes do changes none of them. */
-struct choice {
-    size_t resource;
-    bool auto_extend;
-    struct hold_plan hold;
-    int64_t think_us;
-};
-
 static struct choice choose(struct client *client) {
     const struct chaos_settings *settings = client->options->settings;
     struct choice choice;
@@ -180,7 +176,8 @@ static struct choice choose(struct client *client) {
     int64_t hold_us = random_up_to(client, settings->hold_ms * 1000) * (is_long ? LONG_HOLD : 1);
     /* Half of them work on what they have read, the others read when their work is done. */
     bool reads_first = random_up_to(client, 1) == 0;
-    choice.hold = (struct hold_plan){.before_us = reads_first ? 0 : hold_us, .work_us = reads_first ? hold_us : 0};
+    choice.before_us = reads_first ? 0 : hold_us;
+    choice.work_us = hold_us - choice.before_us;
     choice.think_us = random_up_to(client, settings->think_ms * 1000);
     return choice;
 }
@@ -281,7 +278,7 @@ static void take_turn(struct client *client, const struct choice *choice) {
         (void)chaos_stop_wait_us(&client->stop, AFTER_FAILURE_US);
         return;
     }
-    keep(client, lease, &held, &choice->hold);
+    keep(client, lease, &held, choice);
     release(client, lease, &held);
 }
 

@@ -33,13 +33,16 @@ static bool become_child(pid_t parent, const char *name) {
 
 /* SIGTERM waits until the child has a way to take it: who is asked to end right after its start
  * must not die of it. */
-static pid_t fork_child(void) {
+static pid_t fork_child(const char *name) {
     sigset_t term = only_sigterm(), before;
     fflush(NULL);
     if (sigprocmask(SIG_BLOCK, &term, &before) != 0) {
         return -1;
     }
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0 && !become_child(parent, name)) {
+        _exit(70);
+    }
     if (pid != 0) {
         int error = errno;
         sigprocmask(SIG_SETMASK, &before, NULL);
@@ -48,22 +51,24 @@ static pid_t fork_child(void) {
     return pid;
 }
 
+static _Noreturn void leave(int status) {
+    fflush(NULL);
+    _exit(status);
+}
+
 bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
     struct chaos_member *member = &crew->clients[client];
     if (member->pid != 0) {
         return true;
     }
-    pid_t parent = getpid();
     int64_t now_us = chaos_now_us();
     uint64_t number = ++crew->spawned;
-    pid_t pid = fork_child();
+    pid_t pid = fork_child("chaos-client");
     if (pid == 0) {
         struct chaos_client_options options = crew->client[client];
         options.seed = options.seed * 1000003 + number;
         options.late = member->again;
-        int status = become_child(parent, "chaos-client") ? chaos_client_run(&options) : 70;
-        fflush(NULL);
-        _exit(status);
+        leave(chaos_client_run(&options));
     }
     if (pid < 0) {
         return false;
@@ -74,16 +79,11 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
 }
 
 bool chaos_crew_spawn_auditor(struct chaos_crew *crew) {
-    pid_t parent = getpid();
-    pid_t pid = fork_child();
+    pid_t pid = fork_child("chaos-auditor");
     if (pid == 0) {
-        int status = become_child(parent, "chaos-auditor") ? chaos_auditor_run(&crew->auditor_options) : 70;
-        fflush(NULL);
-        _exit(status);
+        leave(chaos_auditor_run(&crew->auditor_options));
     }
-    if (pid > 0) {
-        crew->auditor = pid;
-    }
+    crew->auditor = pid > 0 ? pid : crew->auditor;
     return pid > 0;
 }
 

@@ -80,12 +80,11 @@ static enum chaos_access check(const struct chaos_resource *resource, struct cha
 
 static enum chaos_access move(const struct chaos_resource *resource, int64_t *count, bool write) {
     uint64_t number = (uint64_t)*count;
-    bool worked = write ? write_numbers(resource, place_of_counter(resource), &number, 1)
-                        : read_numbers(resource, place_of_counter(resource), &number, 1);
-    if (worked && !write) {
-        *count = (int64_t)number;
+    if (!(write ? write_numbers : read_numbers)(resource, place_of_counter(resource), &number, 1)) {
+        return CHAOS_ACCESS_BROKEN;
     }
-    return worked ? CHAOS_ACCESS_GRANTED : CHAOS_ACCESS_BROKEN;
+    *count = write ? *count : (int64_t)number;
+    return CHAOS_ACCESS_GRANTED;
 }
 
 static enum chaos_access access_counter(const struct chaos_resource *resource, int64_t *count, bool write,

@@ -146,7 +146,7 @@ static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fau
     case CHAOS_FAULT_PAUSE:
         return (begins ? ops->pause : ops->resume)(backend, n, error);
     case CHAOS_FAULT_DROP:
-        return (begins ? ops->drop : ops->pass)(backend, n, error);
+        return ops->lose(backend, n, begins, error);
     case CHAOS_FAULT_CLOCK_JUMP:
         chaos_clock_jump(backend->clocks[n], begins ? fault->amount : 0);
         return true;

@@ -142,7 +142,7 @@ static bool prove_drop(struct chaos_run *run) {
     struct chaos_backend *backend = run->backend;
     struct chaos_error error;
     return !has(&run->schedule, CHAOS_FAULT_DROP) ||
-           (backend->ops->drop(backend, 0, &error) && backend->ops->pass(backend, 0, &error)) ||
+           (backend->ops->lose(backend, 0, true, &error) && backend->ops->lose(backend, 0, false, &error)) ||
            chaos_run_broke(run, "drop: %s", error.text);
 }
 

@@ -148,12 +148,10 @@ static bool read_set(struct line *line, enum word word, size_t count, uint64_t *
 
 static bool read_time_word(struct line *line, enum word word, bool positive, int64_t *ms) {
     const char *text = line->values[word];
-    if (!chaos_time_parse(text, ms) || (positive && *ms == 0)) {
-        return chaos_fail(line->error,
-                          "cannot understand %s=%s; a time%s of up to 1000h is expected, such as 500ms, 10s, 2m",
-                          word_names[word], text, positive ? " above 0" : "");
-    }
-    return true;
+    return (chaos_time_parse(text, ms) && (!positive || *ms != 0)) ||
+           chaos_fail(line->error,
+                      "cannot understand %s=%s; a time%s of up to 1000h is expected, such as 500ms, 10s, 2m",
+                      word_names[word], text, positive ? " above 0" : "");
 }
 
 static bool read_amount(struct line *line, const struct chaos_fault_about *about, bool may_be_negative,

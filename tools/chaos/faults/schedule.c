@@ -54,10 +54,7 @@ static bool parse_line(const char *text, size_t length, size_t nodes, size_t cli
     if (schedule->count == FAULTS_MAX) {
         return chaos_fail(error, "more than %d faults", FAULTS_MAX);
     }
-    if (!chaos_schedule_add(schedule, &fault)) {
-        return chaos_fail(error, "out of memory");
-    }
-    return true;
+    return chaos_schedule_add(schedule, &fault) || chaos_fail(error, "out of memory");
 }
 
 bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,

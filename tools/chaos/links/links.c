@@ -34,10 +34,8 @@ static bool ask(struct chaos_links *links, const char *what, size_t client, size
     bool done =
         client < links->clients && node < links->nodes &&
         proxy_child_ask(&links->proxy, answer, sizeof answer, "%s %zu %s", verb, client * links->nodes + node, rest);
-    if (!done) {
-        chaos_fail(error, "cannot %s the link from client %zu to node %zu: %s", what, client + 1, node + 1, answer);
-    }
-    return done;
+    return done ||
+           chaos_fail(error, "cannot %s the link from client %zu to node %zu: %s", what, client + 1, node + 1, answer);
 }
 
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
