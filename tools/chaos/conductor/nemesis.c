@@ -1,12 +1,9 @@
 /* Begins and ends faults, and writes them down. */
-#include "conductor/nemesis.h"
-
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "backends/admin.h"
+#include "conductor/run_state.h"
 
 /*
  * A fault        begun → ACTIVE; over at once if it has no end or could not begin
@@ -14,29 +11,10 @@
  *                due, but one of its nodes is silenced, or did not obey → due a little later
  */
 
-enum { ACTIVE_MAX = 64, END_TRIES = 20 };
+enum { END_TRIES = 20 };
 
 #define RETRY_US INT64_C(500000)
 #define AFTER_US INT64_C(100000) /* from a node's start or resumption to the first question */
-
-struct active {
-    struct chaos_fault fault;
-    int64_t id;
-    int64_t end_us;
-    int tries;
-    bool on;
-};
-
-struct chaos_nemesis {
-    struct chaos_backend *backend;
-    struct chaos_links *links;
-    struct chaos_crew *crew;
-    struct chaos_log *log;
-    int64_t last_id;
-    int held[CHAOS_NODES_MAX]; /* for chaos_admin_begin() */
-    struct active active[ACTIVE_MAX];
-    struct chaos_link_rule rules[CHAOS_CLIENTS_MAX][CHAOS_NODES_MAX]; /* as the proxy has them */
-};
 
 struct outcome {
     size_t done;
@@ -44,28 +22,18 @@ struct outcome {
     struct chaos_error error; /* of the first that failed */
 };
 
-struct chaos_nemesis *chaos_nemesis_new(struct chaos_backend *backend, struct chaos_links *links,
-                                        struct chaos_crew *crew, struct chaos_log *log) {
-    struct chaos_nemesis *nemesis = calloc(1, sizeof *nemesis);
-    if (nemesis != NULL) {
-        *nemesis = (struct chaos_nemesis){.backend = backend, .links = links, .crew = crew, .log = log};
-    }
-    return nemesis;
-}
-
-void chaos_nemesis_free(struct chaos_nemesis *nemesis) {
-    for (size_t n = 0; nemesis != NULL && n < CHAOS_NODES_MAX; n++) {
-        if (nemesis->held[n] > 0) {
-            close(nemesis->held[n]);
+void chaos_nemesis_close(struct chaos_run *run) {
+    for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
+        if (run->nemesis.held[n] > 0) {
+            close(run->nemesis.held[n]);
         }
     }
-    free(nemesis);
 }
 
 /* What keeps a node from being asked for anything just now; NULL if nothing does. */
-static const struct active *silencer(const struct chaos_nemesis *nemesis, uint32_t nodes) {
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        const struct active *active = &nemesis->active[i];
+static const struct chaos_active *silencer(const struct chaos_run *run, uint32_t nodes) {
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        const struct chaos_active *active = &run->nemesis.active[i];
         bool silences = active->fault.kind == CHAOS_FAULT_KILL || active->fault.kind == CHAOS_FAULT_RESTART_EMPTY ||
                         active->fault.kind == CHAOS_FAULT_PAUSE || active->fault.kind == CHAOS_FAULT_DROP;
         if (active->on && silences && (active->fault.nodes & nodes) != 0) {
@@ -93,11 +61,11 @@ static bool hits_link(const struct chaos_fault *fault, size_t c, size_t n) {
 }
 
 /* What all faults that are on make of a link. */
-static struct chaos_link_rule rule_of(const struct chaos_nemesis *nemesis, size_t c, size_t n) {
+static struct chaos_link_rule rule_of(const struct chaos_run *run, size_t c, size_t n) {
     struct chaos_link_rule rule = {0};
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        const struct chaos_fault *fault = &nemesis->active[i].fault;
-        if (!nemesis->active[i].on || !hits_link(fault, c, n)) {
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        const struct chaos_fault *fault = &run->nemesis.active[i].fault;
+        if (!run->nemesis.active[i].on || !hits_link(fault, c, n)) {
             continue;
         }
         rule.hold_requests |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REQUESTS;
@@ -112,16 +80,16 @@ static struct chaos_link_rule rule_of(const struct chaos_nemesis *nemesis, size_
 }
 
 /* False: the proxy is dead or hangs; no other link would hear of it either. */
-static bool on_link(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t c, size_t n,
+static bool on_link(struct chaos_run *run, const struct chaos_fault *fault, size_t c, size_t n,
                     struct outcome *outcome) {
     struct chaos_error error;
     if (fault->kind == CHAOS_FAULT_CUT) {
         if (hits_link(fault, c, n)) {
-            count(outcome, chaos_links_cut(nemesis->links, c, n, &error), &error);
+            count(outcome, chaos_links_cut(&run->links, c, n, &error), &error);
         }
         return true;
     }
-    struct chaos_link_rule rule = rule_of(nemesis, c, n), *old = &nemesis->rules[c][n];
+    struct chaos_link_rule rule = rule_of(run, c, n), *old = &run->nemesis.rules[c][n];
     bool same = rule.hold_requests == old->hold_requests && rule.hold_replies == old->hold_replies &&
                 rule.delay_us == old->delay_us && rule.jitter_us == old->jitter_us &&
                 rule.bytes_per_s == old->bytes_per_s;
@@ -129,14 +97,14 @@ static bool on_link(struct chaos_nemesis *nemesis, const struct chaos_fault *fau
         return true;
     }
     *old = rule;
-    bool worked = chaos_links_set(nemesis->links, c, n, &rule, &error);
+    bool worked = chaos_links_set(&run->links, c, n, &rule, &error);
     count(outcome, worked, &error);
     return worked;
 }
 
-static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, size_t n, bool begins,
+static bool on_node(struct chaos_run *run, const struct chaos_fault *fault, size_t n, bool begins,
                     struct chaos_error *error) {
-    struct chaos_backend *backend = nemesis->backend;
+    struct chaos_backend *backend = run->backend;
     const struct chaos_backend_ops *ops = backend->ops;
     bool empty = fault->kind == CHAOS_FAULT_RESTART_EMPTY || !backend->options.append_only;
     switch (fault->kind) {
@@ -154,39 +122,39 @@ static bool on_node(struct chaos_nemesis *nemesis, const struct chaos_fault *fau
         chaos_clock_skew(backend->clocks[n], begins ? fault->amount : 0);
         return true;
     default:
-        return (begins ? chaos_admin_begin : chaos_admin_end)(backend->ports[n], fault, &nemesis->held[n], error);
+        return (begins ? chaos_admin_begin : chaos_admin_end)(backend->ports[n], fault, &run->nemesis.held[n], error);
     }
 }
 
-static bool on_client(struct chaos_nemesis *nemesis, enum chaos_fault_kind kind, size_t c, bool begins) {
+static bool on_client(struct chaos_run *run, enum chaos_fault_kind kind, size_t c, bool begins) {
     if (kind == CHAOS_FAULT_CLIENT_PAUSE) {
-        return chaos_crew_signal(nemesis->crew, c, begins ? SIGSTOP : SIGCONT);
+        return chaos_crew_signal(&run->crew, c, begins ? SIGSTOP : SIGCONT);
     }
-    return begins ? chaos_crew_signal(nemesis->crew, c, SIGKILL) : chaos_crew_spawn(nemesis->crew, c);
+    return begins ? chaos_crew_signal(&run->crew, c, SIGKILL) : chaos_crew_spawn(&run->crew, c);
 }
 
 /* Link rules come from all faults that are on, so the caller sets or clears `on` first. */
-static void act(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
+static void act(struct chaos_run *run, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
     struct chaos_error error = {""};
     switch (chaos_fault_about(fault->kind)->target) {
     case CHAOS_TARGET_NODES:
-        for (size_t n = 0; n < nemesis->backend->options.nodes; n++) {
+        for (size_t n = 0; n < run->backend->options.nodes; n++) {
             if ((fault->nodes >> n & 1) != 0) {
-                count(outcome, on_node(nemesis, fault, n, begins, &error), &error);
+                count(outcome, on_node(run, fault, n, begins, &error), &error);
             }
         }
         return;
     case CHAOS_TARGET_CLIENTS:
-        for (size_t c = 0; c < nemesis->links->clients; c++) {
+        for (size_t c = 0; c < run->links.clients; c++) {
             if ((fault->clients >> c & 1) != 0) {
                 chaos_fail(&error, "client %zu could not be %s", c + 1, begins ? "signalled" : "started or resumed");
-                count(outcome, on_client(nemesis, fault->kind, c, begins), &error);
+                count(outcome, on_client(run, fault->kind, c, begins), &error);
             }
         }
         return;
     case CHAOS_TARGET_LINKS:
-        for (size_t i = 0, nodes = nemesis->links->nodes; i < nemesis->links->clients * nodes; i++) {
-            if (!on_link(nemesis, fault, i / nodes, i % nodes, outcome)) {
+        for (size_t i = 0, nodes = run->links.nodes; i < run->links.clients * nodes; i++) {
+            if (!on_link(run, fault, i / nodes, i % nodes, outcome)) {
                 return;
             }
         }
@@ -203,28 +171,28 @@ static json_t *numbers(uint64_t bits) {
     return list;
 }
 
-static void log_heal(struct chaos_nemesis *nemesis, int64_t id, const char *error) {
-    chaos_log_event(nemesis->log, chaos_now_us(), "heal", "s:I,s:s", "id", (json_int_t)id, "error", error);
+static void log_heal(struct chaos_run *run, int64_t id, const char *error) {
+    chaos_log_event(&run->log, chaos_now_us(), "heal", "s:I,s:s", "id", (json_int_t)id, "error", error);
 }
 
-static void log_fault(struct chaos_nemesis *nemesis, int64_t t_us, int64_t id, const struct chaos_fault *fault,
+static void log_fault(struct chaos_run *run, int64_t t_us, int64_t id, const struct chaos_fault *fault,
                       const char *error) {
     char text[CHAOS_FAULT_LINE_MAX];
-    chaos_fault_describe(fault, nemesis->backend->options.nodes, nemesis->links->clients, text, sizeof text);
-    chaos_log_event(nemesis->log, t_us, "fault", "s:I,s:s,s:o,s:o,s:I,s:s,s:s", "id", (json_int_t)id, "kind",
+    chaos_fault_describe(fault, run->backend->options.nodes, run->links.clients, text, sizeof text);
+    chaos_log_event(&run->log, t_us, "fault", "s:I,s:s,s:o,s:o,s:I,s:s,s:s", "id", (json_int_t)id, "kind",
                     chaos_fault_about(fault->kind)->name, "nodes", numbers(fault->nodes), "clients",
                     numbers(fault->clients), "amount", (json_int_t)fault->amount, "text", text, "error", error);
 }
 
 /* Why it cannot be begun now, or NULL. */
-static const char *objection(const struct chaos_nemesis *nemesis, const struct chaos_fault *fault,
-                             struct active **place) {
+static const char *objection(const struct chaos_run *run, const struct chaos_fault *fault,
+                             struct chaos_active **place) {
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     *place = NULL;
-    for (size_t i = ACTIVE_MAX; i-- > 0;) {
-        const struct active *active = &nemesis->active[i];
+    for (size_t i = CHAOS_ACTIVE_MAX; i-- > 0;) {
+        const struct chaos_active *active = &run->nemesis.active[i];
         if (!active->on) {
-            *place = (struct active *)&nemesis->active[i];
+            *place = (struct chaos_active *)&run->nemesis.active[i];
             continue;
         }
         const struct chaos_fault_about *other = chaos_fault_about(active->fault.kind);
@@ -238,26 +206,26 @@ static const char *objection(const struct chaos_nemesis *nemesis, const struct c
         return "64 faults are on already; wait for the end of one";
     }
     bool of_clock = fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW;
-    if (of_clock && nemesis->backend->clocks[0] == NULL) {
+    if (of_clock && run->backend->clocks[0] == NULL) {
         return "the nodes run without the clock shim, so their clocks cannot be set; see REDLOCK_CHAOS_SHIM in "
                "redlock-chaos(1)";
     }
-    if (is_asked(fault->kind) && silencer(nemesis, fault->nodes) != NULL) {
+    if (is_asked(fault->kind) && silencer(run, fault->nodes) != NULL) {
         return "one of the nodes is dead, paused or without packets, and cannot be asked for it; wait for its end";
     }
     return NULL;
 }
 
-bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault *fault, struct chaos_error *error) {
+bool chaos_nemesis_begin(struct chaos_run *run, const struct chaos_fault *fault, struct chaos_error *error) {
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
-    struct active *active;
-    const char *no = objection(nemesis, fault, &active);
+    struct chaos_active *active;
+    const char *no = objection(run, fault, &active);
     int64_t now_us = chaos_now_us();
-    int64_t id = ++nemesis->last_id;
+    int64_t id = ++run->nemesis.last_id;
     if (no != NULL) {
         chaos_fail(error, "%s: %s", about->name, no);
-        log_fault(nemesis, now_us, id, fault, error->text);
-        log_heal(nemesis, id, "");
+        log_fault(run, now_us, id, fault, error->text);
+        log_heal(run, id, "");
         return false;
     }
     int64_t lasts_ms = about->lasts ? fault->for_ms : 0;
@@ -265,14 +233,14 @@ bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault
         lasts_ms = fault->amount;
     }
     struct outcome outcome = {0};
-    *active = (struct active){.fault = *fault, .id = id, .on = true};
-    act(nemesis, fault, true, &outcome);
+    *active = (struct chaos_active){.fault = *fault, .id = id, .on = true};
+    act(run, fault, true, &outcome);
     bool none = outcome.failed > 0 && outcome.done == 0;
-    log_fault(nemesis, now_us, id, fault, outcome.error.text);
+    log_fault(run, now_us, id, fault, outcome.error.text);
     active->end_us = now_us + lasts_ms * 1000;
     if (none || lasts_ms == 0) {
         active->on = false;
-        log_heal(nemesis, id, "");
+        log_heal(run, id, "");
     }
     if (outcome.failed > 0) {
         chaos_fail(error, "%s: %s", about->name, outcome.error.text);
@@ -280,44 +248,44 @@ bool chaos_nemesis_begin(struct chaos_nemesis *nemesis, const struct chaos_fault
     return !none;
 }
 
-static void end(struct chaos_nemesis *nemesis, struct active *active, int64_t now_us) {
-    const struct active *by = is_asked(active->fault.kind) ? silencer(nemesis, active->fault.nodes) : NULL;
+static void end(struct chaos_run *run, struct chaos_active *active, int64_t now_us) {
+    const struct chaos_active *by = is_asked(active->fault.kind) ? silencer(run, active->fault.nodes) : NULL;
     if (by != NULL) {
         active->end_us = by->end_us + AFTER_US;
         return;
     }
     struct outcome outcome = {0};
     active->on = false;
-    act(nemesis, &active->fault, false, &outcome);
+    act(run, &active->fault, false, &outcome);
     if (outcome.failed > 0 && ++active->tries < END_TRIES) {
         active->on = true;
         active->end_us = now_us + RETRY_US;
         return;
     }
-    log_heal(nemesis, active->id, outcome.failed > 0 ? outcome.error.text : "");
+    log_heal(run, active->id, outcome.failed > 0 ? outcome.error.text : "");
 }
 
-void chaos_nemesis_turn(struct chaos_nemesis *nemesis, int64_t now_us) {
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        if (nemesis->active[i].on && nemesis->active[i].end_us <= now_us) {
-            end(nemesis, &nemesis->active[i], now_us);
+void chaos_nemesis_turn(struct chaos_run *run, int64_t now_us) {
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        if (run->nemesis.active[i].on && run->nemesis.active[i].end_us <= now_us) {
+            end(run, &run->nemesis.active[i], now_us);
         }
     }
 }
 
-int64_t chaos_nemesis_next_us(const struct chaos_nemesis *nemesis) {
+int64_t chaos_nemesis_next_us(const struct chaos_run *run) {
     int64_t next_us = INT64_MAX;
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        if (nemesis->active[i].on && nemesis->active[i].end_us < next_us) {
-            next_us = nemesis->active[i].end_us;
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        if (run->nemesis.active[i].on && run->nemesis.active[i].end_us < next_us) {
+            next_us = run->nemesis.active[i].end_us;
         }
     }
     return next_us;
 }
 
-bool chaos_nemesis_keeps_dead(const struct chaos_nemesis *nemesis, size_t client) {
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        const struct active *active = &nemesis->active[i];
+bool chaos_nemesis_keeps_dead(const struct chaos_run *run, size_t client) {
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        const struct chaos_active *active = &run->nemesis.active[i];
         if (active->on && active->fault.kind == CHAOS_FAULT_CLIENT_KILL && (active->fault.clients >> client & 1) != 0) {
             return true;
         }
@@ -325,10 +293,10 @@ bool chaos_nemesis_keeps_dead(const struct chaos_nemesis *nemesis, size_t client
     return false;
 }
 
-void chaos_nemesis_heal(struct chaos_nemesis *nemesis) {
+void chaos_nemesis_heal(struct chaos_run *run) {
     int64_t now_us = chaos_now_us();
-    for (size_t i = 0; i < ACTIVE_MAX; i++) {
-        nemesis->active[i].end_us = now_us;
+    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
+        run->nemesis.active[i].end_us = now_us;
     }
-    chaos_nemesis_turn(nemesis, now_us);
+    chaos_nemesis_turn(run, now_us);
 }

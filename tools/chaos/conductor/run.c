@@ -16,7 +16,6 @@
 #include "backends/admin.h"
 #include "client/crew.h"
 #include "conductor/control.h"
-#include "conductor/nemesis.h"
 #include "conductor/run_state.h"
 
 /* timeout(1) sends one signal twice: to us, and to our group. */
@@ -55,7 +54,7 @@ static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, 
     chaos_fault_describe(fault, run->backend->options.nodes, run->links.clients, text, sizeof text);
     tell(run, text);
     error->text[0] = '\0';
-    bool worked = chaos_nemesis_begin(run->nemesis, fault, error);
+    bool worked = chaos_nemesis_begin(run, fault, error);
     if (error->text[0] != '\0') {
         tell(run, error->text);
     }
@@ -107,7 +106,7 @@ static void reap(struct chaos_run *run) {
     }
     /* Start a crashed client again, so that the run goes on. The violation is recorded. */
     for (size_t c = 0; run->state == CHAOS_RUNNING && c < run->crew.client_count; c++) {
-        if (run->crew.clients[c].pid == 0 && !chaos_nemesis_keeps_dead(run->nemesis, c)) {
+        if (run->crew.clients[c].pid == 0 && !chaos_nemesis_keeps_dead(run, c)) {
             (void)chaos_crew_spawn(&run->crew, c);
         }
     }
@@ -117,7 +116,7 @@ static void to_healing(struct chaos_run *run, int64_t now_us, const char *why) {
     tell(run, why);
     run->state = CHAOS_HEALING;
     run->state_end_us = now_us + HEAL_MS * INT64_C(1000);
-    chaos_nemesis_heal(run->nemesis);
+    chaos_nemesis_heal(run);
 }
 
 static void to_ending(struct chaos_run *run, int64_t now_us) {
@@ -157,9 +156,8 @@ static void turn(struct chaos_run *run) {
             to_healing(run, now_us, "its time is over: the faults end, then the clients");
         }
     }
-    chaos_nemesis_turn(run->nemesis, now_us);
-    if (run->state == CHAOS_HEALING &&
-        (chaos_nemesis_next_us(run->nemesis) == INT64_MAX || now_us >= run->state_end_us)) {
+    chaos_nemesis_turn(run, now_us);
+    if (run->state == CHAOS_HEALING && (chaos_nemesis_next_us(run) == INT64_MAX || now_us >= run->state_end_us)) {
         to_ending(run, now_us);
     }
     if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) > 0 && now_us >= run->state_end_us) {
@@ -187,7 +185,7 @@ static int64_t earlier(int64_t a_us, int64_t b_us) {
 
 static int wait_ms(const struct chaos_run *run) {
     int64_t now_us = chaos_now_us(), most_us = run->state == CHAOS_DRAINING ? 50000 : 1000000;
-    int64_t next_us = earlier(chaos_nemesis_next_us(run->nemesis), earlier(run->state_end_us, now_us + most_us));
+    int64_t next_us = earlier(chaos_nemesis_next_us(run), earlier(run->state_end_us, now_us + most_us));
     if (run->state == CHAOS_RUNNING) {
         next_us = earlier(next_us, next_fault_us(run));
     }
@@ -316,7 +314,7 @@ int chaos_run(const struct chaos_options *options, bool *interrupted) {
     int status = whole ? judge_own(&run) : tell_broken(&run);
     *interrupted = run.interrupted_us != 0;
     close(run.signals);
-    chaos_nemesis_free(run.nemesis);
+    chaos_nemesis_close(&run);
     chaos_backend_destroy(run.backend);
     chaos_schedule_clear(&run.schedule);
     chaos_place_clear(&run.place);

@@ -194,9 +194,8 @@ static bool start_parts(struct chaos_run *run) {
         return false;
     }
     log_start(run);
-    run->nemesis = chaos_nemesis_new(run->backend, &run->links, &run->crew, &run->log);
     fprintf(stderr, "redlock-chaos: the seed is %" PRId64 ", the directory %s\n", options->seed, place->directory);
-    return run->nemesis == NULL ? chaos_run_broke(run, "out of memory") : start_crew(run);
+    return start_crew(run);
 }
 
 /*
