@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "backends/clock.h"
 #include "faults/error.h"
@@ -56,7 +57,7 @@ struct chaos_backend {
     struct chaos_backend_options options;
     uint16_t ports[31];             /* of 127.0.0.1, once started */
     struct chaos_clock *clocks[31]; /* NULL without a shim */
-    int64_t pids[31];               /* processes: for the report; else 0 */
+    pid_t pids[31];                 /* processes: those that run; else 0 */
     void *own;                      /* the implementation's */
 };
 

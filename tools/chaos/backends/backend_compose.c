@@ -37,13 +37,11 @@ static bool check_compose(struct chaos_compose *compose, struct chaos_error *err
     if (!compose->plugin) {
         chaos_program_run((const char *const[]){"docker-compose", "version", NULL}, NULL, -1, CHAOS_DOCKER_MS, &said);
     }
-    return said.status == 0 ||
-           chaos_fail(
-               error,
-               "there is docker, but neither docker compose nor docker-compose works (%.200s); install one (Debian: "
-               "apt-get "
-               "install docker-compose), or use --backend=process",
-               chaos_said_why(&said));
+    return said.status == 0 || chaos_fail(error,
+                                          "there is docker, but neither docker compose nor docker-compose works "
+                                          "(%.200s); install one (Debian: apt-get "
+                                          "install docker-compose), or use --backend=process",
+                                          chaos_said_why(&said));
 }
 
 static const char *name_of(const struct chaos_backend *backend, size_t node) {
@@ -191,9 +189,8 @@ static bool prove_clock(const struct chaos_backend *backend, size_t node, struct
            chaos_fail(
                error,
                "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older "
-               "one), "
-               "or does not "
-               "share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, or no clock faults",
+               "one), or does not share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, "
+               "or no clock faults",
                node + 1, backend->options.shim, backend->options.directory, node + 1);
 }
 

@@ -31,7 +31,6 @@ enum { START_MS = 10000, END_MS = 10000, PORT_TRIES = 20 };
 
 struct node {
     enum state state;
-    pid_t pid;
     char directory[PATH_MAX];
 };
 
@@ -102,16 +101,13 @@ static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *e
     if (pid == 0) {
         become_server(backend->own, node, parent);
     }
-    node->pid = pid;
     node->state = RUNNING;
     backend->pids[n] = pid;
     return true;
 }
 
 static void mark_dead(struct chaos_backend *backend, size_t n) {
-    struct node *node = node_of(backend, n);
-    node->state = DEAD;
-    node->pid = 0;
+    node_of(backend, n)->state = DEAD;
     backend->pids[n] = 0;
 }
 
@@ -122,7 +118,7 @@ static bool is_alive(struct chaos_backend *backend, size_t n) {
     if (node->state == DEAD) {
         return false;
     }
-    if (waitid(P_PID, (id_t)node->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
+    if (waitid(P_PID, (id_t)backend->pids[n], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
         return true;
     }
     mark_dead(backend, n);
@@ -131,7 +127,7 @@ static bool is_alive(struct chaos_backend *backend, size_t n) {
 
 static bool send_signal(struct chaos_backend *backend, size_t n, int number, const char *name,
                         struct chaos_error *error) {
-    pid_t pid = node_of(backend, n)->pid;
+    pid_t pid = backend->pids[n];
     return kill(pid, number) == 0 ||
            fail(backend, n, error, "%s to its process %d: %s", name, (int)pid, strerror(errno));
 }
@@ -140,7 +136,7 @@ static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_erro
     if (!is_alive(backend, n)) {
         return true;
     }
-    pid_t pid = node_of(backend, n)->pid;
+    pid_t pid = backend->pids[n];
     if (!send_signal(backend, n, SIGKILL, "SIGKILL", error)) {
         return false;
     }
@@ -180,12 +176,12 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
-        if (waitid(P_PID, (id_t)node->pid, &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
+        if (waitid(P_PID, (id_t)backend->pids[n], &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
             node->state = PAUSED;
             return true;
         }
         if (!chaos_wait(deadline_ms)) {
-            return fail(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)node->pid,
+            return fail(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)backend->pids[n],
                         END_MS / 1000);
         }
     }
@@ -232,7 +228,7 @@ static bool make_directory(struct chaos_backend *backend, size_t n, struct chaos
  * warns. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
     char path[64], name[48];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)node_of(backend, n)->pid);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)backend->pids[n]);
     snprintf(name, sizeof name, "/node-%zu/clock\n", n + 1);
     char *maps = chaos_text_read(path);
     bool found = maps != NULL && strstr(maps, name) != NULL;
@@ -244,7 +240,7 @@ static bool has_clock(const struct chaos_backend *backend, size_t n) {
  * meanwhile, it gets another. */
 static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, struct chaos_error *error) {
     const char *directory = node_of(backend, n)->directory;
-    pid_t pid = node_of(backend, n)->pid;
+    pid_t pid = backend->pids[n];
     char end[400];
     if (!is_alive(backend, n)) {
         (void)waitpid(pid, NULL, 0);
@@ -302,7 +298,7 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
     bool ended = true;
     for (size_t n = 0; own != NULL && n < backend->options.nodes; n++) {
         const struct node *node = &own->nodes[n];
-        pid_t pid = node->pid;
+        pid_t pid = backend->pids[n];
         if (!kill_node(backend, n, error)) {
             ended = false;
         } else if (node->directory[0] != '\0') {

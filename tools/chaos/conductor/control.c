@@ -1,6 +1,4 @@
 /* The socket of a run, by which `redlock-chaos fault` asks for faults by hand. */
-#include "conductor/control.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,7 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "faults/fault.h"
+#include "conductor/run.h"
+#include "conductor/run_state.h"
 
 /* Beginning a fault asks each node, half a second at most; docker takes longer. */
 enum { SERVE_MS = 200, ASK_MS = 60000 };
@@ -75,8 +74,8 @@ static bool receive(int fd, char *text, size_t size) {
     return text[0] != '\0';
 }
 
-void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx) {
-    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+void chaos_control_serve(struct chaos_run *run) {
+    int fd = accept4(run->control, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0) {
         return;
     }
@@ -85,7 +84,7 @@ void chaos_control_serve(int listener, chaos_control_handler handler, void *ctx)
     limit(fd, SERVE_MS);
     if (!receive(fd, line, sizeof line)) {
         chaos_fail(&answer, "no line of up to %d bytes came", CHAOS_FAULT_LINE_MAX - 1);
-    } else if (handler(ctx, line, &answer)) {
+    } else if (chaos_run_by_hand(run, line, &answer)) {
         chaos_fail(&answer, "ok");
     }
     /* Who has gone does not hear it. */

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conductor/control.h"
 #include "conductor/run.h"
 
 /* If a standard file is closed, the next file that is opened takes its place and is written

@@ -15,7 +15,6 @@
 
 #include "backends/admin.h"
 #include "client/crew.h"
-#include "conductor/control.h"
 #include "conductor/run_state.h"
 
 /* timeout(1) sends one signal twice: to us, and to our group. */
@@ -61,8 +60,7 @@ static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, 
     return worked;
 }
 
-static bool by_hand(void *ctx, const char *line, struct chaos_error *error) {
-    struct chaos_run *run = ctx;
+bool chaos_run_by_hand(struct chaos_run *run, const char *line, struct chaos_error *error) {
     struct chaos_fault fault;
     if (run->state != CHAOS_RUNNING) {
         return chaos_fail(error, "the experiment is ending");
@@ -219,7 +217,7 @@ static void conduct(struct chaos_run *run) {
         take_signals(run);
         reap(run);
         if (run->state != CHAOS_BROKEN && (fds[1].revents & POLLIN) != 0) {
-            chaos_control_serve(run->control, by_hand, run);
+            chaos_control_serve(run);
         }
         if (run->state != CHAOS_BROKEN) {
             turn(run);

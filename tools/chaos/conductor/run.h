@@ -13,5 +13,7 @@ int chaos_compare(const struct chaos_options *options);
 /* Judges DIRECTORY/history.jsonl, or the three histories of a comparison: the verdict on standard
  * output; the page beside it if with_page. The exit status. */
 int chaos_judge(const char *directory, int64_t slack_ms, bool with_page);
+/* Asks the run in DIRECTORY for a fault by hand. False with a sentence. */
+bool chaos_control_ask(const char *directory, const char *line, struct chaos_error *error);
 
 #endif

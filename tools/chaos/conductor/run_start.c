@@ -9,7 +9,6 @@
 #include <sys/signalfd.h>
 
 #include "backends/admin.h"
-#include "conductor/control.h"
 #include "conductor/run_state.h"
 
 enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };

@@ -83,4 +83,15 @@ bool chaos_nemesis_keeps_dead(const struct chaos_run *run, size_t client);
 void chaos_nemesis_heal(struct chaos_run *run);
 void chaos_nemesis_close(struct chaos_run *run);
 
+/* Listens at DIRECTORY/control.sock, however long the directory's name is. The descriptor, or -1
+ * with a sentence. */
+int chaos_control_listen(const char *directory, struct chaos_error *error);
+/* Removes the socket, too. */
+void chaos_control_close(const char *directory, int listener);
+/* Takes one connection that waits, reads its line, one message (200 ms at most), has the fault
+ * begun, and answers. Nothing that a stranger sends does harm. */
+void chaos_control_serve(struct chaos_run *run);
+/* Begins a fault that was asked for by hand. False with a sentence. */
+bool chaos_run_by_hand(struct chaos_run *run, const char *line, struct chaos_error *error);
+
 #endif
