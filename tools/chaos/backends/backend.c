@@ -1,10 +1,12 @@
 /* Chooses the way in which nodes are run. */
 #include "backends/backend.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/node_files.h"
 #include "faults/fault.h"
 
 struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options,
@@ -19,6 +21,9 @@ struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_
         return NULL;
     }
     backend->options = *options;
+    for (size_t n = 0; n < options->nodes; n++) {
+        snprintf(backend->directories[n], PATH_MAX, "%s/node-%zu", options->directory, n + 1);
+    }
     bool made = false;
     if (strcmp(name, "process") == 0) {
         made = chaos_backend_process(backend, error);
@@ -32,6 +37,17 @@ struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_
         return NULL;
     }
     return backend;
+}
+
+bool chaos_backend_make_directories(struct chaos_backend *backend, struct chaos_error *error) {
+    for (size_t n = 0; n < backend->options.nodes; n++) {
+        struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[n] : NULL;
+        if (!chaos_node_make(backend->directories[n], clock)) {
+            return chaos_fail(error, "node %zu: its directory %s cannot be made: %s", n + 1, backend->directories[n],
+                              strerror(errno));
+        }
+    }
+    return true;
 }
 
 void chaos_backend_destroy(struct chaos_backend *backend) {

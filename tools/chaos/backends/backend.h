@@ -2,6 +2,7 @@
 #ifndef CHAOS_BACKEND_H
 #define CHAOS_BACKEND_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,7 @@ struct chaos_backend_ops {
 struct chaos_backend {
     const struct chaos_backend_ops *ops;
     struct chaos_backend_options options;
+    char directories[31][PATH_MAX]; /* of the nodes */
     uint16_t ports[31];             /* of 127.0.0.1, once started */
     struct chaos_clock *clocks[31]; /* NULL without a shim */
     pid_t pids[31];                 /* processes: those that run; else 0 */
@@ -70,6 +72,8 @@ void chaos_backend_destroy(struct chaos_backend *backend);
 
 /* For chaos_backend_create(): set ops and own. stop() frees own, and does nothing where it is
  * NULL. */
+/* Makes the nodes' directories, with their clocks. */
+bool chaos_backend_make_directories(struct chaos_backend *backend, struct chaos_error *error);
 bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *error);
 bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error);
 

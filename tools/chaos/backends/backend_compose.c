@@ -67,11 +67,6 @@ enum chaos_compose_state chaos_compose_look(const struct chaos_backend *backend,
     return !running ? CHAOS_CONTAINER_DEAD : paused ? CHAOS_CONTAINER_PAUSED : CHAOS_CONTAINER_RUNS;
 }
 
-static const char *directory_of(const struct chaos_backend *backend, size_t node, char directory[PATH_MAX]) {
-    snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, node + 1);
-    return directory;
-}
-
 /* `docker VERB container`. */
 static bool tell(const struct chaos_backend *backend, size_t node, const char *verb, struct chaos_error *error) {
     struct chaos_said said;
@@ -105,8 +100,8 @@ static bool compose_restart(struct chaos_backend *backend, size_t node, bool emp
     if (state != CHAOS_CONTAINER_DEAD) {
         return state != CHAOS_CONTAINER_UNKNOWN;
     }
-    char directory[PATH_MAX];
-    if (empty && !chaos_node_remove_keys(directory_of(backend, node, directory))) {
+    const char *directory = backend->directories[node];
+    if (empty && !chaos_node_remove_keys(directory)) {
         return chaos_fail(error, "node %zu: cannot remove what is in %s/data: %s", node + 1, directory,
                           strerror(errno));
     }
@@ -129,21 +124,11 @@ static bool compose_resume(struct chaos_backend *backend, size_t node, struct ch
 
 static bool choose_ports(struct chaos_backend *backend, struct chaos_error *error) {
     for (size_t n = 0; n < backend->options.nodes; n++) {
-        backend->ports[n] = 0;
-        backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
-        if (backend->ports[n] == 0) {
+        if (!chaos_node_port(backend->ports, backend->options.nodes, n)) {
             return chaos_fail(error, "no free port on 127.0.0.1 was found for node %zu", n + 1);
         }
     }
     return true;
-}
-
-/* data is a directory of its own, for the image may look at what is there. */
-static bool make_directory(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    char directory[PATH_MAX];
-    struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[node] : NULL;
-    return chaos_node_make(directory_of(backend, node, directory), clock) ||
-           chaos_fail(error, "node %zu: cannot make %s: %s", node + 1, directory, strerror(errno));
 }
 
 /* What a container that ended had to say. */
@@ -189,9 +174,9 @@ static bool prove_clock(const struct chaos_backend *backend, size_t node, struct
            chaos_fail(
                error,
                "node %zu: its clock cannot be moved: the image does not load %s (of another C library, or an older "
-               "one), or does not share %s/node-%zu/clock with us (a daemon in a virtual machine); use another image, "
+               "one), or does not share %s/clock with us (a daemon in a virtual machine); use another image, "
                "or no clock faults",
-               node + 1, backend->options.shim, backend->options.directory, node + 1);
+               node + 1, backend->options.shim, backend->directories[node]);
 }
 
 /* `compose up`, with the ports by the file's variables. */
@@ -237,12 +222,7 @@ static bool bring_up(struct chaos_backend *backend, struct chaos_error *error) {
 static bool compose_start(struct chaos_backend *backend, struct chaos_error *error) {
     struct chaos_compose *compose = backend->own;
     size_t nodes = backend->options.nodes;
-    for (size_t n = 0; n < nodes; n++) {
-        if (!make_directory(backend, n, error)) {
-            return false;
-        }
-    }
-    if (!chaos_compose_write_override(backend, error)) {
+    if (!chaos_backend_make_directories(backend, error) || !chaos_compose_write_override(backend, error)) {
         return false;
     }
     if (compose->guard < 0 && !chaos_compose_guard_start(compose)) {
@@ -262,9 +242,9 @@ static bool compose_start(struct chaos_backend *backend, struct chaos_error *err
 
 /* For whoever looks why something happened. */
 static void save_log(const struct chaos_backend *backend, size_t node) {
-    char path[PATH_MAX];
+    char path[PATH_MAX + sizeof "/log"];
     struct chaos_said said;
-    snprintf(path, sizeof path, "%s/node-%zu/log", backend->options.directory, node + 1);
+    snprintf(path, sizeof path, "%s/log", backend->directories[node]);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd >= 0) {
         chaos_program_run((const char *const[]){"docker", "logs", name_of(backend, node), NULL}, NULL, fd,

@@ -115,7 +115,6 @@ static void write_bind(FILE *out, const char *source, const char *target, bool r
 static void write_node(FILE *out, const struct chaos_backend *backend, size_t n) {
     const struct chaos_compose *compose = backend->own;
     const struct chaos_backend_options *options = &backend->options;
-    char directory[PATH_MAX];
     fprintf(out, "  node%zu:\n    container_name: \"%s\"\n", n + 1, compose->names[n]);
     /* Its files must be ours. As root, the image may change to another user. */
     fprintf(out, "    user: \"%u:%u\"\n", (unsigned)geteuid(), (unsigned)getegid());
@@ -135,8 +134,7 @@ static void write_node(FILE *out, const struct chaos_backend *backend, size_t n)
                 CHAOS_COMPOSE_MOUNT);
     }
     fputs("    volumes:\n", out);
-    snprintf(directory, sizeof directory, "%s/node-%zu", options->directory, n + 1);
-    write_bind(out, directory, CHAOS_COMPOSE_MOUNT, false);
+    write_bind(out, backend->directories[n], CHAOS_COMPOSE_MOUNT, false);
     if (options->shim != NULL) {
         write_bind(out, options->shim, CHAOS_COMPOSE_SHIM, true);
     }

@@ -29,16 +29,11 @@ enum state { DEAD, RUNNING, PAUSED };
 
 enum { START_MS = 10000, END_MS = 10000, PORT_TRIES = 20 };
 
-struct node {
-    enum state state;
-    char directory[PATH_MAX];
-};
-
 struct processes {
     struct chaos_server server;
     /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
     int shim;
-    struct node nodes[CHAOS_NODES_MAX];
+    enum state states[CHAOS_NODES_MAX];
 };
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
@@ -54,9 +49,9 @@ static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_err
     return chaos_fail(error, "node %zu (127.0.0.1:%u): %s", n + 1, backend->ports[n], why.text);
 }
 
-static struct node *node_of(const struct chaos_backend *backend, size_t n) {
+static enum state *state_of(const struct chaos_backend *backend, size_t n) {
     struct processes *own = backend->own;
-    return &own->nodes[n];
+    return &own->states[n];
 }
 
 /* In the child: ours, with the clock preloaded where there is one. A locale that is not installed
@@ -75,9 +70,9 @@ static bool set_environment(int shim) {
 }
 
 /* In the child: becomes the server, or leaves why not in the node's log. */
-static _Noreturn void become_server(const struct processes *own, const struct node *node, pid_t parent) {
+static _Noreturn void become_server(const struct processes *own, const char *directory, pid_t parent) {
     char *argv[] = {(char *)(uintptr_t)own->server.path, (char *)(uintptr_t) "redis.conf", NULL};
-    int log = chdir(node->directory) == 0 ? open("log", O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    int log = chdir(directory) == 0 ? open("log", O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
     if (log < 0 || !chaos_program_begin(parent, log)) {
         _exit(127);
     }
@@ -93,29 +88,27 @@ static _Noreturn void become_server(const struct processes *own, const struct no
 }
 
 static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    struct node *node = node_of(backend, n);
     pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
         return fail(backend, n, error, "no process could be made for it: fork: %s", strerror(errno));
     }
     if (pid == 0) {
-        become_server(backend->own, node, parent);
+        become_server(backend->own, backend->directories[n], parent);
     }
-    node->state = RUNNING;
+    *state_of(backend, n) = RUNNING;
     backend->pids[n] = pid;
     return true;
 }
 
 static void mark_dead(struct chaos_backend *backend, size_t n) {
-    node_of(backend, n)->state = DEAD;
+    *state_of(backend, n) = DEAD;
     backend->pids[n] = 0;
 }
 
 /* Whether it runs, or is paused; one that ended by itself is not waited for. */
 static bool is_alive(struct chaos_backend *backend, size_t n) {
-    struct node *node = node_of(backend, n);
     siginfo_t info = {0};
-    if (node->state == DEAD) {
+    if (*state_of(backend, n) == DEAD) {
         return false;
     }
     if (waitid(P_PID, (id_t)backend->pids[n], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
@@ -155,19 +148,18 @@ static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, st
     if (is_alive(backend, n)) {
         return true;
     }
-    if (empty && !chaos_node_remove_keys(node_of(backend, n)->directory)) {
-        return fail(backend, n, error, "its AOF in %s cannot be removed: %s; it stays dead",
-                    node_of(backend, n)->directory, strerror(errno));
+    if (empty && !chaos_node_remove_keys(backend->directories[n])) {
+        return fail(backend, n, error, "its AOF in %s cannot be removed: %s; it stays dead", backend->directories[n],
+                    strerror(errno));
     }
     return spawn(backend, n, error);
 }
 
 static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    struct node *node = node_of(backend, n);
     if (!is_alive(backend, n)) {
         return fail(backend, n, error, "a dead node cannot be paused; restart it first");
     }
-    if (node->state == PAUSED) {
+    if (*state_of(backend, n) == PAUSED) {
         return true;
     }
     if (!send_signal(backend, n, SIGSTOP, "SIGSTOP", error)) {
@@ -177,7 +169,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)backend->pids[n], &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
-            node->state = PAUSED;
+            *state_of(backend, n) = PAUSED;
             return true;
         }
         if (!chaos_wait(deadline_ms)) {
@@ -185,28 +177,26 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
                         END_MS / 1000);
         }
     }
-    return fail(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log", node->directory);
+    return fail(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log",
+                backend->directories[n]);
 }
 
 static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    struct node *node = node_of(backend, n);
-    if (!is_alive(backend, n) || node->state != PAUSED) {
+    if (!is_alive(backend, n) || *state_of(backend, n) != PAUSED) {
         return true;
     }
     if (!send_signal(backend, n, SIGCONT, "SIGCONT", error)) {
         return false;
     }
-    node->state = RUNNING;
+    *state_of(backend, n) = RUNNING;
     return true;
 }
 
 /* Anew: without keys and without a log. */
 static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     const struct processes *own = backend->own;
-    const char *directory = node_of(backend, n)->directory;
-    backend->ports[n] = 0;
-    backend->ports[n] = chaos_node_port(backend->ports, backend->options.nodes);
-    if (backend->ports[n] == 0) {
+    const char *directory = backend->directories[n];
+    if (!chaos_node_port(backend->ports, backend->options.nodes, n)) {
         return fail(backend, n, error, "no free port of 127.0.0.1 was found for it");
     }
     if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
@@ -214,14 +204,6 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
         return fail(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
     }
     return spawn(backend, n, error);
-}
-
-static bool make_directory(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    char *directory = node_of(backend, n)->directory;
-    struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[n] : NULL;
-    snprintf(directory, PATH_MAX, "%s/node-%zu", backend->options.directory, n + 1);
-    return chaos_node_make(directory, clock) ||
-           fail(backend, n, error, "its directory %s cannot be made: %s", directory, strerror(errno));
 }
 
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
@@ -239,7 +221,7 @@ static bool has_clock(const struct chaos_backend *backend, size_t n) {
 /* Looks at a node that has just been started: *ready once it answers. If its port is taken
  * meanwhile, it gets another. */
 static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool *ready, struct chaos_error *error) {
-    const char *directory = node_of(backend, n)->directory;
+    const char *directory = backend->directories[n];
     pid_t pid = backend->pids[n];
     char end[400];
     if (!is_alive(backend, n)) {
@@ -264,8 +246,11 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
 static bool start(struct chaos_backend *backend, struct chaos_error *error) {
     bool ready[CHAOS_NODES_MAX] = {0};
     int port_tries[CHAOS_NODES_MAX] = {0};
+    if (!chaos_backend_make_directories(backend, error)) {
+        return false;
+    }
     for (size_t n = 0; n < backend->options.nodes; n++) {
-        if (!make_directory(backend, n, error) || !first_spawn(backend, n, error)) {
+        if (!first_spawn(backend, n, error)) {
             return false;
         }
     }
@@ -278,7 +263,7 @@ static bool start(struct chaos_backend *backend, struct chaos_error *error) {
             n++;
         } else if (!chaos_wait(deadline_ms)) {
             char end[400];
-            const char *directory = node_of(backend, n)->directory;
+            const char *directory = backend->directories[n];
             return fail(backend, n, error, "no answer within %d s of its start; its log, %s/log, ends: %s",
                         START_MS / 1000, directory, chaos_node_log_end(directory, end, sizeof end));
         }
@@ -297,17 +282,17 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
     struct processes *own = backend->own;
     bool ended = true;
     for (size_t n = 0; own != NULL && n < backend->options.nodes; n++) {
-        const struct node *node = &own->nodes[n];
+        const char *directory = backend->directories[n];
         pid_t pid = backend->pids[n];
         if (!kill_node(backend, n, error)) {
             ended = false;
-        } else if (node->directory[0] != '\0') {
+        } else {
             if (pid > 0) {
                 (void)waitpid(pid, NULL, WNOHANG); /* one that had ended by itself */
             }
-            (void)chaos_node_remove_keys(node->directory);
-            (void)chaos_node_remove_file(node->directory, "data");
-            (void)chaos_node_remove_file(node->directory, "clock");
+            (void)chaos_node_remove_keys(directory);
+            (void)chaos_node_remove_file(directory, "data");
+            (void)chaos_node_remove_file(directory, "clock");
         }
     }
     if (own != NULL) {

@@ -50,8 +50,9 @@ static void port_range(int *low, int *high) {
     }
 }
 
-uint16_t chaos_node_port(const uint16_t *taken, size_t count) {
+bool chaos_node_port(uint16_t *ports, size_t count, size_t n) {
     int low, high;
+    ports[n] = 0;
     port_range(&low, &high);
     for (int tries = 0; tries < PORT_TRIES; tries++) {
         uint32_t random = 0;
@@ -61,13 +62,14 @@ uint16_t chaos_node_port(const uint16_t *taken, size_t count) {
         uint16_t port = (uint16_t)(low + (int)(random % (uint32_t)(high - low + 1)));
         bool known = false;
         for (size_t i = 0; i < count; i++) {
-            known |= taken[i] == port;
+            known |= ports[i] == port;
         }
         if (!known && is_free(port)) {
-            return port;
+            ports[n] = port;
+            return true;
         }
     }
-    return 0;
+    return false;
 }
 
 /* False with errno if it is too long. */

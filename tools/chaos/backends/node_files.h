@@ -10,17 +10,17 @@
 #include "backends/server.h"
 
 /*
- * A port of 127.0.0.1 on which nobody listens, and none of `taken`. It is none of those that the
+ * Chooses ports[n], of 127.0.0.1, on which nobody listens, and none of the other ports. It is none of those that the
  * kernel gives to connections: while the node is dead, a client that tries again and again would be
- * given the node's own port some day, be connected to itself, and keep the node from coming back. 0
- * if there is none.
+ * given the node's own port some day, be connected to itself, and keep the node from coming back.
+ * False, and 0, if there is none.
  */
-uint16_t chaos_node_port(const uint16_t *taken, size_t count);
+bool chaos_node_port(uint16_t *ports, size_t count, size_t n);
 
 /* These return false with errno. A node's directory is DIRECTORY/node-N; redis.conf, log, clock and
  * data are in it, and the server runs in it. */
 
-/* Makes the directory, data, and the clock's page, with true time, where `clock` is not NULL. All
+/* Makes the directory, data (a directory of its own, for an image may look at what is there), and the clock's page, with true time, where `clock` is not NULL. All
  * to be read by others, which those of containers may be. */
 bool chaos_node_make(const char *directory, struct chaos_clock **clock);
 bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port, bool append_only);
