@@ -1,9 +1,8 @@
 # Faults, schedules, named experiments: pure. (test_schedule is the library's.)
 if(TARGET chaos_faults)
-  foreach(theme fault fault_schedule experiments)
-    chaos_test(test_${theme} LIBS chaos_faults LABELS unit)
+  chaos_test(test_fault LIBS chaos_faults LABELS unit)
+  foreach(theme fault_schedule experiments)
+    chaos_test(test_${theme} LIBS chaos_faults LABELS unit SOURCES short_memory.c)
+    target_link_options(test_${theme} PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
   endforeach()
-  # Memory that runs out.
-  target_link_options(test_fault_schedule PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
-  target_link_options(test_experiments PRIVATE -Wl,--wrap=realloc)
 endif()

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "history/history_lists.h"
+#include "faults/lists.h"
 
 enum { STATUS_OF_END = 100 };
 
@@ -43,7 +43,7 @@ void *__wrap_realloc(void *old, size_t size) {
 }
 
 enum short_end short_run(long at, enum short_end (*work)(void *what), void *what) {
-    static const char sentence[] = "redlock-chaos: out of memory while judging: ";
+    static const char sentence[] = "redlock-chaos: out of memory: ";
     char said[1024] = "";
     int words[2], status;
     assert_int_equal(pipe(words), 0);

@@ -11,24 +11,9 @@
 #include <cmocka.h>
 
 #include "faults/schedule.h"
+#include "short_memory.h"
 
 enum { SEEDS = 300, ALL_KINDS = (1 << CHAOS_FAULT_KINDS) - 1 };
-
-/* The allocation that fails, counted down; below 0: none. */
-static long fails_at = -1;
-
-void *__real_malloc(size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) {
-    return fails_at >= 0 && fails_at-- == 0 ? NULL : __real_malloc(size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails_at >= 0 && fails_at-- == 0 ? NULL : __real_realloc(old, size);
-}
 
 static uint32_t kinds_of(const char *list) {
     uint32_t kinds = 0;
@@ -40,7 +25,7 @@ static uint32_t kinds_of(const char *list) {
 static struct chaos_schedule draw(uint64_t seed, const struct chaos_schedule_shape *shape) {
     struct chaos_schedule schedule;
     memset(&schedule, 0x55, sizeof schedule);
-    assert_true(chaos_schedule_random(seed, shape, &schedule));
+    chaos_schedule_random(seed, shape, &schedule);
     return schedule;
 }
 
@@ -373,37 +358,39 @@ static void what_breaks(void **state) {
     chaos_schedule_clear(&schedule);
 }
 
+static enum short_end draw_once(void *what) {
+    struct chaos_schedule schedule;
+    chaos_schedule_random(1, what, &schedule);
+    return SHORT_ENOUGH;
+}
+
+static enum short_end parse_once(void *what) {
+    struct chaos_schedule schedule;
+    struct chaos_error error;
+    return chaos_schedule_parse(what, 5, 20, &schedule, &error) ? SHORT_ENOUGH : SHORT_TOLD;
+}
+
+static enum short_end format_once(void *what) {
+    return chaos_schedule_format(what, 5, 20) != NULL ? SHORT_ENOUGH : SHORT_TOLD;
+}
+
+/* How many allocations the work makes; each ends it where it fails. */
+static long ends_of(enum short_end (*work)(void *what), void *what) {
+    long at = 1;
+    for (enum short_end end; (end = short_run(at, work, what)) != SHORT_ENOUGH; at++) {
+        assert_int_equal(end, SHORT_ENDED);
+    }
+    return at - 1;
+}
+
 static void memory_runs_out(void **state) {
     (void)state;
     struct chaos_schedule_shape shape = {5, 20, 60000, ALL_KINDS, true};
-    struct chaos_error error = {""};
+    struct chaos_schedule schedule = draw(1, &shape);
     char *text = text_of(1, &shape);
-    struct chaos_schedule schedule;
-    for (long at = 0;; at++) {
-        fails_at = at;
-        bool worked = chaos_schedule_random(1, &shape, &schedule);
-        bool failed = fails_at < 0;
-        fails_at = -1;
-        assert_true(worked != failed);
-        assert_true(worked || schedule.faults == NULL);
-        if (worked) {
-            assert_true(at > 3);
-            break;
-        }
-    }
-    chaos_schedule_clear(&schedule);
-    for (long at = 0;; at++) {
-        fails_at = at;
-        bool worked = chaos_schedule_parse(text, 5, 20, &schedule, &error);
-        fails_at = -1;
-        if (worked) {
-            break;
-        }
-        assert_non_null(strstr(error.text, "out of memory"));
-    }
-    fails_at = 0;
-    assert_null(chaos_schedule_format(&schedule, 5, 20));
-    fails_at = -1;
+    assert_true(ends_of(draw_once, &shape) > 3);
+    assert_true(ends_of(parse_once, text) > 3);
+    assert_int_equal(ends_of(format_once, &schedule), 1);
     chaos_schedule_clear(&schedule);
     free(text);
 }

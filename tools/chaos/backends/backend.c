@@ -8,6 +8,7 @@
 
 #include "backends/node_files.h"
 #include "faults/fault.h"
+#include "faults/lists.h"
 
 struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_backend_options *options,
                                            struct chaos_error *error) {
@@ -15,11 +16,7 @@ struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_
         chaos_fail(error, "%zu nodes cannot be started; 1 to %d can", options->nodes, CHAOS_NODES_MAX);
         return NULL;
     }
-    struct chaos_backend *backend = calloc(1, sizeof *backend);
-    if (backend == NULL) {
-        chaos_fail(error, "out of memory");
-        return NULL;
-    }
+    struct chaos_backend *backend = chaos_allocate(1, sizeof *backend);
     backend->options = *options;
     for (size_t n = 0; n < options->nodes; n++) {
         snprintf(backend->directories[n], PATH_MAX, "%s/node-%zu", options->directory, n + 1);

@@ -17,6 +17,7 @@
 #include "backends/program.h"
 #include "backends/server.h"
 #include "faults/fault.h"
+#include "faults/lists.h"
 
 /*
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
@@ -318,10 +319,7 @@ bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *er
         .lose = lose_packets,
         .stop = stop,
     };
-    struct processes *own = calloc(1, sizeof *own);
-    if (own == NULL) {
-        return chaos_fail(error, "out of memory");
-    }
+    struct processes *own = chaos_allocate(1, sizeof *own);
     own->shim = -1;
     const char *shim = backend->options.shim;
     if (shim != NULL && (own->shim = open(shim, O_RDONLY | O_CLOEXEC)) < 0) {

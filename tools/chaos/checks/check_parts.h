@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "checks/check.h"
-#include "history/history_lists.h"
+#include "faults/lists.h"
 
 struct chaos_case {
     const struct chaos_history *history;

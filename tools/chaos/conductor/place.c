@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/resource.h"
+#include "faults/lists.h"
 #include "history/lines.h"
 
 #ifndef CHAOS_SHIM_INSTALLED
@@ -31,8 +32,7 @@ static char *format(const char *pattern, ...) {
     va_list arguments;
     va_start(arguments, pattern);
     if (vasprintf(&text, pattern, arguments) < 0) {
-        fputs("redlock-chaos: out of memory\n", stderr);
-        exit(CHAOS_EXIT_BROKEN);
+        chaos_no_memory(strlen(pattern));
     }
     va_end(arguments);
     return text;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults/lists.h"
+
 enum { FAULTS_MAX = 10000 };
 
 void chaos_schedule_clear(struct chaos_schedule *schedule) {
@@ -12,26 +14,16 @@ void chaos_schedule_clear(struct chaos_schedule *schedule) {
     *schedule = (struct chaos_schedule){0};
 }
 
-bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault) {
-    size_t count = schedule->count;
-    /* Full at each power of two. */
-    if ((count & (count - 1)) == 0) {
-        struct chaos_fault *grown = realloc(schedule->faults, (count == 0 ? 1 : count * 2) * sizeof *grown);
-        if (grown == NULL) {
-            return false;
-        }
-        schedule->faults = grown;
-    }
+void chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault) {
+    size_t place = schedule->count;
+    chaos_add(&schedule->faults, &schedule->count, fault, sizeof *fault);
     /* What is at one time stays in order. A schedule is written in order for the most part, and
      * short. */
-    size_t place = count;
     while (place > 0 && schedule->faults[place - 1].at_ms > fault->at_ms) {
         schedule->faults[place] = schedule->faults[place - 1];
         place--;
     }
     schedule->faults[place] = *fault;
-    schedule->count++;
-    return true;
 }
 
 static bool parse_line(const char *text, size_t length, size_t nodes, size_t clients, struct chaos_schedule *schedule,
@@ -54,7 +46,8 @@ static bool parse_line(const char *text, size_t length, size_t nodes, size_t cli
     if (schedule->count == FAULTS_MAX) {
         return chaos_fail(error, "more than %d faults", FAULTS_MAX);
     }
-    return chaos_schedule_add(schedule, &fault) || chaos_fail(error, "out of memory");
+    chaos_schedule_add(schedule, &fault);
+    return true;
 }
 
 bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,
@@ -78,11 +71,7 @@ bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct
 }
 
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients) {
-    char *text = malloc(schedule->count * (CHAOS_FAULT_LINE_MAX + 1) + 1);
-    if (text == NULL) {
-        return NULL;
-    }
-    char *at = text;
+    char *text = chaos_allocate(schedule->count * (CHAOS_FAULT_LINE_MAX + 1) + 1, 1), *at = text;
     for (size_t i = 0; i < schedule->count; i++) {
         chaos_fault_format(&schedule->faults[i], nodes, clients, true, at, CHAOS_FAULT_LINE_MAX);
         at += strlen(at);

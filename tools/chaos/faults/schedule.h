@@ -1,4 +1,5 @@
-/* Faults over time: from a seed, or from text. Pure. */
+/* Faults over time: from a seed, or from text. Pure. Without memory the program ends: see
+ * lists.h. */
 #ifndef CHAOS_SCHEDULE_H
 #define CHAOS_SCHEDULE_H
 
@@ -26,21 +27,21 @@ struct chaos_schedule_shape {
  * The same seed and shape give the same schedule, on every machine. Faults come one to three at a
  * time, with quiet spells between them; most hit a minority of the nodes, about a quarter a
  * majority; exclusive kinds never share a node or a client. Every kind that is asked for comes, if
- * the duration has room for it. False without memory.
+ * the duration has room for it.
  */
-bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule);
+void chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule);
 /* One fault a line; empty lines and those that begin with # are skipped; sorted by at. False with
  * "line 3: …" in error. */
 bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,
                           struct chaos_error *error);
-/* Text that chaos_schedule_parse() reads back; to be freed; NULL without memory. */
+/* Text that chaos_schedule_parse() reads back; to be freed. */
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
 /* Whether it has a fault under which Redlock promises no safety. */
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only);
 /* When the fault has ended: SLOW and BUSY last for their amount. */
 int64_t chaos_fault_end_ms(const struct chaos_fault *fault);
-/* Puts a fault in its place, after those at the same time. False without memory. */
-bool chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
+/* Puts a fault in its place, after those at the same time. */
+void chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
 void chaos_schedule_clear(struct chaos_schedule *schedule);
 
 #endif

@@ -140,21 +140,18 @@ static void fill_bag(struct draw *draw) {
     }
 }
 
-/* The faults of one spell; those that find no place stay in the bag. False without memory. */
-static bool draw_spell(struct draw *draw, struct spell *spell, int64_t count, struct chaos_schedule *schedule) {
+/* The faults of one spell; those that find no place stay in the bag. */
+static void draw_spell(struct draw *draw, struct spell *spell, int64_t count, struct chaos_schedule *schedule) {
     for (size_t i = draw->bag_count; i-- > 0 && count > 0;) {
         struct chaos_fault fault;
         if (!draw_fault(draw, spell, draw->bag[i], &fault)) {
             continue;
         }
-        if (!chaos_schedule_add(schedule, &fault)) {
-            return false;
-        }
+        chaos_schedule_add(schedule, &fault);
         memmove(&draw->bag[i], &draw->bag[i + 1], (draw->bag_count - i - 1) * sizeof draw->bag[0]);
         draw->bag_count--;
         count--;
     }
-    return true;
 }
 
 /* How many spells what has not come yet may need: with few nodes, each takes a spell of its own. */
@@ -163,7 +160,7 @@ static int64_t spells_needed(const struct draw *draw) {
     return draw->shape->nodes < 3 || draw->shape->clients < 3 ? left : (left + 2) / 2;
 }
 
-bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule) {
+void chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *shape, struct chaos_schedule *schedule) {
     struct draw draw = {.shape = shape, .state = seed, .first_bag = true, .kinds = shape->kinds};
     const uint32_t breaking = chaos_fault_kinds(true) & ~chaos_fault_kinds(false);
     if (!shape->append_only && (draw.kinds & breaking) == 0) {
@@ -181,10 +178,7 @@ bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *sha
         longest_ms = longest_ms < LASTS_MIN_MS ? LASTS_MIN_MS : longest_ms;
         struct spell spell = {.from_ms = now_ms, .to_ms = now_ms + between(&draw, LASTS_MIN_MS, longest_ms)};
         spell.weak = (uint32_t)pick(&draw, chaos_all(shape->nodes), minority(&draw));
-        if (!draw_spell(&draw, &spell, between(&draw, spells > 0 ? 2 : 1, SPELL_FAULTS_MAX), schedule)) {
-            chaos_schedule_clear(schedule);
-            return false;
-        }
+        draw_spell(&draw, &spell, between(&draw, spells > 0 ? 2 : 1, SPELL_FAULTS_MAX), schedule);
         int64_t quiet_ms = share_ms - (spell.to_ms - spell.from_ms);
         quiet_ms = quiet_ms > QUIET_MAX_MS ? QUIET_MAX_MS : quiet_ms;
         /* Short ones as a rule: much shall happen. */
@@ -194,5 +188,4 @@ bool chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *sha
             draw.first_bag = false;
         }
     }
-    return true;
 }

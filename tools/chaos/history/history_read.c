@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "history/history_lists.h"
+#include "faults/lists.h"
 
 void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) {
     char text[400], line[32] = "";

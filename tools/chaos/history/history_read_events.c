@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "history/history_lists.h"
+#include "faults/lists.h"
 #include "history/history_read.h"
 
 #define LENGTH_MAX_MS INT64_C(1000000000)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/history_lists.h"
+#include "faults/lists.h"
 #include "history/history_read.h"
 
 void chaos_wrong_member(struct chaos_reading *reading, const char *key, const char *format, ...) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/history_lists.h"
+#include "faults/lists.h"
 
 enum chaos_next chaos_lines_next(struct chaos_lines *lines, FILE *in) {
     struct chaos_line line = {.number = ++lines->read};

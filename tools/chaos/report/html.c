@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "faults/lists.h"
+
 static const char replacement[] = "\xEF\xBF\xBD";
 
 /* How many bytes the character has that begins here; 0 if none does. */
@@ -89,10 +91,7 @@ char *chaos_say(char *buffer, const char *format, ...) {
 
 json_t *chaos_json_text(const char *text) {
     text = text == NULL ? "" : text;
-    char *fit = malloc((sizeof replacement - 1) * strlen(text) + 1), *to = fit;
-    if (fit == NULL) {
-        return NULL;
-    }
+    char *fit = chaos_allocate(sizeof replacement - 1, strlen(text) + 1), *to = fit;
     while (*text != '\0') {
         size_t length;
         const char *bytes = next_fit(&text, &length);

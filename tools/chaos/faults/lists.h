@@ -1,7 +1,7 @@
-/* Lists in memory, for what reads and judges a run that is over. Without memory no verdict can be
- * given: these functions end the program, with a sentence and CHAOS_STATUS_NO_MEMORY. */
-#ifndef CHAOS_HISTORY_LISTS_H
-#define CHAOS_HISTORY_LISTS_H
+/* Lists in memory, for what runs before the nodes do or after they have ended. Without memory these
+ * functions end the program, with a sentence and CHAOS_STATUS_NO_MEMORY. */
+#ifndef CHAOS_LISTS_H
+#define CHAOS_LISTS_H
 
 #include <stddef.h>
 #include <stdint.h>

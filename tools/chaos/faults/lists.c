@@ -1,5 +1,5 @@
-/* Lists in memory, for what reads and judges a run that is over. */
-#include "history/history_lists.h"
+/* Lists in memory. */
+#include "faults/lists.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +7,7 @@
 
 _Noreturn void chaos_no_memory(size_t bytes) {
     (void)fflush(stdout); /* what was said before stands */
-    fprintf(stderr,
-            "redlock-chaos: out of memory while judging: %zu bytes were asked for; what was written down is kept\n",
-            bytes);
+    fprintf(stderr, "redlock-chaos: out of memory: %zu bytes were asked for; what was written down is kept\n", bytes);
     _Exit(CHAOS_STATUS_NO_MEMORY);
 }
 
