@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/program.h"
@@ -30,12 +29,6 @@ struct session {
     int *held; /* NULL: no connection is to be kept */
     struct chaos_error *error;
 };
-
-static int64_t now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 static bool is_held(const struct session *session) {
     return session->held != NULL && *session->held != 0 && session->redis->fd == *session->held;
@@ -117,7 +110,7 @@ static bool ask(const struct session *session, const char *command) {
 /* Answers that nobody waited for lie before those that we are to get. */
 static bool skip_stale(const struct session *session) {
     char mark[32];
-    snprintf(mark, sizeof mark, "%" PRId64, now_us());
+    snprintf(mark, sizeof mark, "%" PRId64, chaos_boot_us());
     redisReply *reply = redisCommand(session->redis, "ECHO %s", mark);
     for (int i = 0; i < STALE_REPLIES_MAX && reply != NULL; i++) {
         bool ours = reply->type == REDIS_REPLY_STRING && strcmp(reply->str, mark) == 0;
@@ -206,11 +199,11 @@ static bool begin_slow(const struct session *session, int64_t amount_ms) {
 static int64_t count_us(const struct session *session) {
     int64_t best_us = INT64_MAX;
     for (int i = 0; i < 3; i++) {
-        int64_t start_us = now_us();
+        int64_t start_us = chaos_boot_us();
         if (!accept_answer(session, "EVAL", redisCommand(session->redis, "EVAL %s 0 500000", COUNT_SCRIPT))) {
             return 0;
         }
-        int64_t took_us = now_us() - start_us;
+        int64_t took_us = chaos_boot_us() - start_us;
         best_us = took_us < best_us ? took_us : best_us;
     }
     return best_us > 0 ? best_us : 1;

@@ -11,6 +11,7 @@
 
 #include "backends/admin.h"
 #include "backends/node_files.h"
+#include "faults/lists.h"
 
 enum { ANSWER_MS = 10000, DIES_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
@@ -278,13 +279,11 @@ static const struct chaos_backend_ops compose_ops = {.start = compose_start,
 
 bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error) {
     const struct chaos_backend_options *options = &backend->options;
-    struct chaos_compose *compose = calloc(1, sizeof *compose);
     uint32_t random = 0;
-    if (compose == NULL || getrandom(&random, sizeof random, 0) != sizeof random) {
-        chaos_fail(error, "out of memory");
-        free(compose);
-        return false;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+        return chaos_fail(error, "the kernel gives no random number for the project's name");
     }
+    struct chaos_compose *compose = chaos_allocate(1, sizeof *compose);
     compose->guard = -1;
     snprintf(compose->project, sizeof compose->project, "redlock-chaos-%d-%08x", (int)getpid(), (unsigned)random);
     for (size_t n = 0; n < options->nodes; n++) {

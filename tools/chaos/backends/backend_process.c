@@ -38,10 +38,8 @@ struct processes {
 };
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
-static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_error *error, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static bool fail(const struct chaos_backend *backend, size_t n, struct chaos_error *error, const char *format, ...) {
+__attribute__((format(printf, 4, 5))) static bool fail(const struct chaos_backend *backend, size_t n,
+                                                       struct chaos_error *error, const char *format, ...) {
     struct chaos_error why;
     va_list arguments;
     va_start(arguments, format);

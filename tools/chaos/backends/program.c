@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-int64_t chaos_now_ms(void) {
+int64_t chaos_boot_us(void) {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 bool chaos_wait(int64_t deadline_ms) {

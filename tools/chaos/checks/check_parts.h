@@ -56,14 +56,6 @@ static inline double chaos_at(const struct chaos_case *c, int64_t at_us) {
 /* Of int64_t, or of structs that begin with one. */
 int chaos_compare_times(const void *a, const void *b);
 
-static inline int64_t chaos_least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static inline int64_t chaos_most(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
 /* At what time it was over, or at what time to take it as over if it never was. */
 static inline int64_t chaos_over(int64_t at_us, int64_t else_us) {
     return at_us == CHAOS_NEVER_US ? else_us : at_us;

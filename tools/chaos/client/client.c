@@ -359,6 +359,6 @@ int chaos_client_run(const struct chaos_client_options *options) {
     open_library(&client);
     work(&client);
     close(client.counters);
-    chaos_journal_close(&client.journal);
+    chaos_log_close(&client.journal.log);
     return 0;
 }

@@ -9,10 +9,6 @@ bool chaos_journal_open(struct chaos_journal *journal, const char *path, size_t 
     return chaos_log_open(&journal->log, path);
 }
 
-void chaos_journal_close(struct chaos_journal *journal) {
-    chaos_log_close(&journal->log);
-}
-
 static int number(size_t resource) {
     return (int)resource + 1;
 }

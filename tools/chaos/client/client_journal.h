@@ -29,7 +29,6 @@ struct chaos_held {
 
 /* False with errno. */
 bool chaos_journal_open(struct chaos_journal *journal, const char *path, size_t client);
-void chaos_journal_close(struct chaos_journal *journal);
 /* Before the call; it must complete within so much time. */
 void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms);
 /* After it; result may be NULL, of what is held the token "". */

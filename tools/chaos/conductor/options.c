@@ -79,9 +79,7 @@ static const struct about {
 
 enum { ABOUTS = sizeof abouts / sizeof *abouts };
 
-static bool complain(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
-
-static bool complain(const char *pattern, ...) {
+__attribute__((format(printf, 1, 2))) static bool complain(const char *pattern, ...) {
     va_list arguments;
     va_start(arguments, pattern);
     fputs("redlock-chaos: ", stderr);

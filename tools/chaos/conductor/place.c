@@ -25,9 +25,7 @@
 enum { DIRECTORY_MAX = 900, TEXT_MAX = 8 << 20 };
 
 /* Without memory the program ends: nothing runs yet. */
-static char *format(const char *pattern, ...) __attribute__((format(printf, 1, 2)));
-
-static char *format(const char *pattern, ...) {
+__attribute__((format(printf, 1, 2))) static char *format(const char *pattern, ...) {
     char *text;
     va_list arguments;
     va_start(arguments, pattern);

@@ -16,6 +16,7 @@
 #include "backends/admin.h"
 #include "client/crew.h"
 #include "conductor/run_state.h"
+#include "faults/lists.h"
 
 /* timeout(1) sends one signal twice: to us, and to our group. */
 enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
@@ -35,9 +36,7 @@ bool chaos_run_broke(struct chaos_run *run, const char *format, ...) {
 }
 
 /* Told in the history's `left`. */
-static void leave(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void leave(struct chaos_run *run, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void leave(struct chaos_run *run, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     json_array_append_new(run->left, json_vsprintf(format, arguments));
@@ -177,15 +176,11 @@ static void turn(struct chaos_run *run) {
     }
 }
 
-static int64_t earlier(int64_t a_us, int64_t b_us) {
-    return a_us < b_us ? a_us : b_us;
-}
-
 static int wait_ms(const struct chaos_run *run) {
     int64_t now_us = chaos_now_us(), most_us = run->state == CHAOS_DRAINING ? 50000 : 1000000;
-    int64_t next_us = earlier(chaos_nemesis_next_us(run), earlier(run->state_end_us, now_us + most_us));
+    int64_t next_us = chaos_least(chaos_nemesis_next_us(run), chaos_least(run->state_end_us, now_us + most_us));
     if (run->state == CHAOS_RUNNING) {
-        next_us = earlier(next_us, next_fault_us(run));
+        next_us = chaos_least(next_us, next_fault_us(run));
     }
     return next_us <= now_us ? 0 : (int)((next_us - now_us + 999) / 1000);
 }

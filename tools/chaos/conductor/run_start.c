@@ -152,9 +152,7 @@ static bool write_schedule(struct chaos_run *run) {
     FILE *out = fopen(path, "we");
     bool written = out != NULL && fputs(schedule, out) >= 0;
     free(schedule);
-    if (out != NULL && fclose(out) != 0) {
-        written = false;
-    }
+    written = (out == NULL || fclose(out) == 0) && written;
     return written || chaos_run_broke(run, "cannot write %s: %s", path, strerror(errno));
 }
 

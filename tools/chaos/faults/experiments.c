@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "faults/lists.h"
+
 /*
  * A schedule under way. Times come from the run's length; where something must outlast a ttl, from
  * the ttl. All faults end by nine tenths of the run.
@@ -18,14 +20,6 @@ struct plan {
     int64_t from_ms, to_ms;
     uint64_t seed;
 };
-
-static int64_t least(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t most(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 
 /* `count` nodes from the index on, around the ring. */
 static uint32_t ring(const struct plan *plan, size_t index, size_t count) {
@@ -49,7 +43,7 @@ static void add_to_nodes(struct plan *plan, enum chaos_fault_kind kind, uint32_t
 
 /* How many of such a length fit, within bounds. */
 static int64_t fit(const struct plan *plan, int64_t each_ms, int64_t min, int64_t max) {
-    return most(min, least(max, (plan->to_ms - plan->from_ms) / each_ms));
+    return chaos_most(min, chaos_least(max, (plan->to_ms - plan->from_ms) / each_ms));
 }
 
 /* After this time all clients have connected again: the longest delay between tries, and a
@@ -61,7 +55,7 @@ static void minority_down(struct plan *plan) {
      * away. */
     int64_t phases = fit(plan, 6000, 2, 10);
     int64_t phase_ms = (plan->to_ms - plan->from_ms) / phases;
-    int64_t gap_ms = least(RECOVERED_MS + 500, phase_ms / 2);
+    int64_t gap_ms = chaos_least(RECOVERED_MS + 500, phase_ms / 2);
     for (int64_t phase = 0; phase < phases; phase++) {
         size_t index = (size_t)phase * plan->minority;
         size_t dead = (plan->minority + (phase % 2 == 0)) / 2;
@@ -77,22 +71,22 @@ static void rolling_restart(struct plan *plan) {
     int64_t turn_ms = (plan->to_ms - plan->from_ms) / turns;
     for (int64_t turn = 0; turn < turns; turn++) {
         add_to_nodes(plan, CHAOS_FAULT_KILL, ring(plan, (size_t)turn, 1), plan->from_ms + turn * turn_ms,
-                     most(1, least(5000, turn_ms * 2 / 5)));
+                     chaos_most(1, chaos_least(5000, turn_ms * 2 / 5)));
     }
 }
 
 static void majority_pause(struct plan *plan) {
     /* A short pause that leases outlive, then a long one that none does. */
-    int64_t short_ms = most(100, plan->settings->ttl_ms / 3), long_ms = plan->settings->ttl_ms * 2;
+    int64_t short_ms = chaos_most(100, plan->settings->ttl_ms / 3), long_ms = plan->settings->ttl_ms * 2;
     int64_t pairs = fit(plan, short_ms + long_ms + 2200, 1, 6);
     int64_t pair_ms = (plan->to_ms - plan->from_ms) / pairs;
     for (int64_t pair = 0; pair < pairs; pair++) {
-        int64_t at_ms = plan->from_ms + pair * pair_ms, for_ms = least(short_ms, pair_ms / 5);
+        int64_t at_ms = plan->from_ms + pair * pair_ms, for_ms = chaos_least(short_ms, pair_ms / 5);
         add_to_nodes(plan, CHAOS_FAULT_PAUSE, ring(plan, (size_t)pair, plan->quorum), at_ms, for_ms);
         /* Every other time all of them. */
         size_t count = pair % 2 == 1 ? plan->nodes : plan->quorum;
         add_to_nodes(plan, CHAOS_FAULT_PAUSE, ring(plan, (size_t)pair + 1, count), at_ms + for_ms + pair_ms / 6,
-                     least(long_ms, pair_ms / 2));
+                     chaos_least(long_ms, pair_ms / 2));
     }
 }
 
@@ -154,8 +148,8 @@ static void memoryless_restarts(struct plan *plan) {
         size_t index = (size_t)step * group;
         size_t count = index + group > plan->nodes ? plan->nodes - index : group;
         add_to_nodes(plan, CHAOS_FAULT_RESTART_EMPTY, ring(plan, index, count),
-                     plan->from_ms + i / steps * slot_ms + least(step * RESTART_MS, step * slot_ms / steps),
-                     most(1, least(DOWN_MS, slot_ms / steps / 2)));
+                     plan->from_ms + i / steps * slot_ms + chaos_least(step * RESTART_MS, step * slot_ms / steps),
+                     chaos_most(1, chaos_least(DOWN_MS, slot_ms / steps / 2)));
     }
 }
 
@@ -185,7 +179,7 @@ static void slow_node(struct plan *plan) {
                 fault.clients = chaos_all(plan->clients);
                 fault.for_ms = for_ms;
             } else {
-                fault.amount = most(1, least(1000, for_ms / PIECES * 2 / 3));
+                fault.amount = chaos_most(1, chaos_least(1000, for_ms / PIECES * 2 / 3));
             }
             add(plan, fault);
             fault.at_ms += for_ms / PIECES;
@@ -335,7 +329,7 @@ bool chaos_experiment_schedule(const struct chaos_experiment *experiment, const 
                         .quorum = nodes / 2 + 1,
                         .minority = (nodes - 1) / 2,
                         .first = (size_t)(seed % nodes),
-                        .from_ms = least(2000, settings->seconds * 100),
+                        .from_ms = chaos_least(2000, settings->seconds * 100),
                         .to_ms = settings->seconds * 900,
                         .seed = seed};
     entry->plan(&plan);

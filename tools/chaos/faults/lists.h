@@ -26,6 +26,14 @@ void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(con
 size_t chaos_count_before(const void *list, size_t count, size_t size, const void *sought,
                           int (*order)(const void *, const void *));
 
+static inline int64_t chaos_least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static inline int64_t chaos_most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
 /* For qsort(): by a number; by two. */
 static inline int chaos_order(int64_t a, int64_t b) {
     return (a > b) - (a < b);

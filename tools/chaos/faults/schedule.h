@@ -1,5 +1,4 @@
-/* Faults over time: from a seed, or from text. Pure. Without memory the program ends: see
- * lists.h. */
+/* Faults over time: from a seed, or from text. Pure; ends the program without memory: lists.h. */
 #ifndef CHAOS_SCHEDULE_H
 #define CHAOS_SCHEDULE_H
 

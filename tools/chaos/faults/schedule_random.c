@@ -1,6 +1,7 @@
 /* Faults over time from a seed: spells of one to three faults with quiet between them. */
 #include <string.h>
 
+#include "faults/lists.h"
 #include "faults/schedule.h"
 
 enum { SPELL_FAULTS_MAX = 3, LASTS_MIN_MS = 300, LASTS_MAX_MS = 5000, QUIET_MIN_MS = 200, QUIET_MAX_MS = 3000 };
@@ -173,14 +174,11 @@ void chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *sha
     int64_t now_ms = shape->duration_ms < 20000 ? shape->duration_ms / 20 : 1000;
     while (draw.kinds != 0 && end_ms - now_ms >= LASTS_MIN_MS) {
         int64_t spells = spells_needed(&draw), share_ms = (end_ms - now_ms) / (spells > 0 ? spells : 1);
-        int64_t longest_ms = share_ms - QUIET_MIN_MS;
-        longest_ms = longest_ms > LASTS_MAX_MS ? LASTS_MAX_MS : longest_ms;
-        longest_ms = longest_ms < LASTS_MIN_MS ? LASTS_MIN_MS : longest_ms;
+        int64_t longest_ms = chaos_most(LASTS_MIN_MS, chaos_least(share_ms - QUIET_MIN_MS, LASTS_MAX_MS));
         struct spell spell = {.from_ms = now_ms, .to_ms = now_ms + between(&draw, LASTS_MIN_MS, longest_ms)};
         spell.weak = (uint32_t)pick(&draw, chaos_all(shape->nodes), minority(&draw));
         draw_spell(&draw, &spell, between(&draw, spells > 0 ? 2 : 1, SPELL_FAULTS_MAX), schedule);
-        int64_t quiet_ms = share_ms - (spell.to_ms - spell.from_ms);
-        quiet_ms = quiet_ms > QUIET_MAX_MS ? QUIET_MAX_MS : quiet_ms;
+        int64_t quiet_ms = chaos_least(share_ms - (spell.to_ms - spell.from_ms), QUIET_MAX_MS);
         /* Short ones as a rule: much shall happen. */
         now_ms = spell.to_ms + between(&draw, QUIET_MIN_MS, one_in(&draw, 3) ? quiet_ms : quiet_ms / 4);
         if (draw.bag_count == 0) {
