@@ -103,6 +103,14 @@ typedef enum redlock_restart_guard {
     REDLOCK_RESTART_GUARD_STRICT
 } redlock_restart_guard;
 
+/** How an acquire that waits finds out that the resource is free. */
+typedef enum redlock_order {
+    /** In a queue on the nodes, in the order in which the acquires began (docs/waiting.md). */
+    REDLOCK_ORDER_FAIR = 0,
+    /** By trying again after a random delay. Who tries at the right moment wins. */
+    REDLOCK_ORDER_NONE
+} redlock_order;
+
 /** How much on_log gets. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_ERROR = 0, /**< Needs a person: a node is unusable, or a lease was lost. */
@@ -187,6 +195,12 @@ typedef struct redlock_manager_options {
     const char *fence_suffix;
     /** Nodes drop a counter unused for so long; 10800000 (3 h) or more; default 0, never. */
     int64_t fence_expiry_ms;
+    /**
+     * Ends the key of a resource's queue, after the lock's key; the key of its waiters ends in the
+     * same with "er". All clients of a resource need the same. 1 to 62 bytes; copied; default
+     * ":wait".
+     */
+    const char *wait_suffix;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -292,6 +306,12 @@ typedef struct redlock_statistics {
     uint64_t healed;           /**< Keys set again on nodes that had lost them or never had them. */
     uint64_t quarantines;      /**< Nodes that a guard kept from voting; STRICT: at start, too. */
     uint64_t clock_jumps;      /**< Forward steps of nodes' clocks that were noticed. */
+    uint64_t queued;           /**< Acquires that began to wait in a queue. */
+    uint64_t handed_over;      /**< Acquires that became a lease while they waited in a queue. */
+    uint64_t splits;           /**< Times a waiter had the grant of some nodes, but no quorum. */
+    uint64_t yields;           /**< Of these, the times it gave its grants back. */
+    uint64_t polls;            /**< Times the first in line asked, because nobody would tell it. */
+    uint64_t passed_over;      /**< Times a waiter saw the lock go to one that came later. */
 } redlock_statistics;
 
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */
@@ -334,6 +354,13 @@ typedef struct redlock_acquire_options {
      * at once; releasing a lost lease does not. 0 to #REDLOCK_TTL_MS_MAX - ttl_ms; default 0.
      */
     int64_t lock_delay_ms;
+    /**
+     * How it waits, with a wait_timeout_ms other than 0. FAIR takes a place in the resource's queue
+     * on every node. A holder that releases the lock hands it to the first in line. The retry
+     * delays are then used only where too few nodes answer, or nodes cannot keep a queue. Default
+     * FAIR.
+     */
+    redlock_order order;
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

@@ -8,6 +8,7 @@
 #include "core/fence.h"
 #include "core/keys.h"
 #include "core/operation.h"
+#include "core/queue.h"
 #include "core/quorum.h"
 
 /*
@@ -97,6 +98,7 @@ enum redlock_lease_state {
     REDLOCK_LEASE_PARKED,
     REDLOCK_LEASE_ACQUIRING,
     REDLOCK_LEASE_FENCING,
+    REDLOCK_LEASE_QUEUED,
     REDLOCK_LEASE_WAITING,
     REDLOCK_LEASE_ADOPTED,
     REDLOCK_LEASE_HELD,
@@ -112,6 +114,7 @@ struct redlock_plan {
     int32_t ttl_ms;
     int32_t lock_delay_ms; /* how much longer the keys live than the lease */
     int32_t retry_delay_min_ms, retry_delay_max_ms;
+    int32_t node_timeout_ms;
     /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
     int64_t auto_extend_max_ms;
     bool auto_extend;
@@ -126,6 +129,9 @@ enum redlock_event_type {
     REDLOCK_EVENT_ADOPT,   /* plan */
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes: FAILED votes of the current round, nothing was sent */
+    REDLOCK_EVENT_GRANT,   /* nodes (one), round: a push; the WAIT of that round was granted */
+    REDLOCK_EVENT_LISTEN,  /* a node tells us of grants from now on: take a place again */
+    REDLOCK_EVENT_POLL,    /* a quorum of nodes cannot keep a queue: try again after delays */
     REDLOCK_EVENT_VOID,    /* nodes: their clocks jumped, so their earlier votes are void */
     REDLOCK_EVENT_TIMER,   /* something may be due */
     /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED. */
@@ -143,10 +149,15 @@ struct redlock_event {
     uint32_t round;
     int64_t ttl_ms;
     int code;
-    bool accepted;              /* the node raised its counter to the lease's fencing token */
-    uint64_t counter;           /* or sent this counter; 0 for neither */
-    redlock_nodes may_not_vote; /* BEGIN, TIMER: nodes that may not vote on an acquire */
-    int64_t wall_us;            /* BEGIN, TIMER, VOTE of a lease with fencing: the wall clock */
+    bool accepted;    /* the node raised its counter to the lease's fencing token */
+    uint64_t counter; /* or sent this counter; 0 for neither */
+    bool in_line;     /* BEGIN: others here wait for this resource, so do not try first */
+    /* VOTE, DENIED, of a WAIT: what the node said. */
+    const struct redlock_queue_view *view;
+    /* BEGIN, TIMER, and all events of a lease that is QUEUED: nodes that may not vote on an
+     * acquire. */
+    redlock_nodes may_not_vote;
+    int64_t wall_us; /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
     const struct redlock_plan *plan;
 };
 
@@ -156,7 +167,11 @@ struct redlock_actions {
     redlock_nodes cleanup; /* release the current token on these nodes */
     /* Of these, the nodes where an earlier request may still set the key. */
     redlock_nodes uncertain;
-    enum redlock_operation send; /* to send_nodes, as round `round`; ACQUIRE takes a fresh token */
+    bool keeps;       /* the cleanup hands the lock to nobody */
+    bool fresh_token; /* draw a token before you send */
+    enum redlock_queue_step step;
+    bool handed_over;            /* acquired: in the queue */
+    enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
     /* Set the key again on these nodes, with the current token and outside of any round. */
@@ -195,6 +210,7 @@ struct redlock_lease_core {
     int64_t heal_ns;        /* time to heal */
     int64_t heal_before_ns; /* do not heal at or after this */
     struct redlock_fence fence;
+    struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,

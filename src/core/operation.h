@@ -10,7 +10,8 @@ enum redlock_operation {
     REDLOCK_OP_INSPECT,
     REDLOCK_OP_FENCE, /* write a fencing token back */
     REDLOCK_OP_HEAL,  /* set the key again where it is missing; never counted */
-    REDLOCK_OP_TIME   /* read the node's clock */
+    REDLOCK_OP_TIME,  /* read the node's clock */
+    REDLOCK_OP_WAIT   /* take the lock, or a place in its queue */
 };
 
 #endif

@@ -23,6 +23,9 @@ struct redlock_env {
      * answer, never inside this call. Nothing is sent to the others: FAILED.
      */
     redlock_nodes (*send)(void *ctx, redlock_nodes nodes, const struct redlock_message *message);
+    /* Subscribes to this channel on every node, for as long as the env lives. Once. Each node then
+     * says whether it listens: redlock_group_listens(). The name is borrowed for good. */
+    void (*listen)(void *ctx, const char *channel);
     /* Why the node refuses now. Borrowed until the next call of any function here. NULL for no
      * reason. */
     struct redlock_text *(*refusal)(void *ctx, unsigned node);

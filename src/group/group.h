@@ -32,6 +32,14 @@ void redlock_group_delete(struct redlock_group *group);
 void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 
+/* A push of the node on the channel of env.listen(). */
+void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+
+/* The node's subscription is confirmed, was lost, or is refused for good: then the node cannot keep
+ * a queue, and `why` says so. */
+void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                           struct redlock_text *why);
+
 /* Call it at the time of wake_at(). A call that is too early does no harm. */
 void redlock_group_wake(struct redlock_group *group);
 

@@ -22,6 +22,9 @@ struct redlock_node_listener {
     /* On a new connection of a guarded node, before ready_changed(). */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
     void (*ready_changed)(void *ctx, unsigned index, bool ready);
+    /* A push on the node's subscription, and changes of that: see redlock_node_listen(). */
+    void (*pushed)(void *ctx, unsigned index, const struct redlock_push *push);
+    void (*listens)(void *ctx, unsigned index, enum redlock_listening listening, struct redlock_text *why);
     /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
      * in the list, the callback calls redlock_node_yield() for it and sets *yields. */
     const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);

@@ -29,6 +29,13 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
                        uint32_t round, int64_t now_ns);
 
+/*
+ * Subscribes to the channel on a second connection, for good: it opens while the node is READY or
+ * STALLED, and closes with the first connection. It says nothing else there. Pushes count only
+ * while both connections are to the same server (run_id). The name is borrowed for good.
+ */
+void redlock_node_listen(struct redlock_node *node, const char *channel);
+
 /* Returns whether it has owed an answer for longer than a healthy node nearby ever does. */
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns);
 

@@ -24,6 +24,15 @@ struct redlock_fence_keys {
     int64_t expiry_ms; /* 0: never */
 };
 
+/* A place in a queue (docs/waiting.md). */
+struct redlock_place {
+    uint64_t ticket; /* lower is earlier */
+    int64_t stale_ms, queue_ttl_ms;
+    const char *channel; /* for the push; terminated, without spaces */
+    uint32_t id;         /* comes back with the push */
+    bool takes;          /* also take the lock if it is free, and serve the queue */
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
@@ -36,6 +45,9 @@ struct redlock_message {
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
     const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
+    const char *wait_suffix;                     /* WAIT, RELEASE: comes after the key; terminated */
+    const struct redlock_place *place;           /* WAIT; `round` is its serial */
+    bool keeps;                                  /* RELEASE: hand the lock to nobody */
     int64_t now_ns;                              /* when it is sent; at or before now */
     void *owner;                                 /* returned with each answer */
     uint32_t round;                              /* returned with each answer */
@@ -54,11 +66,27 @@ struct redlock_answer {
     /* With `timed`, and TIME: the node's clock. server_us 0: the node did not say, and the times
      * are unset. */
     struct redlock_clock_sample clock;
-    /* INSPECT, GRANTED: the value at the key, not terminated, valid during the call. Otherwise
-     * unset. */
+    bool handed_over; /* RELEASE, GRANTED: to a waiter */
+    uint32_t rank;    /* WAIT, DENIED: waiters before this one */
+    /* INSPECT, GRANTED, and WAIT, DENIED: the value at the key, not terminated, valid during the
+     * call; WAIT: NULL if the lock is free. Otherwise unset. */
     const char *holder;
     size_t holder_size;
     int64_t holder_ttl_ms; /* PTTL */
+};
+
+/* What became of a subscription. A server that refuses it refuses the next, too. */
+enum redlock_listening { REDLOCK_LISTENING_NOT, REDLOCK_LISTENING, REDLOCK_LISTENING_REFUSED };
+
+/* A node handed the lock to a waiter. The bytes are valid during the call. */
+struct redlock_push {
+    uint32_t id;    /* as given with the WAIT */
+    uint32_t round; /* the serial of the last WAIT that the node executed for this token */
+    int64_t server_us;
+    const char *token;
+    size_t token_size;
+    const char *key; /* of the lock */
+    size_t key_size;
 };
 
 #endif
