@@ -245,6 +245,10 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
     case REDLOCK_EVENT_REFUSED:
         on_votes(lease, event, REDLOCK_VOTE_FAILED, actions);
         break;
+    case REDLOCK_EVENT_GRANT:
+    case REDLOCK_EVENT_LISTEN:
+    case REDLOCK_EVENT_POLL:
+        break;
     case REDLOCK_EVENT_VOID:
         on_void(lease, event, actions);
         break;

@@ -29,6 +29,8 @@ const char *redlock_journal_operation(enum redlock_operation operation) {
         return "heal";
     case REDLOCK_OP_TIME:
         return "time";
+    case REDLOCK_OP_WAIT:
+        return "wait";
     case REDLOCK_OP_NONE:
         break;
     }

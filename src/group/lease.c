@@ -137,6 +137,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         break;
     case REDLOCK_OP_RELEASE:
     case REDLOCK_OP_FENCE:
+    case REDLOCK_OP_WAIT:
         break; /* a release is counted when it is confirmed; FENCE is a part of an attempt */
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
