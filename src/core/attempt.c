@@ -8,6 +8,7 @@
 #include "core/extension.h"
 #include "core/planted.h"
 #include "core/validity.h"
+#include "core/waiter.h"
 
 void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
     lease->state = REDLOCK_LEASE_ENDED;
@@ -15,12 +16,25 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
     actions->acquired_code = code;
 }
 
-static void lose(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+/* Denied by so many nodes that another token may have a quorum. */
+static bool is_held_by_others(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_ACQUIRE &&
+           redlock_nodes_count(lease->votes.denied) + lease->votes.quorum > lease->node_count;
+}
+
+static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
+                 struct redlock_actions *actions) {
     const struct redlock_plan *plan = &lease->plan;
+    const int64_t now_ns = event->now_ns;
     redlock_lease_clean_up(lease, actions);
     lease->last_code = code;
     if (plan->wait_timeout_ms == 0 || now_ns >= lease->wait_until_ns) {
         redlock_attempt_end(lease, code, actions);
+        return;
+    }
+    if (lease->queue) {
+        actions->keeps = lease->queue->behind = is_held_by_others(lease);
+        redlock_waiter_enter(lease, event, !lease->queue->behind, actions);
         return;
     }
     int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms);
@@ -40,13 +54,18 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         const bool is_there = redlock_fence_propose(&lease->fence, event->wall_us);
         assert(is_there); /* we follow only counters that a clock explains */
     }
-    lease->attempts++;
     lease->fence_written = false;
+    if (lease->queue && event->in_line) {
+        redlock_waiter_enter(lease, event, true, actions);
+        return;
+    }
+    actions->fresh_token = true;
+    lease->attempts++;
     lease->round_ttl_ms = lease->plan.ttl_ms;
     lease->deadline_ns = deadline_ns;
     if (redlock_nodes_count(asked) < lease->votes.quorum) {
         redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, 0, event->now_ns, actions);
-        lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
+        lose(lease, REDLOCK_ERR_NO_QUORUM, event, actions);
         return;
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
@@ -70,10 +89,15 @@ static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock
     actions->acquired_code = REDLOCK_OK;
 }
 
+/* The nodes that granted the lock. */
+static redlock_nodes granted(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_WAIT ? lease->queue->granted : lease->votes.granted;
+}
+
 /* Nodes that have raised their counter, and nodes that may still raise it to a higher number. */
 static redlock_nodes may_accept(const struct redlock_lease_core *lease) {
     const redlock_nodes beaten = lease->operation == REDLOCK_OP_FENCE ? lease->fence.not_below : 0;
-    return lease->votes.granted | redlock_round_pending(&lease->votes) | beaten;
+    return granted(lease) | redlock_round_pending(&lease->votes) | beaten;
 }
 
 /* Why no number is left: the counters of a quorum are used up (LIMIT), or those of fewer nodes are,
@@ -92,10 +116,12 @@ static int reason_without_number(const struct redlock_lease_core *lease) {
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
-    const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied : ~votes->asked;
+    const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied
+                                   : lease->operation == REDLOCK_OP_WAIT  ? ~granted(lease)
+                                                                          : ~votes->asked;
     const bool follow = redlock_nodes_count(may_accept(lease) & ~lease->fence.far) < votes->quorum;
     if (!redlock_fence_raise(&lease->fence, event->wall_us, follow)) {
-        lose(lease, reason_without_number(lease), event->now_ns, actions);
+        lose(lease, reason_without_number(lease), event, actions);
         return;
     }
     lease->state = REDLOCK_LEASE_FENCING;
@@ -114,14 +140,15 @@ static bool is_fenced_as_planted(struct redlock_lease_core *lease, int64_t wall_
 
 static bool is_fenced(struct redlock_lease_core *lease, int64_t wall_us) {
     return !lease->plan.fencing || lease->operation == REDLOCK_OP_FENCE ||
-           redlock_fence_is_won(&lease->fence, lease->votes.granted, lease->votes.quorum) ||
+           (lease->operation == REDLOCK_OP_ACQUIRE &&
+            redlock_fence_is_won(&lease->fence, lease->votes.granted, lease->votes.quorum)) ||
            is_fenced_as_planted(lease, wall_us);
 }
 
 static void on_won(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
     if (event->now_ns >= lease->deadline_ns) {
-        lose(lease, REDLOCK_ERR_TOO_SLOW, event->now_ns, actions);
+        lose(lease, REDLOCK_ERR_TOO_SLOW, event, actions);
         return;
     }
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
@@ -150,12 +177,28 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
     } else if (outcome == REDLOCK_ROUND_LOST && in_time && !wait_over && is_beaten(lease)) {
         write_back(lease, event, actions);
     } else if (outcome == REDLOCK_ROUND_LOST && !is_reason_open(votes)) {
-        lose(lease, reason_by_now(votes), event->now_ns, actions);
+        lose(lease, reason_by_now(votes), event, actions);
     } else if (wait_over && lease->last_code != REDLOCK_OK) {
         /* No time was left for this attempt, so report the one before. */
-        lose(lease, lease->last_code, event->now_ns, actions);
+        lose(lease, lease->last_code, event, actions);
     } else if (wait_over || !in_time) {
-        lose(lease, reason_by_now(votes), event->now_ns, actions);
+        lose(lease, reason_by_now(votes), event, actions);
+    }
+}
+
+void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlock_event *event,
+                            struct redlock_actions *actions) {
+    redlock_waiter_note(lease, event);
+    if (redlock_waiter_has_quorum(lease)) {
+        redlock_waiter_stand_on_grants(lease);
+        on_won(lease, event, actions);
+    } else if (event->now_ns >= lease->wait_until_ns) {
+        lose(lease, redlock_waiter_reason(lease), event, actions);
+    } else if (event->type == REDLOCK_EVENT_POLL) {
+        lease->queue = NULL;
+        lose(lease, redlock_waiter_reason(lease), event, actions);
+    } else {
+        redlock_waiter_go_on(lease, event, actions);
     }
 }
 
@@ -171,6 +214,6 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
     }
     lease->keys.backing &= ~event->nodes;
     if (redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
-        lose(lease, REDLOCK_ERR_NO_QUORUM, event->now_ns, actions);
+        lose(lease, REDLOCK_ERR_NO_QUORUM, event, actions);
     }
 }

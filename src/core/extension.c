@@ -35,10 +35,15 @@ static int64_t renewal_delay_ns(struct redlock_lease_core *lease) {
     return redlock_between_ns(&lease->jitter, third_ns - third_ns / 10, third_ns);
 }
 
-/* The time that the deadline is counted from. A FENCE round starts later than that. */
+/* Whether the deadline was set before the current round won. */
+static bool is_deadline_set(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_FENCE || lease->operation == REDLOCK_OP_WAIT;
+}
+
+/* The time that the deadline is counted from. A FENCE round starts later than that, and grants of a
+ * queue may come from earlier WAITs. */
 static int64_t term_start_ns(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_FENCE ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms)
-                                                : lease->start_ns;
+    return is_deadline_set(lease) ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms) : lease->start_ns;
 }
 
 int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
@@ -70,8 +75,16 @@ static bool does_deadline_stand(const struct redlock_lease_core *lease) {
 /* The lease now depends on the current round alone, and on the nodes that still grant it. */
 static void stand_on_round(struct redlock_lease_core *lease) {
     lease->deadline_ns = round_deadline_ns(lease);
-    lease->backing_grows = lease->operation != REDLOCK_OP_FENCE;
+    lease->backing_grows = !is_deadline_set(lease);
     lease->keys.backing = lease->backing_grows ? lease->votes.granted : lease->keys.backing;
+}
+
+/* A waiter may have asked long ago: its grants are old, and little of the ttl is left. */
+static void renew_if_short(struct redlock_lease_core *lease, int64_t now_ns) {
+    const int64_t whole_ns = lease->deadline_ns - term_start_ns(lease);
+    if (lease->deadline_ns - now_ns < whole_ns / 4 * 3) {
+        lease->next_try_ns = now_ns;
+    }
 }
 
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -91,6 +104,9 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
         schedule_renewal(lease, term_start_ns(lease) + renewal_delay_ns(lease));
     } else {
         lease->next_try_ns = REDLOCK_NEVER_NS;
+    }
+    if (lease->operation == REDLOCK_OP_WAIT || (lease->queue && lease->operation == REDLOCK_OP_FENCE)) {
+        renew_if_short(lease, now_ns);
     }
     if (adopted) {
         /* Nobody here knows whether it was held without a gap until now. */

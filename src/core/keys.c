@@ -5,6 +5,12 @@ void redlock_keys_begin(struct redlock_keys *keys, redlock_nodes asked) {
     *keys = (struct redlock_keys){.touched = asked, .keepers = asked};
 }
 
+void redlock_keys_wait(struct redlock_keys *keys, redlock_nodes asked) {
+    keys->before = keys->touched;
+    keys->touched |= asked;
+    keys->keepers |= asked;
+}
+
 void redlock_keys_next_round(struct redlock_keys *keys, enum redlock_operation operation,
                              const struct redlock_round *votes, redlock_nodes not_below) {
     keys->keepers = redlock_keys_keepers(keys, operation, votes, not_below);
@@ -20,7 +26,7 @@ void redlock_keys_sent(struct redlock_keys *keys, enum redlock_operation operati
 }
 
 void redlock_keys_not_set(struct redlock_keys *keys, redlock_nodes nodes) {
-    keys->touched &= ~nodes | keys->healed;
+    keys->touched &= ~nodes | keys->healed | keys->before;
 }
 
 void redlock_keys_heal(struct redlock_keys *keys, redlock_nodes nodes) {

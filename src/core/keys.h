@@ -17,6 +17,7 @@
  */
 struct redlock_keys {
     redlock_nodes touched; /* to be released: we sent them a request that sets the key */
+    redlock_nodes before;  /* of these, the nodes that an earlier WAIT touched */
     redlock_nodes keepers; /* nodes that might have the key when the current round started */
     redlock_nodes healed;  /* asked to HEAL since then: this round's vote is out of date */
     /* An earlier request may still set the key, as of the sending of the current round. */
@@ -27,6 +28,8 @@ struct redlock_keys {
 
 /* A new attempt asks these nodes, with a fresh token. */
 void redlock_keys_begin(struct redlock_keys *keys, redlock_nodes asked);
+/* One more WAIT with the same token asks these nodes. */
+void redlock_keys_wait(struct redlock_keys *keys, redlock_nodes asked);
 /* The current round is over; another one with this token begins. After a FENCE round, `not_below`
  * has the nodes with a higher counter. */
 void redlock_keys_next_round(struct redlock_keys *keys, enum redlock_operation operation,
@@ -36,7 +39,7 @@ void redlock_keys_sent(struct redlock_keys *keys, enum redlock_operation operati
 /* The SET surely did nothing on these nodes. */
 void redlock_keys_not_set(struct redlock_keys *keys, redlock_nodes nodes);
 
-/* We will ask these nodes to HEAL. */
+/* We will ask these nodes to HEAL, or they have told us of a grant. */
 void redlock_keys_heal(struct redlock_keys *keys, redlock_nodes nodes);
 /* Only some of the `asked` nodes took the HEAL. What the others said before still counts (R4). */
 void redlock_keys_heal_sent(struct redlock_keys *keys, const struct redlock_round *votes, redlock_nodes asked,

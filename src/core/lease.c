@@ -7,6 +7,7 @@
 #include "core/extension.h"
 #include "core/planted.h"
 #include "core/validity.h"
+#include "core/waiter.h"
 
 static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -64,6 +65,7 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     case REDLOCK_LEASE_PARKED:
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
+    case REDLOCK_LEASE_QUEUED:
     case REDLOCK_LEASE_WAITING:
         redlock_lease_clean_up(lease, actions);
         redlock_attempt_end(lease, code, actions);
@@ -120,6 +122,9 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
         lease->heal_ns = now_ns < lease->heal_ns ? lease->heal_ns : REDLOCK_NEVER_NS;
         redlock_attempt_decide(lease, event, actions);
         break;
+    case REDLOCK_LEASE_QUEUED:
+        redlock_attempt_queued(lease, event, actions);
+        break;
     case REDLOCK_LEASE_WAITING:
         if (now_ns >= lease->wait_until_ns) {
             redlock_attempt_end(lease, lease->last_code, actions);
@@ -152,6 +157,9 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
     case REDLOCK_LEASE_FENCING:
         redlock_attempt_decide(lease, event, actions);
         break;
+    case REDLOCK_LEASE_QUEUED:
+        redlock_attempt_queued(lease, event, actions);
+        break;
     case REDLOCK_LEASE_EXTENDING:
         redlock_extension_decide(lease, event->now_ns, actions);
         break;
@@ -159,7 +167,11 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
         decide_release(lease, actions);
         break;
     case REDLOCK_LEASE_HELD:
-        redlock_extension_late(lease, event->now_ns, actions);
+        if (lease->operation == REDLOCK_OP_WAIT) {
+            redlock_waiter_note_late(lease, event);
+        } else {
+            redlock_extension_late(lease, event->now_ns, actions);
+        }
         break;
     default:
         break;
@@ -171,7 +183,8 @@ static void on_votes(struct redlock_lease_core *lease, const struct redlock_even
     bool not_set =
         vote == REDLOCK_VOTE_FAILED || (REDLOCK_PLANTED(NO_RELEASE_TIMED_OUT) && vote == REDLOCK_VOTE_UNKNOWN);
     redlock_nodes counted = redlock_round_vote(&lease->votes, event->nodes, vote);
-    if (not_set && lease->operation == REDLOCK_OP_ACQUIRE) { /* R8: no release goes there */
+    if (not_set && (lease->operation == REDLOCK_OP_ACQUIRE ||
+                    lease->operation == REDLOCK_OP_WAIT)) { /* R8: no release goes there */
         redlock_keys_not_set(&lease->keys, counted);
     }
     decide(lease, event, actions);
@@ -190,12 +203,34 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
     on_votes(lease, event, event->vote, actions);
 }
 
+/* Grants, and what else only a waiter hears. */
+static void on_queue(struct redlock_lease_core *lease, const struct redlock_event *event,
+                     struct redlock_actions *actions) {
+    switch (lease->state) {
+    case REDLOCK_LEASE_QUEUED:
+        redlock_attempt_queued(lease, event, actions);
+        break;
+    case REDLOCK_LEASE_FENCING:
+    case REDLOCK_LEASE_HELD:
+    case REDLOCK_LEASE_EXTENDING:
+        if (event->type == REDLOCK_EVENT_GRANT && lease->queue) {
+            redlock_waiter_note_late(lease, event);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
         redlock_attempt_void(lease, event, actions);
+        break;
+    case REDLOCK_LEASE_QUEUED:
+        redlock_attempt_queued(lease, event, actions);
         break;
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
@@ -226,6 +261,10 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
     redlock_round_start(&lease->votes, quorum, 0);
 }
 
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_queue *queue) {
+    lease->queue = queue;
+}
+
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
     *actions = (struct redlock_actions){.send = REDLOCK_OP_NONE};
@@ -248,6 +287,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
     case REDLOCK_EVENT_GRANT:
     case REDLOCK_EVENT_LISTEN:
     case REDLOCK_EVENT_POLL:
+        on_queue(lease, event, actions);
         break;
     case REDLOCK_EVENT_VOID:
         on_void(lease, event, actions);
@@ -274,6 +314,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
         return min_ns(min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
+    case REDLOCK_LEASE_QUEUED:
     case REDLOCK_LEASE_WAITING:
         return min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
@@ -289,6 +330,7 @@ bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, u
                                        redlock_nodes may_not_vote, redlock_nodes may_not_vote_by_clock) {
     switch (lease->operation) {
     case REDLOCK_OP_ACQUIRE:
+    case REDLOCK_OP_WAIT:
         return (may_not_vote & REDLOCK_NODE(node)) == 0;
     case REDLOCK_OP_EXTEND:
         return (may_not_vote_by_clock & ~lease->keys.backing & REDLOCK_NODE(node)) == 0;

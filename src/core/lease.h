@@ -10,6 +10,8 @@
 #include "core/lease_state.h"
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed);
+/* Lets it wait in a queue. The memory, with a node entry for each node, is borrowed and zero. */
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_queue *queue);
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions);
 
@@ -32,7 +34,8 @@ static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, un
 /* Whether the current round still needs votes. */
 static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
     return lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING ||
-           lease->state == REDLOCK_LEASE_EXTENDING || lease->state == REDLOCK_LEASE_RELEASING;
+           lease->state == REDLOCK_LEASE_QUEUED || lease->state == REDLOCK_LEASE_EXTENDING ||
+           lease->state == REDLOCK_LEASE_RELEASING;
 }
 
 /* When the next TIMER event is due; REDLOCK_NEVER_NS for never. */

@@ -3,8 +3,8 @@
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
-    if (operation == REDLOCK_OP_ACQUIRE) {
-        redlock_keys_begin(&lease->keys, nodes); /* a fresh token (R10) */
+    if (actions->fresh_token) { /* R10 */
+        redlock_keys_begin(&lease->keys, nodes);
     } else {
         redlock_keys_next_round(&lease->keys, lease->operation, &lease->votes, lease->fence.not_below);
     }

@@ -18,6 +18,7 @@
  *
  * IDLE       park                 → PARKED     until the nodes are known, or until `until_ns`
  *            begin                → ACQUIRING  send ACQUIRE to all nodes that may vote
+ *            begin in line        → QUEUED     send WAIT to all nodes that may vote
  *            begin, ttl <= drift  → ENDED      acquired TOO_SLOW; nothing is sent
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  *            adopt                → ADOPTED
@@ -27,6 +28,8 @@
  *            WON in time, but a fencing token is wanted and no quorum accepted the proposal
  *                                 → FENCING    send FENCE where the lock may be ours
  *            LOST and the reason is known, WON too late, or the deadline; time left to wait
+ *                                 → QUEUED     if it may queue: cleanup, send WAIT under a fresh
+ *                                              token (R10)
  *                                 → WAITING    cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
@@ -35,6 +38,20 @@
  *            LOST to a higher counter
  *                                 → FENCING    send FENCE again, with a number above it
  *            all else             as ACQUIRING
+ * QUEUED     a quorum of grants, in time
+ *                                 → HELD       acquired OK; extended at once if less than three
+ *                                              quarters of the validity are left
+ *                                 → FENCING    if a fencing token is wanted
+ *            a quorum of grants, too late
+ *                                 → QUEUED     cleanup, send WAIT under a fresh token
+ *            time to refresh, to look at a split, or to ask as the first in line; a node listens
+ *                                 → QUEUED     send WAIT again, under the same token
+ *            some grants but no quorum, as a look shows, and others come first
+ *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
+ *            nodes cannot keep a queue
+ *                                 → WAITING    cleanup
+ *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
+ *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
  * WAITING    time to retry        → ACQUIRING  send ACQUIRE as in IDLE, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
@@ -67,7 +84,7 @@
  * LOST       extend               → LOST       extended LOST
  *            release              → ENDED      released LOST
  * ENDED
- * ACQUIRING, FENCING, HELD, EXTENDING
+ * ACQUIRING, FENCING, QUEUED, HELD, EXTENDING
  *            void                              the votes of these nodes do not count any more
  *            void; too few votes are left
  *                                 → LOST       cleanup, lost by a clock; before HELD, a lost
@@ -82,7 +99,9 @@
  * - With a lock delay, the keys outlive the lease. Then LOST makes no cleanup: the keys end with
  *   their ttl. A release at or after the deadline finds the lease LOST, even if no timer has run
  *   yet.
- * - ACQUIRE goes to no node that a guard keeps from voting. If these leave no quorum, the attempt
+ * - How a waiter asks, looks and yields is written in core/waiter.h and docs/waiting.md. A grant
+ *   that comes to a lease which is held already may back it.
+ * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If these leave no quorum, the attempt
  *   is lost and nothing is sent.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
@@ -170,7 +189,6 @@ struct redlock_actions {
     bool keeps;       /* the cleanup hands the lock to nobody */
     bool fresh_token; /* draw a token before you send */
     enum redlock_queue_step step;
-    bool handed_over;            /* acquired: in the queue */
     enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
@@ -213,6 +231,7 @@ struct redlock_lease_core {
     struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
+/* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */

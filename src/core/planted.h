@@ -29,6 +29,12 @@ enum redlock_planted_bug {
     REDLOCK_BUG_CLOCK_MEDIAN,         /* a clock is compared with the median, right or wrong */
     REDLOCK_BUG_DEBT_ENDS_BY_CLOCK,   /* every owed release ends with the ttl */
     REDLOCK_BUG_PLAIN_CLOSE,          /* close() of a connection, without CLIENT KILL */
+    REDLOCK_BUG_QUEUE_NO_SERIALS,     /* a push counts, though a later WAIT was answered "queued" */
+    REDLOCK_BUG_QUEUE_BOUND_AT_PUSH,  /* a grant counts from the arrival of the push */
+    REDLOCK_BUG_QUEUE_LATE_BACKING,   /* a late push backs a lease, whatever its bound */
+    REDLOCK_BUG_QUEUE_YIELD_KEEPS,    /* a waiter that yields keeps its token */
+    REDLOCK_BUG_QUEUE_OWN_CLOCK,      /* the ticket comes from the client's own clock */
+    REDLOCK_BUG_QUEUE_ANY_SERVER,     /* a push of another run_id counts */
     REDLOCK_BUG_COUNT
 };
 

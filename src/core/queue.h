@@ -24,7 +24,7 @@ enum redlock_queue_holder {
 struct redlock_queue_view {
     enum redlock_queue_holder holder;
     uint64_t holder_id; /* differs between tokens */
-    int64_t pttl_ms;    /* of the lock; -1: no end */
+    int64_t pttl_ms;    /* of the lock; -1: no end, -2: it is free */
     uint32_t rank;      /* waiters before us */
 };
 
@@ -33,12 +33,12 @@ struct redlock_queue_node {
     int64_t expires_ns; /* when the holder's key ends */
     uint64_t holder_id;
     uint32_t granted; /* the round of the WAIT that it granted; 0: none */
-    uint32_t queued;  /* the last round that it answered with "queued"; older grants are stale */
+    uint32_t queued;  /* a grant of an older round is stale: the node said "queued" since */
     uint32_t rank;
-    uint8_t holder;
+    uint8_t holder; /* enum redlock_queue_holder */
 };
 
-/* What a waiter did, for the statistics. */
+/* What a waiter did, for the statistics and the log. */
 enum redlock_queue_step {
     REDLOCK_QUEUE_NOTHING,
     REDLOCK_QUEUE_ENTERED,
@@ -48,19 +48,57 @@ enum redlock_queue_step {
     REDLOCK_QUEUE_YIELDED
 };
 
+/*
+ * A grant is a vote whose answer comes late: by push, or in answer to a later WAIT. It carries the
+ * round n of the WAIT that it grants. The node executed that WAIT after we had sent it, and set the
+ * key after that, so the key lives there until send time + ttl − drift at least. "Queued" in answer
+ * to WAIT n says that at that moment the node had not given the lock to this token. It takes away a
+ * grant of a round below n, and such a grant does not count any more, however late it comes. So it
+ * does not matter in which order two connections deliver (docs/waiting.md, "Why it is safe").
+ */
 struct redlock_queue {
     redlock_nodes granted;   /* nodes whose grant counts now */
     redlock_nodes fresh;     /* nodes that answered the current round */
     uint32_t first_round;    /* of the current token */
+    uint32_t round;          /* the last one */
+    uint32_t passed_over;    /* times the lock went to a later ticket */
+    bool looks;              /* it also finds out why there is no quorum of grants */
     bool takes;              /* the current WAIT also takes a lock that is free */
-    bool looks;              /* the current round finds out why there is no quorum */
-    bool behind;             /* at the last look, one other token had a quorum */
-    uint64_t holder_id;      /* that token, */
-    int64_t holder_since_ns; /* seen first then */
-    int64_t refresh_ns, split_ns;
-    uint32_t passed_over;
+    bool behind;             /* one other token had a quorum when we last knew */
+    uint64_t holder_id;      /* that token, or the last one that had */
+    int64_t holder_since_ns; /* when we first saw it there */
+    int64_t slowest_ns;      /* the slowest answer to the current WAIT, or to the one before */
+    int64_t refresh_ns;
+    int64_t look_ns; /* when to find out why there is no quorum */
+    int64_t ask_ns;  /* when the first in line asks, or the retry where too few answered */
     int64_t sent_ns[REDLOCK_QUEUE_SENT_MAX];
     struct redlock_queue_node nodes[]; /* one for each node */
 };
+
+/* A fresh token: nothing is granted. Its first WAIT is that of `round`. */
+void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round);
+void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns);
+/* Takes a grant of the WAIT of `round`. Returns whether it counts. */
+bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns);
+/* The node answered the current WAIT with "queued". */
+void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
+                        int64_t now_ns);
+/* The grants of these nodes, and of all WAITs sent so far, do not count. */
+void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes);
+
+/* The send time that the lease may count from: the quorum-th latest bound of the grants. Only with
+ * a quorum of grants. */
+int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quorum);
+/* The nodes that granted with this bound or a later one. */
+redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns);
+
+/* How many of the nodes that answered have the lock under this node's token. */
+unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned node);
+/* The nodes that answered "queued" with this kind of holder. */
+redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redlock_queue_holder holder);
+/* The nodes that answered "queued" and where nobody waits before us. */
+redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue);
+/* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if not. */
+int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum);
 
 #endif

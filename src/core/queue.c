@@ -1,0 +1,143 @@
+/* What the nodes have said to a waiter. */
+#include "core/queue.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "core/validity.h"
+
+#define NODES(node, nodes) for (unsigned node = 0; (nodes) >> node != 0; node++)
+#define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)
+
+void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round) {
+    memset(queue->nodes, 0, node_count * sizeof queue->nodes[0]);
+    queue->granted = queue->fresh = 0;
+    queue->first_round = queue->round = round;
+}
+
+void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns) {
+    assert(round >= queue->first_round && round >= queue->round);
+    queue->round = round;
+    queue->fresh = 0;
+    queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX] = now_ns;
+}
+
+static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t round) {
+    const bool unknown = round < queue->first_round || round > queue->round ||
+                         queue->round - round >= REDLOCK_QUEUE_SENT_MAX; /* its send time is forgotten */
+    return unknown || (round < queue->nodes[node].queued && !REDLOCK_PLANTED(QUEUE_NO_SERIALS));
+}
+
+bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns) {
+    struct redlock_queue_node *at = &queue->nodes[node];
+    if (is_stale(queue, node, round) || (HAS(queue->granted, node) && round <= at->granted)) {
+        return false;
+    }
+    at->granted = round;
+    at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX];
+    queue->granted |= REDLOCK_NODE(node);
+    return true;
+}
+
+void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
+                        int64_t now_ns) {
+    struct redlock_queue_node *at = &queue->nodes[node];
+    at->queued = queue->round;
+    at->holder = (uint8_t)view->holder;
+    at->holder_id = view->holder_id;
+    at->rank = view->rank;
+    at->expires_ns =
+        view->pttl_ms == -1 ? REDLOCK_NEVER_NS : redlock_after_ms(now_ns, view->pttl_ms > 0 ? view->pttl_ms : 0);
+    queue->fresh |= REDLOCK_NODE(node);
+    if (at->granted < queue->round) {
+        queue->granted &= ~REDLOCK_NODE(node);
+    }
+}
+
+void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes) {
+    queue->granted &= ~nodes;
+    NODES(i, nodes) {
+        if (HAS(nodes, i)) {
+            queue->nodes[i].queued = queue->round + 1;
+        }
+    }
+}
+
+int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quorum) {
+    int64_t bounds[REDLOCK_NODES_MAX];
+    unsigned count = 0;
+    NODES(i, queue->granted) {
+        if (!HAS(queue->granted, i)) {
+            continue;
+        }
+        unsigned at = count++;
+        for (; at > 0 && bounds[at - 1] < queue->nodes[i].bound_ns; at--) {
+            bounds[at] = bounds[at - 1];
+        }
+        bounds[at] = queue->nodes[i].bound_ns;
+    }
+    assert(count >= quorum && quorum > 0);
+    return bounds[quorum - 1];
+}
+
+redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns) {
+    redlock_nodes nodes = 0;
+    NODES(i, queue->granted) {
+        if (HAS(queue->granted, i) && queue->nodes[i].bound_ns >= bound_ns) {
+            nodes |= REDLOCK_NODE(i);
+        }
+    }
+    return nodes;
+}
+
+/* The nodes that answered the current WAIT, and not with a grant. */
+static redlock_nodes viewed(const struct redlock_queue *queue) {
+    return queue->fresh & ~queue->granted;
+}
+
+unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned node) {
+    const redlock_nodes nodes = viewed(queue);
+    unsigned count = 0;
+    NODES(i, nodes) {
+        count += HAS(nodes, i) && queue->nodes[i].holder != REDLOCK_HOLDER_NONE &&
+                 queue->nodes[i].holder_id == queue->nodes[node].holder_id;
+    }
+    return count;
+}
+
+redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redlock_queue_holder holder) {
+    redlock_nodes held = 0;
+    NODES(i, viewed(queue)) {
+        if (HAS(viewed(queue), i) && queue->nodes[i].holder == holder) {
+            held |= REDLOCK_NODE(i);
+        }
+    }
+    return held;
+}
+
+redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue) {
+    redlock_nodes first = 0;
+    NODES(i, viewed(queue)) {
+        if (HAS(viewed(queue), i) && queue->nodes[i].rank == 0) {
+            first |= REDLOCK_NODE(i);
+        }
+    }
+    return first;
+}
+
+int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum) {
+    int64_t ends[REDLOCK_NODES_MAX];
+    unsigned count = 0;
+    NODES(i, viewed(queue)) {
+        if (!HAS(viewed(queue), i)) {
+            continue;
+        }
+        unsigned at = count++;
+        for (; at > 0 && ends[at - 1] > queue->nodes[i].expires_ns; at--) {
+            ends[at] = ends[at - 1];
+        }
+        ends[at] = queue->nodes[i].expires_ns;
+    }
+    return count >= quorum ? ends[quorum - 1] : REDLOCK_NEVER_NS;
+}

@@ -1,0 +1,328 @@
+/* The state QUEUED. */
+#include "core/waiter.h"
+
+#include "core/backoff.h"
+#include "core/planted.h"
+#include "core/validity.h"
+
+#define REFRESH_MAX_MS 2500
+#define STALE_AFTER    3 /* refreshes */
+#define QUEUE_TTL      6 /* refreshes */
+#define LOOK_MIN_MS    2
+#define LISTEN_MS      2 /* the other nodes confirm, too */
+/* Behind a holder that will not tell us: once more after a sixteenth to a quarter of the time that
+ * it has held the lock, as far as we saw. The delay does not grow with the number of tries: then
+ * others who poll would always be quicker. */
+#define POLL_MIN_MS 10
+#define POLL_MAX_MS 40
+
+static int64_t refresh_ms(const struct redlock_lease_core *lease) {
+    const int64_t quarter_ms = lease->plan.ttl_ms / 4;
+    return quarter_ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : quarter_ms < 1 ? 1 : quarter_ms;
+}
+
+int64_t redlock_waiter_stale_ms(const struct redlock_lease_core *lease) {
+    return STALE_AFTER * refresh_ms(lease);
+}
+
+int64_t redlock_waiter_queue_ttl_ms(const struct redlock_lease_core *lease) {
+    return QUEUE_TTL * refresh_ms(lease);
+}
+
+static unsigned answered(const struct redlock_lease_core *lease) {
+    return redlock_nodes_count(lease->queue->fresh);
+}
+
+static int64_t min_ns(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void schedule(struct redlock_lease_core *lease) {
+    const struct redlock_queue *queue = lease->queue;
+    lease->next_try_ns = min_ns(queue->refresh_ns, min_ns(queue->look_ns, queue->ask_ns));
+}
+
+static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    const struct redlock_plan *plan = &lease->plan;
+    return redlock_after_ns(
+        now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
+}
+
+/* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
+static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
+                enum redlock_queue_step step, struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    const int64_t refresh_ns = refresh_ms(lease) * REDLOCK_NS_PER_MS;
+    redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
+    if (redlock_nodes_count(nodes) < lease->votes.quorum) {
+        nodes = 0;
+    }
+    redlock_lease_start_round(lease, REDLOCK_OP_WAIT, nodes, event->now_ns, actions);
+    if (actions->fresh_token) {
+        redlock_queue_begin(queue, lease->node_count, lease->round);
+    } else {
+        redlock_keys_wait(&lease->keys, nodes);
+    }
+    redlock_queue_sent(queue, lease->round, event->now_ns);
+    queue->takes = takes;
+    queue->looks = queue->granted != 0;
+    queue->refresh_ns =
+        event->now_ns + redlock_between_ns(&lease->jitter, refresh_ns - refresh_ns / 10, refresh_ns + refresh_ns / 10);
+    queue->look_ns = queue->ask_ns = REDLOCK_NEVER_NS;
+    actions->step = step;
+    lease->state = REDLOCK_LEASE_QUEUED;
+    if (nodes == 0) { /* no vote will come */
+        lease->last_code = REDLOCK_ERR_NO_QUORUM;
+        queue->granted = 0;
+        queue->ask_ns = retry_ns(lease, event->now_ns);
+    }
+    schedule(lease);
+}
+
+void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
+                          struct redlock_actions *actions) {
+    lease->attempts++;
+    lease->round_ttl_ms = lease->plan.ttl_ms;
+    actions->fresh_token = true;
+    ask(lease, event, takes, REDLOCK_QUEUE_ENTERED, actions);
+}
+
+/* The most nodes that have the lock under one other token, by their answers to the current WAIT. */
+static unsigned most_alike(const struct redlock_lease_core *lease) {
+    const struct redlock_queue *queue = lease->queue;
+    unsigned most = 0;
+    for (unsigned i = 0; i < lease->node_count; i++) {
+        if (queue->fresh & ~queue->granted & REDLOCK_NODE(i)) {
+            const unsigned alike = redlock_queue_count_like(queue, i);
+            most = alike > most ? alike : most;
+        }
+    }
+    return most;
+}
+
+static void note_view(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
+    struct redlock_queue *queue = lease->queue;
+    redlock_queue_deny(queue, node, event->view, event->now_ns);
+    if (redlock_queue_count_like(queue, node) < lease->votes.quorum) {
+        return;
+    }
+    queue->behind = true;
+    if (queue->holder_id != event->view->holder_id) {
+        queue->holder_id = event->view->holder_id;
+        queue->holder_since_ns = event->now_ns;
+        queue->passed_over += event->view->holder == REDLOCK_HOLDER_LATER;
+    }
+}
+
+static void note_vote(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
+    struct redlock_queue *queue = lease->queue;
+    const int64_t took_ns = event->now_ns - lease->start_ns;
+    switch (event->vote) {
+    case REDLOCK_VOTE_GRANTED:
+        (void)redlock_queue_grant(queue, node, event->round, event->now_ns);
+        queue->fresh |= REDLOCK_NODE(node);
+        break;
+    case REDLOCK_VOTE_DENIED:
+        note_view(lease, node, event);
+        break;
+    default:
+        return;
+    }
+    queue->slowest_ns = answered(lease) == 1 || took_ns > queue->slowest_ns ? took_ns : queue->slowest_ns;
+}
+
+void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    const unsigned node = (unsigned)__builtin_ctz(event->nodes);
+    switch (event->type) {
+    case REDLOCK_EVENT_VOTE:
+        note_vote(lease, node, event);
+        break;
+    case REDLOCK_EVENT_GRANT:
+        (void)redlock_queue_grant(lease->queue, node, event->round, event->now_ns);
+        break;
+    case REDLOCK_EVENT_VOID:
+        redlock_queue_void(lease->queue, event->nodes);
+        break;
+    case REDLOCK_EVENT_LISTEN:
+        lease->queue->refresh_ns = min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
+        break;
+    default:
+        break;
+    }
+}
+
+bool redlock_waiter_has_quorum(const struct redlock_lease_core *lease) {
+    return redlock_nodes_count(lease->queue->granted) >= lease->votes.quorum;
+}
+
+void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
+    const int64_t bound_ns = redlock_queue_bound_ns(lease->queue, lease->votes.quorum);
+    lease->deadline_ns = redlock_deadline_ns(bound_ns, lease->round_ttl_ms);
+    lease->keys.backing = redlock_queue_backing(lease->queue, bound_ns);
+}
+
+int redlock_waiter_reason(const struct redlock_lease_core *lease) {
+    if (answered(lease) >= lease->votes.quorum) {
+        return REDLOCK_ERR_CONTENDED;
+    }
+    /* The last WAIT may have been sent just now. */
+    return redlock_round_pending(&lease->votes) != 0 && lease->last_code != REDLOCK_OK ? lease->last_code
+                                                                                       : REDLOCK_ERR_NO_QUORUM;
+}
+
+/* The grants go back. `keeps`: to nobody, because another token has a quorum. What the next in line
+ * could get is too little for it, too, and the holder may heal its key where it is free. */
+static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps,
+                  struct redlock_actions *actions) {
+    if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
+        const redlock_nodes touched = lease->keys.touched;
+        redlock_lease_clean_up(lease, actions);
+        lease->keys.touched = touched;
+        lease->queue->granted = 0;
+    } else {
+        redlock_lease_clean_up(lease, actions);
+        actions->fresh_token = true;
+        lease->attempts++;
+    }
+    actions->keeps = keeps;
+    ask(lease, event, !keeps, REDLOCK_QUEUE_YIELDED, actions);
+}
+
+/* How long the answers of a handover may take to come in. */
+static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
+    const int64_t delay_ns = 2 * lease->queue->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
+    return delay_ns > max_ns                            ? max_ns
+           : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
+                                                        : delay_ns;
+}
+
+/* Some nodes granted, but no quorum, and the others have answered since. */
+static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
+                        struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    if (answered(lease) < lease->votes.quorum || redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
+        yield(lease, event, false, actions);
+    } else if (queue->behind) {
+        yield(lease, event, true, actions);
+    } else {
+        queue->looks = false;
+        queue->look_ns = event->now_ns + 2 * look_delay_ns(lease);
+    }
+}
+
+static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    const struct redlock_plan *plan = &lease->plan;
+    const int64_t seen_ms = lease->queue->behind ? (now_ns - lease->queue->holder_since_ns) / REDLOCK_NS_PER_MS : 0;
+    int64_t least_ms = seen_ms / 16 > POLL_MIN_MS ? seen_ms / 16 : POLL_MIN_MS;
+    int64_t most_ms = seen_ms / 4 > POLL_MAX_MS ? seen_ms / 4 : POLL_MAX_MS;
+    least_ms = least_ms < plan->retry_delay_min_ms ? least_ms : plan->retry_delay_min_ms;
+    most_ms = most_ms < plan->retry_delay_max_ms ? most_ms : plan->retry_delay_max_ms;
+    return redlock_delay_between_ns(&lease->jitter, least_ms, most_ms);
+}
+
+/* The first in line asks when the holder's keys have ended at a quorum: it may be dead. Behind a
+ * holder that will not hand over, it asks again and again. */
+static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    struct redlock_queue *queue = lease->queue;
+    const redlock_nodes first = redlock_queue_first_at(queue);
+    if (first == 0) {
+        return;
+    }
+    const int64_t expiry_ns = redlock_queue_expiry_ns(queue, lease->votes.quorum);
+    if (expiry_ns != REDLOCK_NEVER_NS) {
+        queue->ask_ns = expiry_ns + redlock_delay_between_ns(&lease->jitter, 1, 2);
+    }
+    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & first) {
+        queue->ask_ns = min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
+    }
+}
+
+/* All nodes that will answer have answered, and none has granted. */
+static void judge_wait(struct redlock_lease_core *lease, const struct redlock_event *event,
+                       struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    if (answered(lease) < lease->votes.quorum) {
+        queue->ask_ns = retry_ns(lease, event->now_ns);
+    } else if (!queue->behind && !queue->takes) {
+        ask(lease, event, true, REDLOCK_QUEUE_REFRESHED, actions);
+    } else {
+        plan_first(lease, event);
+    }
+}
+
+/* Takes stock: the nodes that will answer the current WAIT have answered. */
+static void judge(struct redlock_lease_core *lease, const struct redlock_event *event,
+                  struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    queue->behind = most_alike(lease) >= lease->votes.quorum;
+    lease->last_code = redlock_waiter_reason(lease);
+    if (queue->granted == 0) {
+        judge_wait(lease, event, actions);
+    } else if (queue->looks) {
+        judge_split(lease, event, actions);
+    }
+}
+
+static void on_due(struct redlock_lease_core *lease, const struct redlock_event *event,
+                   struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    if (queue->granted != 0 && queue->looks) {
+        judge(lease, event, actions); /* without the nodes that are slower than all others were */
+    } else if (queue->granted != 0) {
+        ask(lease, event, true, REDLOCK_QUEUE_LOOKED, actions);
+    } else if (event->now_ns >= queue->ask_ns) {
+        ask(lease, event, true, REDLOCK_QUEUE_POLLED, actions);
+    } else {
+        ask(lease, event, !queue->behind, REDLOCK_QUEUE_REFRESHED, actions);
+    }
+}
+
+/* Whether the votes that are pending could still change what judge() finds. */
+static bool is_known(const struct redlock_lease_core *lease) {
+    const unsigned pending = redlock_nodes_count(redlock_round_pending(&lease->votes)), alike = most_alike(lease);
+    const unsigned quorum = lease->votes.quorum;
+    return pending == 0 ||
+           (lease->queue->granted == 0 && answered(lease) >= quorum && (alike >= quorum || alike + pending < quorum));
+}
+
+void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
+                          struct redlock_actions *actions) {
+    struct redlock_queue *queue = lease->queue;
+    switch (event->type) {
+    case REDLOCK_EVENT_TIMER:
+        if (event->now_ns >= lease->next_try_ns) {
+            on_due(lease, event, actions);
+        }
+        break;
+    case REDLOCK_EVENT_VOTE:
+    case REDLOCK_EVENT_REFUSED:
+        if (is_known(lease)) {
+            judge(lease, event, actions);
+        }
+        break;
+    default:
+        break;
+    }
+    if (queue->granted != 0 && queue->look_ns == REDLOCK_NEVER_NS) {
+        queue->look_ns = event->now_ns + look_delay_ns(lease);
+    }
+    schedule(lease);
+}
+
+void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    struct redlock_queue *queue = lease->queue;
+    const unsigned node = (unsigned)__builtin_ctz(event->nodes);
+    if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
+        redlock_queue_deny(queue, node, event->view, event->now_ns);
+    }
+    if ((event->type == REDLOCK_EVENT_VOTE && event->vote != REDLOCK_VOTE_GRANTED) ||
+        !redlock_queue_grant(queue, node, event->round, event->now_ns)) {
+        return;
+    }
+    /* Whatever the node said of the key before, it is out of date. */
+    redlock_keys_heal(&lease->keys, event->nodes);
+    if (redlock_deadline_ns(queue->nodes[node].bound_ns, lease->round_ttl_ms) >= lease->deadline_ns ||
+        REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
+        lease->keys.backing |= event->nodes;
+    }
+}
