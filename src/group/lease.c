@@ -115,6 +115,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .timed = group->watching_clocks,
                                     .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
                                     .fence_keys = &group->fence_keys,
+                                    .wait_suffix = REDLOCK_WAIT_SUFFIX,
                                     .now_ns = lease->core.start_ns,
                                     .round = lease->core.round};
 }

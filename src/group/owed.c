@@ -36,6 +36,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .target = &owed->target,
                                       .token = owed->token,
                                       .token_size = owed->token_size,
+                                      .wait_suffix = REDLOCK_WAIT_SUFFIX,
                                       .now_ns = now_ns};
     const redlock_nodes refused = nodes & ~redlock_group_send(group, &owed->owner, nodes, &message);
     for (unsigned i = 0; refused && i < group->node_count; i++) {

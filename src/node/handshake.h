@@ -54,7 +54,7 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
  * Writes command number `index` into buffer (REDLOCK_HANDSHAKE_LOAD_SIZE_MAX bytes). Returns its
  * size.
  */
-#define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 2048
+#define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 2560
 size_t redlock_handshake_load(unsigned index, char *buffer);
 
 #endif

@@ -9,11 +9,11 @@
 #include "wire/script.h"
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
-#define FRAME_SIZE_MAX  256
-#define SCRIPT_SIZE_MAX 1400
+#define FRAME_SIZE_MAX  384
+#define SCRIPT_SIZE_MAX 2200
 
-_Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 2 * REDLOCK_RESOURCE_SIZE_MAX + REDLOCK_FENCE_SUFFIX_SIZE_MAX +
-                       REDLOCK_TOKEN_SIZE_MAX <=
+_Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 3 * REDLOCK_RESOURCE_SIZE_MAX + 2 * REDLOCK_FENCE_SUFFIX_SIZE_MAX +
+                       REDLOCK_TOKEN_SIZE_MAX + REDLOCK_CHANNEL_SIZE_MAX <=
                    REDLOCK_WIRE_SIZE_MAX,
                "a message fits");
 
@@ -37,12 +37,12 @@ char *redlock_format_time(char *at, const struct redlock_message *message) {
     return literal(at, command, sizeof command - 1);
 }
 
-/* Writes EVALSHA or EVAL (R11), the script, and its keys: two with a counter. The caller appends
- * the arguments. */
+/* Writes EVALSHA or EVAL (R11), the script, the number of keys, and the first, the lock. The caller
+ * appends the other keys and the arguments. */
 static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
                           size_t arguments) {
     static const char by_sha[] = "$7\r\nEVALSHA\r\n", by_source[] = "$4\r\nEVAL\r\n";
-    static const char one_key[] = "$1\r\n1\r\n", two_keys[] = "$1\r\n2\r\n";
+    const char count[] = {'$', '1', '\r', '\n', (char)('0' + keys), '\r', '\n'};
     const struct redlock_script *script = redlock_script_get(id);
     at = redlock_resp_array(at, 3 + keys + arguments);
     if (message->by_source) {
@@ -53,17 +53,25 @@ static char *begin_script(char *at, const struct redlock_message *message, enum 
         at = literal(at, by_sha, sizeof by_sha - 1);
         at = redlock_resp_bulk(at, script->sha1, REDLOCK_SHA1_SIZE);
     }
-    at = literal(at, keys == 1 ? one_key : two_keys, sizeof one_key - 1);
-    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
-    if (keys == 2) {
-        const struct redlock_fence_keys *fence = message->fence_keys;
-        assert(fence->suffix_size <= REDLOCK_FENCE_SUFFIX_SIZE_MAX);
-        at = redlock_resp_header(at, message->target->key_size + fence->suffix_size);
-        at = literal(at, message->target->key, message->target->key_size);
-        at = literal(at, fence->suffix, fence->suffix_size);
-        at = literal(at, "\r\n", 2);
-    }
-    return at;
+    at = literal(at, count, sizeof count);
+    return redlock_resp_bulk(at, message->target->key, message->target->key_size);
+}
+
+/* A key beside the lock: the lock's key and both suffixes. */
+static char *format_key(char *at, const struct redlock_message *message, const char *suffix, size_t suffix_size,
+                        const char *more, size_t more_size) {
+    const struct redlock_target *target = message->target;
+    at = redlock_resp_header(at, target->key_size + suffix_size + more_size);
+    at = literal(at, target->key, target->key_size);
+    at = literal(at, suffix, suffix_size);
+    at = literal(at, more, more_size);
+    return literal(at, "\r\n", 2);
+}
+
+static char *format_counter(char *at, const struct redlock_message *message) {
+    const struct redlock_fence_keys *fence = message->fence_keys;
+    assert(fence->suffix_size <= REDLOCK_FENCE_SUFFIX_SIZE_MAX);
+    return format_key(at, message, fence->suffix, fence->suffix_size, "", 0);
 }
 
 static char *format_token(char *at, const struct redlock_message *message) {
@@ -81,6 +89,7 @@ static char *format_number(char *at, uint64_t number) {
 char *redlock_format_acquire(char *at, const struct redlock_message *message) {
     const bool fenced = message->fence != 0;
     at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
+    at = fenced ? format_counter(at, message) : at;
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
@@ -96,7 +105,11 @@ char *redlock_format_extend(char *at, const struct redlock_message *message) {
 }
 
 char *redlock_format_release(char *at, const struct redlock_message *message) {
-    return format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, 1), message);
+    const size_t suffix_size = strlen(message->wait_suffix);
+    assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, 3), message);
+    at = redlock_resp_bulk(at, message->wait_suffix, suffix_size);
+    return redlock_resp_integer(at, message->keeps);
 }
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {
@@ -105,7 +118,27 @@ char *redlock_format_inspect(char *at, const struct redlock_message *message) {
 
 char *redlock_format_fence(char *at, const struct redlock_message *message) {
     at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
+    at = format_counter(at, message);
     at = format_token(at, message);
     at = format_number(at, message->fence);
     return redlock_resp_integer(at, message->fence_keys->expiry_ms);
+}
+
+char *redlock_format_wait(char *at, const struct redlock_message *message) {
+    const struct redlock_place *place = message->place;
+    const size_t suffix_size = strlen(message->wait_suffix), channel_size = strlen(place->channel);
+    assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    assert(channel_size != 0 && channel_size <= REDLOCK_CHANNEL_SIZE_MAX && place->ticket <= REDLOCK_TICKET_MAX);
+    at = begin_script(at, message, REDLOCK_SCRIPT_WAIT, 3, 9);
+    at = format_key(at, message, message->wait_suffix, suffix_size, "", 0);
+    at = format_key(at, message, message->wait_suffix, suffix_size, "er", 2);
+    at = format_token(at, message);
+    at = redlock_resp_integer(at, (int64_t)place->ticket);
+    at = redlock_resp_integer(at, message->round);
+    at = redlock_resp_integer(at, message->ttl_ms);
+    at = redlock_resp_integer(at, place->stale_ms);
+    at = redlock_resp_integer(at, place->queue_ttl_ms);
+    at = redlock_resp_bulk(at, place->channel, channel_size);
+    at = redlock_resp_integer(at, place->id);
+    return redlock_resp_integer(at, place->takes);
 }

@@ -15,5 +15,6 @@ char *redlock_format_extend(char *at, const struct redlock_message *message);
 char *redlock_format_release(char *at, const struct redlock_message *message);
 char *redlock_format_inspect(char *at, const struct redlock_message *message);
 char *redlock_format_fence(char *at, const struct redlock_message *message);
+char *redlock_format_wait(char *at, const struct redlock_message *message);
 
 #endif

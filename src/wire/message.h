@@ -13,9 +13,12 @@
 #include "wire/target.h"
 
 #define REDLOCK_FENCE_SUFFIX_SIZE_MAX 64
+#define REDLOCK_WAIT_SUFFIX           ":wait" /* the default */
+#define REDLOCK_WAIT_SUFFIX_SIZE_MAX  62
+#define REDLOCK_CHANNEL_SIZE_MAX      64
 
-/* Room for the bytes of any message: the longest script, token, key, and counter key. */
-#define REDLOCK_WIRE_SIZE_MAX 4096
+/* Room for the bytes of any message: the longest script, token, and keys. */
+#define REDLOCK_WIRE_SIZE_MAX 6144
 
 /* The keys and the expiry of fencing counters; the same for all messages. */
 struct redlock_fence_keys {
@@ -24,11 +27,14 @@ struct redlock_fence_keys {
     int64_t expiry_ms; /* 0: never */
 };
 
+/* Sorted sets keep numbers up to this exactly; in microseconds, the year 2255. */
+#define REDLOCK_TICKET_MAX (UINT64_C(1) << 53)
+
 /* A place in a queue (docs/waiting.md). */
 struct redlock_place {
-    uint64_t ticket; /* lower is earlier */
+    uint64_t ticket; /* lower is earlier; at most REDLOCK_TICKET_MAX */
     int64_t stale_ms, queue_ttl_ms;
-    const char *channel; /* for the push; terminated, without spaces */
+    const char *channel; /* for the push; terminated, 1 byte or more, without spaces */
     uint32_t id;         /* comes back with the push */
     bool takes;          /* also take the lock if it is free, and serve the queue */
 };
@@ -45,7 +51,7 @@ struct redlock_message {
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
     const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
-    const char *wait_suffix;                     /* WAIT, RELEASE: comes after the key; terminated */
+    const char *wait_suffix;                     /* WAIT, RELEASE: not NULL; terminated */
     const struct redlock_place *place;           /* WAIT; `round` is its serial */
     bool keeps;                                  /* RELEASE: hand the lock to nobody */
     int64_t now_ns;                              /* when it is sent; at or before now */

@@ -17,6 +17,8 @@
 static const struct redlock_text key_missing = {.string = "the key is missing"};
 static const struct redlock_text other_token = {.string = "held under another token"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
+static const struct redlock_text queued = {.string = "queued behind another token"};
+static const struct redlock_text queued_free = {.string = "queued for a free lock"};
 static const struct redlock_text no_script = {.string = "the node does not know the script",
                                               .cause = REDLOCK_CAUSE_NOSCRIPT};
 
@@ -86,7 +88,12 @@ static inline void read_compared(const struct redlock_reply *reply, struct redlo
 }
 
 void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_compared(reply, answer);
+    answer->handed_over = reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2;
+    if (answer->handed_over) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else {
+        read_compared(reply, answer);
+    }
 }
 
 void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer) {
@@ -102,8 +109,7 @@ struct told {
     int64_t server_us;
 };
 
-/* Reads up to `digits_max` digits and nothing else. */
-static bool read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
+bool redlock_read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
     int64_t sum = 0;
     if (value->type != REDLOCK_REPLY_STRING || value->size == 0 || value->size > digits_max) {
         return false;
@@ -120,8 +126,8 @@ static bool read_digits(const struct redlock_reply_value *value, size_t digits_m
 
 bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us) {
     int64_t seconds, microseconds;
-    if (!read_digits(&pair[0], 10, &seconds) || !read_digits(&pair[1], 6, &microseconds) || seconds == 0 ||
-        seconds > SECONDS_MAX) {
+    if (!redlock_read_digits(&pair[0], 10, &seconds) || !redlock_read_digits(&pair[1], 6, &microseconds) ||
+        seconds == 0 || seconds > SECONDS_MAX) {
         return false;
     }
     *server_us = seconds * 1000000 + microseconds;
@@ -205,6 +211,39 @@ void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock
     answer_compared(told.number, answer);
 }
 
+static int64_t bounded_ttl_ms(int64_t ttl_ms) {
+    return ttl_ms < HOLDER_TTL_MS_MAX ? ttl_ms : HOLDER_TTL_MS_MAX;
+}
+
+/* {1, nil, 0, 0, time}: granted; {0, holder or nil, PTTL, rank, time}: queued. */
+void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *element = reply->elements, *holder = &element[1];
+    int64_t server_us;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 6 ||
+        element[0].type != REDLOCK_REPLY_INTEGER || element[2].type != REDLOCK_REPLY_INTEGER ||
+        element[3].type != REDLOCK_REPLY_INTEGER || !redlock_read_server_time(&element[4], &server_us)) {
+        redlock_read_unexpected(reply, answer);
+        return;
+    }
+    const int64_t ttl_ms = element[2].integer, rank = element[3].integer;
+    const bool is_free = holder->type == REDLOCK_REPLY_NIL;
+    if (element[0].integer == 1 && is_free && ttl_ms == 0 && rank == 0) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else if (element[0].integer == 0 && rank >= 0 && rank <= UINT32_MAX &&
+               (is_free ? ttl_ms == -2 : holder->type == REDLOCK_REPLY_STRING && ttl_ms >= -1)) {
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_text_constant(is_free ? &queued_free : &queued);
+        answer->holder = is_free ? NULL : holder->bytes;
+        answer->holder_size = is_free ? 0 : holder->size;
+        answer->holder_ttl_ms = bounded_ttl_ms(ttl_ms);
+        answer->rank = (uint32_t)rank;
+    } else {
+        redlock_read_unexpected(reply, answer);
+        return;
+    }
+    answer->clock.server_us = server_us;
+}
+
 void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2 &&
         redlock_read_server_time(reply->elements, &answer->clock.server_us)) {
@@ -224,7 +263,7 @@ void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answ
         answer->vote = REDLOCK_VOTE_GRANTED;
         answer->holder = holder->bytes;
         answer->holder_size = holder->size;
-        answer->holder_ttl_ms = ttl->integer < HOLDER_TTL_MS_MAX ? ttl->integer : HOLDER_TTL_MS_MAX;
+        answer->holder_ttl_ms = bounded_ttl_ms(ttl->integer);
     } else {
         redlock_read_unexpected(reply, answer);
     }

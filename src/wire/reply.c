@@ -171,9 +171,10 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
-/* Nearly every reply is one of these five, so compare bytes first. The parser reads the rest. */
+/* Nearly every reply is one of these six, so compare bytes first. The parser reads the rest. */
 static bool take_known(struct redlock_reader *reader) {
-    static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", nil[] = "$-1\r\n";
+    static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", two[] = ":2\r\n",
+                      nil[] = "$-1\r\n";
     struct redlock_reply_value *value = &reader->reply.value;
     size_t size;
     if (begins_with(reader, ok, sizeof ok - 1)) {
@@ -191,6 +192,9 @@ static bool take_known(struct redlock_reader *reader) {
     } else if (begins_with(reader, nil, sizeof nil - 1)) {
         *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
         size = sizeof nil - 1;
+    } else if (begins_with(reader, two, sizeof two - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 2};
+        size = sizeof two - 1;
     } else {
         return false;
     }

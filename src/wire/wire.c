@@ -22,7 +22,8 @@
     ROW(INSPECT, INSPECT, inspect, inspect)                                                                            \
     ROW(FENCE, FENCE, fence, fence)                                                                                    \
     ROW(HEAL, HEAL, set, heal)                                                                                         \
-    ROW(TIME, TIME, time, time)
+    ROW(TIME, TIME, time, time)                                                                                        \
+    ROW(WAIT, WAIT, wait, wait)
 
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind) {
 #define OPERATION(kind, operation, format, read)                                                                       \

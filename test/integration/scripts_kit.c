@@ -31,7 +31,8 @@ struct redlock_message message_of(enum redlock_operation operation, uint64_t fen
                                     .token_size = 32,
                                     .ttl_ms = TTL_MS,
                                     .fence = fence,
-                                    .fence_keys = &keys};
+                                    .fence_keys = &keys,
+                                    .wait_suffix = REDLOCK_WAIT_SUFFIX};
 }
 
 struct redlock_answer ask(const struct redlock_message *message) {

@@ -30,6 +30,10 @@ static struct redlock_answer vote_of(enum redlock_reply_kind kind, const char *b
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     cause = redlock_text_cause(answer.text);
     redlock_text_drop(answer.text);
+    if (kind == WAITING && answer.vote == REDLOCK_VOTE_DENIED && answer.holder != NULL) {
+        const size_t size = strlen(text);
+        (void)snprintf(text + size, 512 - size, ": %.*s", (int)answer.holder_size, answer.holder);
+    }
     if (kind == INSPECT && answer.vote == REDLOCK_VOTE_GRANTED) {
         (void)snprintf(text, 512, "%.*s", (int)answer.holder_size, answer.holder);
     }
@@ -59,6 +63,7 @@ static void each_reply_makes_its_vote(void **state) {
         {RELEASE, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
         {RELEASE, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
         {RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {RELEASE, ":2\r\n", REDLOCK_VOTE_GRANTED, ""},
         {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
         {INSPECT, "*2\r\n$3\r\nabc\r\n:99\r\n", REDLOCK_VOTE_GRANTED, "abc"},
         {INSPECT, "*2\r\n$-1\r\n:-2\r\n", REDLOCK_VOTE_DENIED, ""},
@@ -88,6 +93,9 @@ static void each_reply_makes_its_vote(void **state) {
 #define A_TIME    "$10\r\n1763791726\r\n$5\r\n50413\r\n"
 #define TIME_US   INT64_C(1763791726050413)
 
+#define GRANTED                    "*6\r\n:1\r\n$-1\r\n:0\r\n:0\r\n" A_TIME
+#define QUEUED(holder, pttl, rank) "*6\r\n:0\r\n" holder ":" pttl "\r\n:" rank "\r\n" A_TIME
+
 struct told {
     enum redlock_reply_kind kind;
     const char *bytes;
@@ -99,6 +107,9 @@ struct told {
 
 static void each_reply_tells_of_counter_and_clock(void **state) {
     static const struct told rows[] = {
+        {WAITING, GRANTED, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {WAITING, QUEUED("$1\r\na\r\n", "-1", "3"), REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
+        {WAITING, QUEUED(NO_NUMBER, "-2", "0"), REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
         {FENCED, ":1\r\n", REDLOCK_VOTE_GRANTED, true, true, 0, 0},
         {FENCED, "*2\r\n:2\r\n" COUNTER, REDLOCK_VOTE_GRANTED, true, false, 42, 0},
         {FENCED, "*2\r\n:0\r\n" COUNTER, REDLOCK_VOTE_DENIED, true, false, 42, 0},
@@ -138,6 +149,28 @@ static void each_reply_tells_of_counter_and_clock(void **state) {
     assert_string_equal(text, "the key is missing");
 }
 
+static void a_release_says_whether_it_handed_over(void **state) {
+    char text[512];
+    (void)state;
+    assert_true(vote_of(RELEASE, ":2\r\n", text).handed_over);
+    assert_false(vote_of(RELEASE, ":1\r\n", text).handed_over);
+    assert_false(vote_of(RELEASE, "*1\r\n:2\r\n", text).handed_over);
+}
+
+static void a_wait_says_who_is_before_us(void **state) {
+    char text[512];
+    (void)state;
+    struct redlock_answer answer = vote_of(WAITING, QUEUED("$3\r\na b\r\n", "1234", "4294967295"), text);
+    assert_string_equal(text, "queued behind another token: a b");
+    assert_true(answer.holder_ttl_ms == 1234 && answer.rank == UINT32_MAX);
+    answer = vote_of(WAITING, QUEUED("$0\r\n\r\n", "9223372036854775807", "2"), text);
+    assert_string_equal(text, "queued behind another token: ");
+    assert_true(answer.holder_ttl_ms == INT64_C(9007199254740991) && answer.rank == 2);
+    answer = vote_of(WAITING, QUEUED(NO_NUMBER, "-2", "1"), text);
+    assert_string_equal(text, "queued for a free lock");
+    assert_true(answer.holder == NULL && answer.holder_size == 0 && answer.holder_ttl_ms == -2 && answer.rank == 1);
+}
+
 static bool is_one_of(unsigned kind, const unsigned *list) {
     for (; *list != 0; list++) {
         if (*list == kind) {
@@ -175,8 +208,12 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         {"+OKAY\r\n", {0}},
         {"+\r\n", {0}},
         {"+QUEUED\r\n", {0}},
-        {":2\r\n", {0}},
+        {":2\r\n", {RELEASE}},
         {":-2\r\n", {0}},
+        {":3\r\n", {0}},
+        {GRANTED, {WAITING}},
+        {QUEUED("$1\r\na\r\n", "0", "0"), {WAITING}},
+        {QUEUED("$-1\r\n", "-2", "0"), {WAITING}},
         {":9223372036854775807\r\n", {0}},
         {"*0\r\n", {0}},
         {"*1\r\n:1\r\n", {0}},
@@ -254,8 +291,27 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         TIMED_BY("$10\r\n17637917 6\r\n", "$1\r\n5\r\n"),
         TIMED_BY("$10\r\n1763791726\r\n", "$1\r\nx\r\n"),
         TIMED_BY("*0\r\n", "$1\r\n5\r\n"),
+        QUEUED("$1\r\na\r\n", "-2", "0"), /* of a lock that is there */
+        QUEUED("$1\r\na\r\n", "-9223372036854775808", "0"),
+        QUEUED("$1\r\na\r\n", "5", "-1"),
+        QUEUED("$1\r\na\r\n", "5", "4294967296"),
+        QUEUED("$-1\r\n", "5", "0"), /* of a lock that is free */
+        QUEUED("$-1\r\n", "-1", "0"),
+        QUEUED(":1\r\n", "5", "0"),
+        QUEUED("*0\r\n", "5", "0"),
+        "*6\r\n:0\r\n$1\r\na\r\n$1\r\n5\r\n:0\r\n" A_TIME,
+        "*6\r\n:0\r\n$1\r\na\r\n:5\r\n$-1\r\n" A_TIME,
+        "*6\r\n$1\r\n0\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME,
+        "*6\r\n:2\r\n$-1\r\n:0\r\n:0\r\n" A_TIME,
+        "*6\r\n:-1\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME,
+        "*6\r\n:1\r\n$1\r\na\r\n:0\r\n:0\r\n" A_TIME,
+        "*6\r\n:1\r\n$-1\r\n:5\r\n:0\r\n" A_TIME,
+        "*6\r\n:1\r\n$-1\r\n:0\r\n:1\r\n" A_TIME,
+        "*6\r\n:0\r\n$1\r\na\r\n:5\r\n:0\r\n$1\r\n0\r\n$1\r\n0\r\n",
+        "*7\r\n:0\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME ":1\r\n",
+        "*5\r\n:0\r\n$1\r\na\r\n:5\r\n" A_TIME,
     };
-    static const enum redlock_reply_kind fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME};
+    static const enum redlock_reply_kind fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME, WAITING};
     char text[512], bytes[16384];
     (void)state;
     for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
@@ -339,6 +395,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_reply_makes_its_vote),
         cmocka_unit_test(each_reply_tells_of_counter_and_clock),
+        cmocka_unit_test(a_release_says_whether_it_handed_over),
+        cmocka_unit_test(a_wait_says_who_is_before_us),
         cmocka_unit_test(what_a_message_cannot_get_is_unknown),
         cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),

@@ -30,7 +30,7 @@ static void assert_bytes(const struct redlock_message *message, const char *expe
 static struct redlock_message message_of(enum redlock_operation operation) {
     static const struct redlock_target res = {"res", 3};
     return (struct redlock_message){
-        .operation = operation, .target = &res, .token = TOKEN, .token_size = 32, .ttl_ms = 10000};
+        .operation = operation, .target = &res, .token = TOKEN, .token_size = 32, .ttl_ms = 10000, .wait_suffix = ":w"};
 }
 
 static void acquire_is_set_nx_px(void **state) {
@@ -65,7 +65,8 @@ static void assert_script(struct redlock_message message, enum redlock_script_id
 
 static void the_others_are_scripts_by_sha_or_source(void **state) {
     (void)state;
-    assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "5", ONE_KEY, A_TOKEN);
+    assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY,
+                  A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n");
     assert_script(message_of(REDLOCK_OP_EXTEND), REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
     assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "4", ONE_KEY, "");
 }
@@ -91,6 +92,33 @@ static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
     assert_script(message, REDLOCK_SCRIPT_FENCE, "8", TWO_KEYS, A_TOKEN A_FENCE "$1\r\n0\r\n");
 }
 
+static void a_release_may_keep_the_lock_from_the_queue(void **state) {
+    struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
+    (void)state;
+    message.keeps = true;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n");
+}
+
+static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
+    static const char keys[] = "$1\r\n3\r\n$3\r\nres\r\n$5\r\nres:w\r\n$7\r\nres:wer\r\n";
+    struct redlock_message message = message_of(REDLOCK_OP_WAIT);
+    struct redlock_place place = {.ticket = UINT64_C(1795167037123456),
+                                  .stale_ms = 7500,
+                                  .queue_ttl_ms = 15000,
+                                  .channel = "redlock:c",
+                                  .id = UINT32_MAX,
+                                  .takes = true};
+    (void)state;
+    message.round = 7;
+    message.place = &place;
+    assert_script(message, REDLOCK_SCRIPT_WAIT, "15", keys,
+                  A_TOKEN "$16\r\n1795167037123456\r\n$1\r\n7\r\n" A_TTL "$4\r\n7500\r\n$5\r\n15000\r\n"
+                          "$9\r\nredlock:c\r\n$10\r\n4294967295\r\n$1\r\n1\r\n");
+    place = (struct redlock_place){.channel = "c"};
+    assert_script(message, REDLOCK_SCRIPT_WAIT, "15", keys,
+                  A_TOKEN "$1\r\n0\r\n$1\r\n7\r\n" A_TTL "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n$1\r\n0\r\n$1\r\n0\r\n");
+}
+
 static void healing_is_the_same_set_and_time_is_time(void **state) {
     struct redlock_message message = message_of(REDLOCK_OP_HEAL);
     (void)state;
@@ -110,10 +138,12 @@ static void the_kind_is_the_messages_form(void **state) {
         [SET] = REDLOCK_OP_ACQUIRE,     [FENCED] = REDLOCK_OP_ACQUIRE,  [TIMED] = REDLOCK_OP_ACQUIRE,
         [BOTH] = REDLOCK_OP_ACQUIRE,    [EXTEND] = REDLOCK_OP_EXTEND,   [EXTENDED] = REDLOCK_OP_EXTEND,
         [RELEASE] = REDLOCK_OP_RELEASE, [INSPECT] = REDLOCK_OP_INSPECT, [FENCING] = REDLOCK_OP_FENCE,
-        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL};
+        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL,       [WAITING] = REDLOCK_OP_WAIT};
+    const struct redlock_place place = {.channel = "c"};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)state;
     message.fence_keys = &fence_keys;
+    message.place = &place;
     assert_int_equal(kind_of(&message), SET);
     message.timed = true;
     assert_int_equal(kind_of(&message), TIMED);
@@ -125,7 +155,7 @@ static void the_kind_is_the_messages_form(void **state) {
     assert_int_equal(kind_of(&message), EXTEND);
     message.timed = true;
     assert_int_equal(kind_of(&message), EXTENDED);
-    for (unsigned operation = REDLOCK_OP_RELEASE; operation <= REDLOCK_OP_TIME; operation++) {
+    for (unsigned operation = REDLOCK_OP_RELEASE; operation <= REDLOCK_OP_WAIT; operation++) {
         message.operation = (enum redlock_operation)operation;
         assert_int_equal(kind_of(&message), operation);
     }
@@ -135,11 +165,19 @@ static void the_kind_is_the_messages_form(void **state) {
 }
 
 static void the_longest_messages_fit(void **state) {
-    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND};
+    static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND,
+                                                        REDLOCK_OP_RELEASE, REDLOCK_OP_WAIT};
+    char suffix[REDLOCK_WAIT_SUFFIX_SIZE_MAX + 1] = "", channel[REDLOCK_CHANNEL_SIZE_MAX + 1] = "";
     char key[REDLOCK_RESOURCE_SIZE_MAX], buffer[REDLOCK_WIRE_SIZE_MAX];
     enum redlock_reply_kind kind;
     const struct redlock_fence_keys longest = {
         .suffix = key, .suffix_size = REDLOCK_FENCE_SUFFIX_SIZE_MAX, .expiry_ms = INT64_MAX};
+    const struct redlock_place place = {.ticket = REDLOCK_TICKET_MAX,
+                                        .stale_ms = INT64_MAX,
+                                        .queue_ttl_ms = INT64_MAX,
+                                        .channel = channel,
+                                        .id = UINT32_MAX,
+                                        .takes = true};
     struct redlock_message message = {.by_source = true,
                                       .target = &(struct redlock_target){key, sizeof key},
                                       .token = key,
@@ -147,8 +185,13 @@ static void the_longest_messages_fit(void **state) {
                                       .ttl_ms = REDLOCK_TTL_MS_MAX,
                                       .timed = true,
                                       .fence = REDLOCK_FENCE_MAX,
-                                      .fence_keys = &longest};
+                                      .fence_keys = &longest,
+                                      .wait_suffix = suffix,
+                                      .place = &place,
+                                      .round = UINT32_MAX};
     (void)state;
+    memset(suffix, 's', sizeof suffix - 1);
+    memset(channel, 'c', sizeof channel - 1);
     memset(key, '\n', sizeof key);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         message.operation = operations[i];
@@ -161,6 +204,8 @@ int main(void) {
         cmocka_unit_test(acquire_is_set_nx_px),
         cmocka_unit_test(the_others_are_scripts_by_sha_or_source),
         cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
+        cmocka_unit_test(a_release_may_keep_the_lock_from_the_queue),
+        cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
         cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
         cmocka_unit_test(the_kind_is_the_messages_form),
         cmocka_unit_test(the_longest_messages_fit),

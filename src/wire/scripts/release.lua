@@ -1,8 +1,29 @@
--- Deletes the lock if it is held under our token.
--- KEYS[1]: lock. ARGV[1]: token.
--- Returns 1: deleted, 0: missing, -1: another token.
+-- Gives up the lock and our place in its queue. If the lock is held under our token, hands it to
+-- the next in the queue, or deletes it.
+-- KEYS[1]: lock. ARGV[1]: token, ARGV[2]: what follows the lock's key in the queue's, ARGV[3]: 1 to
+-- hand the lock to nobody.
+-- Returns 2: handed over, 1: deleted, 0: missing, -1: another token.
+-- The queue's keys are not declared, and its errors are ignored: no fault there, and no ACL, may
+-- keep us from deleting the lock.
 -- include parts/holder.lua
-if holder == ARGV[1] then
-  return redis.call('DEL', KEYS[1])
+local queue = KEYS[1] .. ARGV[2]
+if holder ~= ARGV[1] then
+  if redis.pcall('ZREM', queue, ARGV[1]) == 1 then
+    redis.pcall('HDEL', queue .. 'er', ARGV[1])
+  end
+  return holder and -1 or 0
 end
-return holder and -1 or 0
+if ARGV[3] ~= '1' and redis.pcall('EXISTS', queue) == 1 then
+  local time = redis.pcall('TIME')
+  -- include parts/serve.lua
+  local done, served = pcall(function()
+    -- Our own entry, too: the key may have been healed here while we were in line. This is the
+    -- first write, which is allowed without memory; then all are.
+    redis.call('ZREM', queue, ARGV[1])
+    return serve()
+  end)
+  if done and served then
+    return 2
+  end
+end
+return redis.call('DEL', KEYS[1])

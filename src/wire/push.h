@@ -1,0 +1,14 @@
+/* A node's push on a subscription: it handed a lock to a waiter. Pure. */
+#ifndef REDLOCK_WIRE_PUSH_H
+#define REDLOCK_WIRE_PUSH_H
+
+#include <stdbool.h>
+
+#include "wire/message.h"
+#include "wire/reply.h"
+
+/* Reads a message on this channel. False if it is anything else: then the push is unset. What it
+ * points to is part of the reply. */
+bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push);
+
+#endif

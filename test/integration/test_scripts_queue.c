@@ -1,0 +1,430 @@
+/* The queue of a lock on a real server: who is next, who is told, and what stands after a fault. */
+#include <stdio.h>
+#include <string.h>
+
+#include "scripts_kit.h"
+
+#define FIRST   "00000000000000aa0123456789abcdef0123456789abcdef"
+#define SECOND  "00000000000000bb0123456789abcdef0123456789abcdef"
+#define THIRD   "00000000000000cc0123456789abcdef0123456789abcdef"
+#define QUEUE   "door:wait"
+#define WAITERS "door:waiter"
+#define CHANNEL "redlock:heard"
+#define DEAF    "redlock:nobody"
+
+#define STALE_MS INT64_C(300000)
+#define QUEUE_MS INT64_C(900000)
+
+static struct raw listener;
+
+static struct redlock_message message_with(enum redlock_operation operation, const char *token) {
+    struct redlock_message message = message_of(operation, 0);
+    message.token = token;
+    message.token_size = strlen(token);
+    return message;
+}
+
+/* A WAIT of the serial 5 and the id 9, which takes a lock that is free. */
+struct wait {
+    const char *token;
+    uint64_t ticket;
+    const char *channel; /* NULL: CHANNEL */
+    int64_t stale_ms;    /* 0: STALE_MS */
+    bool enters_only, by_source;
+};
+
+static struct redlock_answer wait_as(struct wait wait) {
+    struct redlock_message message = message_with(REDLOCK_OP_WAIT, wait.token);
+    const struct redlock_place place = {.ticket = wait.ticket,
+                                        .stale_ms = wait.stale_ms == 0 ? STALE_MS : wait.stale_ms,
+                                        .queue_ttl_ms = QUEUE_MS,
+                                        .channel = wait.channel == NULL ? CHANNEL : wait.channel,
+                                        .id = 9,
+                                        .takes = !wait.enters_only};
+    message.place = &place;
+    message.round = 5;
+    message.by_source = wait.by_source;
+    const int64_t before_us = server_now_us();
+    struct redlock_answer answer = ask(&message);
+    if (answer.vote == REDLOCK_VOTE_GRANTED || answer.vote == REDLOCK_VOTE_DENIED) {
+        assert_true(answer.clock.server_us >= before_us && answer.clock.server_us <= server_now_us());
+    }
+    return answer;
+}
+
+static void assert_taken(struct wait wait) {
+    assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_GRANTED);
+    assert_value("door", wait.token);
+}
+
+/* Queued: as number `rank`, behind this holder; NULL for none. */
+static void assert_queued(struct wait wait, uint32_t rank, const char *holder) {
+    const struct redlock_answer answer = wait_as(wait);
+    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    assert_int_equal(answer.rank, rank);
+    if (holder == NULL) {
+        assert_null(answer.holder);
+        assert_int_equal(answer.holder_ttl_ms, -2);
+        assert_false(server_has_key(server, "door"));
+        return;
+    }
+    assert_int_equal(answer.holder_size, strlen(holder));
+    assert_memory_equal(answer.holder, holder, answer.holder_size);
+    assert_true(answer.holder_ttl_ms > TTL_MS / 2 && answer.holder_ttl_ms <= TTL_MS);
+}
+
+static void assert_refused(struct wait wait, const char *words) {
+    assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_FAILED);
+    assert_says(words);
+}
+
+enum released { MISSING, OTHERS, DELETED, HANDED_OVER };
+
+static enum released release_with(const char *token, bool keeps) {
+    struct redlock_message message = message_with(REDLOCK_OP_RELEASE, token);
+    message.keeps = keeps;
+    const struct redlock_answer answer = ask(&message);
+    if (answer.vote == REDLOCK_VOTE_GRANTED) {
+        return answer.handed_over ? HANDED_OVER : DELETED;
+    }
+    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    return server_has_key(server, "door") ? OTHERS : MISSING;
+}
+
+static enum released release_as(const char *token) {
+    return release_with(token, false);
+}
+
+static void assert_free(void) {
+    assert_false(server_has_key(server, "door"));
+}
+
+/* Subscribers see this push next. */
+static void assert_pushed(const char *token) {
+    char kind[16], channel[32], id[8], serial[8], got[80], key[16];
+    long long seconds, microseconds;
+    assert_int_equal(sscanf(raw_read(&listener), "%15s %31s %7s %7s %lld %lld %79s %15s", kind, channel, id, serial,
+                            &seconds, &microseconds, got, key),
+                     8);
+    assert_string_equal(kind, "message");
+    assert_string_equal(channel, CHANNEL);
+    assert_string_equal(id, "9");
+    assert_string_equal(serial, "5");
+    assert_string_equal(got, token);
+    assert_string_equal(key, "door");
+    const int64_t at_us = seconds * 1000000 + microseconds, now_us = server_now_us();
+    assert_true(at_us <= now_us && at_us > now_us - 60 * INT64_C(1000000));
+}
+
+/* Nothing was pushed: a ping is answered first. */
+static void assert_silence(void) {
+    assert_string_equal(raw_ask(&listener, "PING"), "pong\n\n");
+}
+
+static void waiters_are_served_in_the_order_of_their_tickets(void **state) {
+    (void)state;
+    for (int by_source = 0; by_source < 2; by_source++) {
+        start_anew();
+        lock_as(OURS);
+        assert_queued((struct wait){.token = FIRST, .ticket = 30, .by_source = by_source}, 0, OURS);
+        assert_queued((struct wait){.token = THIRD, .ticket = 20, .by_source = by_source}, 0, OURS);
+        assert_queued((struct wait){.token = SECOND, .ticket = 20, .by_source = by_source}, 0, OURS); /* by token */
+        assert_queued((struct wait){.token = FIRST, .ticket = 30, .by_source = by_source}, 2, OURS);
+        static const char *const order[] = {OURS, SECOND, THIRD, FIRST};
+        for (int i = 0; i < 3; i++) {
+            assert_int_equal(release_as(order[i]), HANDED_OVER);
+            assert_value("door", order[i + 1]);
+            assert_in_range(server_pttl_ms(server, "door"), TTL_MS / 2, TTL_MS);
+            assert_pushed(order[i + 1]);
+        }
+        assert_int_equal(release_as(FIRST), DELETED);
+        assert_int_equal(server_key_count(server), 0);
+        assert_silence();
+    }
+}
+
+static void the_queues_keys_end_by_themselves(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_in_range(server_pttl_ms(server, QUEUE), QUEUE_MS / 2, QUEUE_MS);
+    assert_in_range(server_pttl_ms(server, WAITERS), QUEUE_MS / 2, QUEUE_MS);
+    assert_string_equal(server_ask(server, "PEXPIRE", QUEUE, "400000"), "1");
+    assert_string_equal(server_ask(server, "PEXPIRE", WAITERS, "400000"), "1");
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS); /* one entry, and a later end */
+    assert_string_equal(say("ZCARD", QUEUE), "1");
+    assert_string_equal(say("HLEN", WAITERS), "1");
+    assert_true(server_pttl_ms(server, QUEUE) > 400000 && server_pttl_ms(server, WAITERS) > 400000);
+}
+
+static void a_free_lock_is_taken_on_request(void **state) {
+    (void)state;
+    assert_queued((struct wait){.token = SECOND, .ticket = 2, .enters_only = true}, 0, NULL);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
+    assert_queued((struct wait){.token = THIRD, .ticket = 3}, 1, FIRST); /* it serves the first */
+    assert_pushed(FIRST);
+    unlock();
+    assert_taken((struct wait){.token = SECOND, .ticket = 2}); /* its answer is its grant */
+    assert_silence();
+    assert_in_range(server_pttl_ms(server, "door"), TTL_MS / 2, TTL_MS);
+    assert_string_equal(server_ask(server, "ZRANGE", QUEUE, "0", "-1"), THIRD "\n");
+    assert_string_equal(say("HKEYS", WAITERS), THIRD "\n");
+    start_anew();
+    assert_taken((struct wait){.token = SECOND, .ticket = 2});
+    assert_int_equal(server_key_count(server), 1);
+}
+
+/* The grant is that of the last request: the key lives for its whole ttl. */
+static void who_holds_the_lock_is_told_so(void **state) {
+    (void)state;
+    for (int enters_only = 0; enters_only < 2; enters_only++) {
+        lock_as(FIRST);
+        assert_string_equal(server_ask(server, "PEXPIRE", "door", "100000"), "1");
+        assert_taken((struct wait){.token = FIRST, .ticket = 1, .enters_only = enters_only});
+        assert_in_range(server_pttl_ms(server, "door"), TTL_MS / 2, TTL_MS);
+        assert_string_equal(server_ask(server, "PEXPIRE", "door", "900000"), "1"); /* never shortened */
+        assert_taken((struct wait){.token = FIRST, .ticket = 1, .enters_only = enters_only});
+        assert_in_range(server_pttl_ms(server, "door"), TTL_MS + 1, 900000);
+        assert_int_equal(server_key_count(server), 1);
+    }
+}
+
+static void who_cannot_be_told_is_passed_over(void **state) {
+    (void)state;
+    for (int released = 0; released < 2; released++) { /* by a release, by a WAIT */
+        start_anew();
+        lock_as(OURS);
+        assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
+        assert_queued((struct wait){.token = SECOND, .ticket = 2, .stale_ms = -1}, 1, OURS); /* stale at once */
+        assert_string_equal(server_ask(server, "ZADD", QUEUE, "3", "no details"), "1");
+        assert_string_equal(server_ask(server, "ZADD", QUEUE, "3", "odd details"), "1");
+        assert_string_equal(server_ask(server, "HSET", WAITERS, "odd details", "99999999999999 1000 5 9"), "1");
+        assert_queued((struct wait){.token = THIRD, .ticket = 4}, 4, OURS);
+        if (released) {
+            assert_int_equal(release_as(OURS), HANDED_OVER);
+        } else {
+            unlock();
+            assert_queued((struct wait){.token = OURS, .ticket = 5}, 0, THIRD);
+            assert_int_equal(release_as(OURS), OTHERS);
+        }
+        assert_value("door", THIRD);
+        assert_pushed(THIRD);
+        assert_int_equal(server_key_count(server), 1);
+    }
+}
+
+static void nobody_who_can_be_told_leaves_the_lock_free(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
+    assert_int_equal(release_as(OURS), DELETED);
+    assert_int_equal(server_key_count(server), 0);
+}
+
+/* No script keeps a node busy: 64 entries at once. */
+static void many_dead_waiters_are_passed_over_in_turns(void **state) {
+    char token[16];
+    (void)state;
+    lock_as(OURS);
+    for (int i = 0; i < 129; i++) {
+        (void)snprintf(token, sizeof token, "t%03d", i);
+        assert_queued((struct wait){.token = token, .ticket = 1, .channel = DEAF}, (uint32_t)i, OURS);
+    }
+    assert_queued((struct wait){.token = FIRST, .ticket = 2}, 129, OURS);
+    assert_int_equal(release_as(OURS), DELETED);
+    assert_string_equal(say("ZCARD", QUEUE), "66");
+    assert_string_equal(say("HLEN", WAITERS), "66");
+    assert_queued((struct wait){.token = FIRST, .ticket = 2}, 1, NULL);
+    assert_taken((struct wait){.token = FIRST, .ticket = 2});
+    assert_int_equal(server_key_count(server), 1);
+}
+
+static void a_release_can_keep_the_lock_from_the_queue(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_int_equal(release_with(OURS, true), DELETED);
+    assert_free();
+    assert_silence();
+    assert_string_equal(say("ZCARD", QUEUE), "1");
+}
+
+static void a_release_leaves_the_queue(void **state) {
+    (void)state;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        start_anew();
+        lock_as(OURS);
+        assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+        assert_queued((struct wait){.token = SECOND, .ticket = 2}, 1, OURS);
+        assert_int_equal(release_with(FIRST, keeps), OTHERS);
+        assert_string_equal(server_ask(server, "ZRANGE", QUEUE, "0", "-1"), SECOND "\n");
+        assert_string_equal(say("HKEYS", WAITERS), SECOND "\n");
+        unlock();
+        assert_int_equal(release_with(SECOND, keeps), MISSING);
+        assert_int_equal(server_key_count(server), 0);
+    }
+    /* A lock that was healed while its token was in line does not go to itself. */
+    assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
+    assert_queued((struct wait){.token = SECOND, .ticket = 2, .enters_only = true}, 1, NULL);
+    lock_as(FIRST);
+    assert_int_equal(release_as(FIRST), HANDED_OVER);
+    assert_value("door", SECOND);
+    assert_pushed(SECOND);
+}
+
+static void keys_of_another_type_are_faults_of_the_queue_alone(void **state) {
+    static const char *const broken[] = {QUEUE, WAITERS};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        start_anew();
+        assert_string_equal(server_ask(server, "RPUSH", broken[i], "x"), "1");
+        assert_refused((struct wait){.token = FIRST, .ticket = 1}, "WRONGTYPE");
+        assert_free();
+        lock_as(OURS);
+        assert_refused((struct wait){.token = FIRST, .ticket = 1}, "WRONGTYPE");
+        assert_int_equal(release_as(FIRST), OTHERS);
+        assert_value("door", OURS);
+        assert_in_range(server_pttl_ms(server, "door"), TTL_MS / 2, TTL_MS);
+        if (i == 1) { /* some entry of before */
+            assert_string_equal(server_ask(server, "ZADD", QUEUE, "1", SECOND), "1");
+        }
+        assert_int_equal(release_as(OURS), DELETED);
+        assert_free();
+        assert_string_equal(say("LLEN", broken[i]), "1");
+        assert_int_equal(server_key_count(server), 1);
+    }
+    /* A lock of another type is a lock of somebody else. */
+    start_anew();
+    assert_string_equal(server_ask(server, "RPUSH", "door", "x"), "1");
+    const struct redlock_answer answer = wait_as((struct wait){.token = FIRST, .ticket = 1});
+    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    assert_memory_equal(answer.holder, "(a list)", answer.holder_size);
+    assert_int_equal(answer.holder_ttl_ms, -1);
+    assert_int_equal(release_as(FIRST), OTHERS);
+    assert_string_equal(say("LLEN", "door"), "1");
+}
+
+/* Each misses one right. Whichever it is, no lock is left to nobody, and no queue without end. */
+static void an_acl_without_the_queue_leaves_no_lock(void **state) {
+    static const char *const rights[] = {"-publish", "-zadd", "-zpopmin", "-zrem",  "-hset",
+                                         "-hget",    "-hdel", "-exists",  "-zrank", "resetchannels"};
+    (void)state;
+    assert_string_equal(server_ask(server, "ACL", "SETUSER", "all", "allchannels"), "OK");
+    for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
+        start_anew();
+        /* Somebody else took a place: */
+        assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
+        lock_as(OURS);
+        assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+        assert_string_equal(server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "~*",
+                                       "allchannels", rights[i]),
+                            "OK");
+        assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
+        assert_int_equal(release_as(OURS), strcmp(rights[i], "-zrank") == 0 ? HANDED_OVER : DELETED);
+        unlock();
+        const redlock_vote_kind vote = wait_as((struct wait){.token = SECOND, .ticket = 2}).vote;
+        if (vote == REDLOCK_VOTE_FAILED) {
+            assert_free();
+        } else {
+            assert_value("door", vote == REDLOCK_VOTE_GRANTED ? SECOND : FIRST);
+        }
+        assert_true(server_pttl_ms(server, QUEUE) != -1 && server_pttl_ms(server, WAITERS) != -1);
+    }
+}
+
+static void without_the_keys_a_release_deletes(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_string_equal(server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "~door"), "OK");
+    assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
+    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "NOPERM");
+    assert_int_equal(release_as(OURS), DELETED);
+    assert_free();
+    assert_int_equal(release_as(OURS), MISSING);
+}
+
+static void without_memory_nobody_enters_and_releases_hand_over(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "1"), "OK");
+    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "OOM");
+    assert_string_equal(say("ZCARD", QUEUE), "1");
+    assert_int_equal(release_as(OURS), HANDED_OVER);
+    assert_value("door", FIRST);
+    assert_int_equal(wait_as((struct wait){.token = FIRST, .ticket = 1}).vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(release_as(FIRST), DELETED);
+    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "OOM");
+    assert_int_equal(server_key_count(server), 0);
+    assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "0"), "OK");
+}
+
+/* The next would be given the lock for a time that the server refuses: it is told nothing. */
+static void a_lock_that_cannot_be_set_is_not_announced(void **state) {
+    (void)state;
+    for (int released = 0; released < 2; released++) {
+        start_anew();
+        assert_string_equal(server_ask(server, "ZADD", QUEUE, "1", FIRST), "1");
+        assert_string_equal(server_ask(server, "HSET", WAITERS, FIRST, "99999999999999 0 5 9 " CHANNEL), "1");
+        if (released) {
+            lock_as(OURS);
+            assert_int_equal(release_as(OURS), DELETED);
+        } else {
+            assert_refused((struct wait){.token = SECOND, .ticket = 2}, "invalid expire");
+        }
+        assert_int_equal(server_key_count(server), 0);
+        assert_silence();
+    }
+}
+
+static void a_replica_hands_nothing_over(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_string_equal(server_ask(server, "REPLICAOF", "127.0.0.1", "1"), "OK");
+    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "READONLY");
+    struct redlock_message release = message_with(REDLOCK_OP_RELEASE, OURS);
+    assert_failed(&release, "READONLY");
+    assert_value("door", OURS);
+    assert_string_equal(server_ask(server, "REPLICAOF", "NO", "ONE"), "OK");
+    assert_silence();
+}
+
+static int queue_setup(void **state) {
+    int failed = scripts_setup(state);
+    (void)server_ask(server, "ACL", "SETUSER", "all", "allchannels"); /* unknown before Redis 6.2 */
+    if (failed || !raw_open_tcp(&listener, "127.0.0.1", server->port)) {
+        return -1;
+    }
+    assert_string_equal(raw_ask(&listener, "AUTH", "all", "geheim"), "OK");
+    return strcmp(raw_ask(&listener, "SUBSCRIBE", CHANNEL), "subscribe\n" CHANNEL "\n1\n");
+}
+
+static int queue_teardown(void **state) {
+    raw_close(&listener);
+    return scripts_teardown(state);
+}
+
+#define QUEUE_TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(waiters_are_served_in_the_order_of_their_tickets),
+        QUEUE_TEST(the_queues_keys_end_by_themselves),
+        QUEUE_TEST(a_free_lock_is_taken_on_request),
+        QUEUE_TEST(who_holds_the_lock_is_told_so),
+        QUEUE_TEST(who_cannot_be_told_is_passed_over),
+        QUEUE_TEST(nobody_who_can_be_told_leaves_the_lock_free),
+        QUEUE_TEST(many_dead_waiters_are_passed_over_in_turns),
+        QUEUE_TEST(a_release_can_keep_the_lock_from_the_queue),
+        QUEUE_TEST(a_release_leaves_the_queue),
+        QUEUE_TEST(keys_of_another_type_are_faults_of_the_queue_alone),
+        QUEUE_TEST(an_acl_without_the_queue_leaves_no_lock),
+        QUEUE_TEST(without_the_keys_a_release_deletes),
+        QUEUE_TEST(without_memory_nobody_enters_and_releases_hand_over),
+        QUEUE_TEST(a_lock_that_cannot_be_set_is_not_announced),
+        QUEUE_TEST(a_replica_hands_nothing_over),
+    };
+    return cmocka_run_group_tests_name("the queue on a real server", tests, scripts_begin, scripts_end);
+}
