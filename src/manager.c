@@ -218,6 +218,15 @@ static int check_fence(const redlock_manager_options *options, struct failure *f
     return REDLOCK_OK;
 }
 
+static int check_wait(const redlock_manager_options *options, struct failure *failure) {
+    const size_t size = options->wait_suffix == NULL ? 1 : strlen(options->wait_suffix);
+    if (size == 0 || size > REDLOCK_WAIT_SUFFIX_SIZE_MAX) {
+        return fail(failure, REDLOCK_ERR_INVALID, "wait_suffix has %zu bytes; 1 to %d are allowed", size,
+                    REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    }
+    return REDLOCK_OK;
+}
+
 static int check(const redlock_manager_options *options, struct failure *failure) {
     if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX) {
         return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
@@ -247,6 +256,9 @@ static int check(const redlock_manager_options *options, struct failure *failure
     int code = check_guards(options, failure);
     if (code == REDLOCK_OK) {
         code = check_fence(options, failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = check_wait(options, failure);
     }
     return code != REDLOCK_OK
                ? code
@@ -343,7 +355,8 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .first_boot = options->first_boot,
                                           .ttl_max_ms = options->ttl_max_ms,
                                           .fence_suffix = options->fence_suffix,
-                                          .fence_expiry_ms = options->fence_expiry_ms};
+                                          .fence_expiry_ms = options->fence_expiry_ms,
+                                          .wait_suffix = options->wait_suffix};
     manager->group = redlock_group_new(&env, &config);
     if (manager->group == NULL) {
         return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
@@ -357,7 +370,8 @@ void redlock_manager_options_default(redlock_manager_options *options) {
                                          .connect_timeout_ms = CONNECT_MS,
                                          .client_name = CLIENT_NAME,
                                          .log_level = REDLOCK_LOG_WARNING,
-                                         .fence_suffix = REDLOCK_FENCE_SUFFIX};
+                                         .fence_suffix = REDLOCK_FENCE_SUFFIX,
+                                         .wait_suffix = REDLOCK_WAIT_SUFFIX};
 }
 
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,

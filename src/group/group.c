@@ -13,6 +13,7 @@
 #include "group/quarantine.h"
 #include "group/query.h"
 #include "group/requests.h"
+#include "group/waiting.h"
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -47,9 +48,11 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->quorum = redlock_quorum(config->node_count);
     group->key_prefix = strdup(prefix);
     group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
-    if (!group->key_prefix || !group->fence_suffix || !open_guards(group, config)) {
+    group->wait_suffix = strdup(config->wait_suffix ? config->wait_suffix : REDLOCK_WAIT_SUFFIX);
+    if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, config)) {
         free(group->key_prefix);
         free(group->fence_suffix);
+        free(group->wait_suffix);
         free(group);
         return NULL;
     }
@@ -78,6 +81,8 @@ void redlock_group_delete(struct redlock_group *group) {
     }
     redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
+    redlock_line_clear(&group->line);
+    free(group->wait_suffix);
     free(group->fence_suffix);
     free(group->key_prefix);
     free(group);
@@ -139,6 +144,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         redlock_guards_seen(group, node, answer);
     }
     if (answer->clock.server_us != 0) {
+        redlock_line_note_clock(&group->line, node, &answer->clock);
         /* This may end the round of this answer. */
         redlock_guards_read_clock(group, node, &answer->clock);
     }
@@ -200,6 +206,17 @@ void redlock_group_wake(struct redlock_group *group) {
     if (!group->in_callbacks && redlock_group_close_is_due(group)) {
         end(group);
     }
+}
+
+void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    redlock_waiting_pushed(group, node, push);
+    run_callbacks(group);
+}
+
+void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                           struct redlock_text *why) {
+    redlock_waiting_listens(group, node, listening, why);
+    run_callbacks(group);
 }
 
 void redlock_group_ready_changed(struct redlock_group *group, unsigned node, bool ready) {

@@ -20,6 +20,7 @@ struct redlock_group_config {
     int64_t ttl_max_ms;       /* with a guard */
     const char *fence_suffix; /* copied; NULL for the default */
     int64_t fence_expiry_ms;
+    const char *wait_suffix; /* copied; NULL for the default */
 };
 
 /* Copies the env. Its ctx must outlive the group. NULL if there is no memory. */

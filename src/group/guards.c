@@ -37,6 +37,7 @@ static void note_begun(struct redlock_group *group, redlock_nodes begun) {
 
 void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting) {
     struct redlock_guards *guards = group->guards;
+    redlock_line_note_clock(&group->line, node, &greeting->clock);
     if (!guards) {
         return;
     }

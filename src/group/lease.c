@@ -10,24 +10,33 @@
 #include "group/owed.h"
 #include "group/quarantine.h"
 #include "group/token.h"
+#include "group/waiting.h"
 #include "result/result.h"
 
 #define ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
 
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size) {
+                                        size_t token_size, bool may_queue) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
-    struct redlock_lease *lease =
-        malloc(sizeof *lease + group->node_count * sizeof lease->details[0] + key_size + 1 + token_size + 1);
+    const size_t details_size = group->node_count * sizeof(struct redlock_detail);
+    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_queue) +
+                                                group->node_count * sizeof(struct redlock_queue_node)
+                                          : 0;
+    struct redlock_lease *lease = malloc(sizeof *lease + details_size + waiting_size + key_size + 1 + token_size + 1);
     if (!lease) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(lease, 0, sizeof *lease + group->node_count * sizeof lease->details[0]);
+    memset(lease, 0, sizeof *lease + details_size + waiting_size);
     lease->group = group;
     char *room = (char *)(lease->details + group->node_count);
+    if (may_queue) {
+        lease->waiting = (struct redlock_waiting *)(void *)room;
+        lease->waiting->queue = (struct redlock_queue *)(lease->waiting + 1);
+    }
+    room += waiting_size;
     lease->target = redlock_group_target(group, resource, key_size, room);
     lease->token = room + key_size + 1;
     lease->token[0] = '\0';
@@ -35,13 +44,28 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     return lease;
 }
 
+/* The library makes this release (R8). The place in a queue may be served until it is stale; then the
+ * key lives for its ttl. */
+static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain, bool keeps) {
+    const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
+    redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
+                                                                  .token = lease->token,
+                                                                  .token_size = lease->token_size,
+                                                                  .nodes = nodes,
+                                                                  .uncertain = uncertain,
+                                                                  .ttl_ms = lease->ttl_sent_max_ms + stale_ms,
+                                                                  .keeps = keeps});
+}
+
 void redlock_lease_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
     const redlock_nodes owing = redlock_lease_owing(&lease->core);
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
-        redlock_owed_add(group, &lease->target, lease->token, lease->token_size, owing,
-                         owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), lease->ttl_sent_max_ms);
+        owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), false);
+    }
+    if (lease->waiting) {
+        redlock_waiting_end(lease);
     }
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
@@ -115,7 +139,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .timed = group->watching_clocks,
                                     .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
                                     .fence_keys = &group->fence_keys,
-                                    .wait_suffix = REDLOCK_WAIT_SUFFIX,
+                                    .wait_suffix = group->wait_suffix,
                                     .now_ns = lease->core.start_ns,
                                     .round = lease->core.round};
 }
@@ -127,7 +151,8 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     begin_details(lease, actions->send_nodes);
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
-        group->statistics.attempts++;
+    case REDLOCK_OP_WAIT:
+        group->statistics.attempts += actions->fresh_token;
         lease->token_drawn = false;
         if (group->guards) {
             excuse_details(lease, ~actions->send_nodes);
@@ -138,7 +163,6 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         break;
     case REDLOCK_OP_RELEASE:
     case REDLOCK_OP_FENCE:
-    case REDLOCK_OP_WAIT:
         break; /* a release is counted when it is confirmed; FENCE is a part of an attempt */
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
@@ -147,6 +171,11 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         assert(false && "a lease does not send this");
     }
     struct redlock_message message = message_of(lease);
+    struct redlock_place place;
+    if (actions->send == REDLOCK_OP_WAIT) {
+        place = redlock_waiting_place(lease);
+        message.place = &place;
+    }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = message.ttl_ms;
     }
@@ -234,29 +263,40 @@ static void publish(struct redlock_lease *lease) {
     redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
 }
 
+static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+    const bool for_place = actions->send == REDLOCK_OP_WAIT;
+    const int code = for_place ? redlock_line_open(lease->group) : REDLOCK_OK;
+    if (code != REDLOCK_OK || (lease->token_drawn && !for_place)) {
+        return code;
+    }
+    return redlock_lease_draw_token(lease, now_ns, for_place);
+}
+
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
     if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE &&
-        !actions.deadline_moved) {
+        !actions.deadline_moved && before != REDLOCK_LEASE_QUEUED) {
         return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
     count_extend(lease, before);
     if (actions.cleanup) { /* R8 */
-        redlock_owed_add(lease->group, &lease->target, lease->token, lease->token_size, actions.cleanup,
-                         actions.uncertain, lease->ttl_sent_max_ms);
+        owe(lease, actions.cleanup, actions.uncertain, actions.keeps);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
     if (actions.send != REDLOCK_OP_NONE) {
-        if (actions.send == REDLOCK_OP_ACQUIRE && !lease->token_drawn) {
-            random_code = redlock_lease_draw_token(lease, event->now_ns);
+        if (actions.fresh_token) {
+            random_code = fresh_token(lease, &actions, event->now_ns);
         }
         refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
     }
     if (actions.heal) {
         heal(lease, actions.heal);
+    }
+    if (lease->waiting) {
+        redlock_waiting_stepped(lease, before, &actions);
     }
     note_results(lease, &actions);
     redlock_journal_step(lease, before, &actions, event->now_ns);
@@ -272,6 +312,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
                                                           .now_ns = event->now_ns,
                                                           .nodes = refused,
+                                                          .may_not_vote = event->may_not_vote,
                                                           .round = lease->core.round});
         return;
     }
@@ -282,6 +323,10 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
  * know. */
 static int64_t wall_us(const struct redlock_group *group, const struct redlock_plan *plan) {
     return plan->fencing ? group->env.wall_us(group->env.ctx) + group->fence_ahead_us : 0;
+}
+
+int64_t redlock_lease_wall_us(const struct redlock_lease *lease) {
+    return wall_us(lease->group, &lease->core.plan);
 }
 
 static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
@@ -299,6 +344,11 @@ static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
         return false;
     }
     struct redlock_message message = message_of(lease);
+    struct redlock_place place;
+    if (lease->core.operation == REDLOCK_OP_WAIT) {
+        place = redlock_waiting_place(lease);
+        message.place = &place;
+    }
     message.by_source = true;
     message.now_ns = redlock_group_now_ns(lease->group);
     return redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message) != 0;
@@ -335,6 +385,28 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
                : answer->text;
 }
 
+static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
+                           const struct redlock_answer *answer) {
+    struct redlock_queue_view view;
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    struct redlock_event event = {.type = REDLOCK_EVENT_VOTE,
+                                  .now_ns = now_ns,
+                                  .wall_us = redlock_lease_wall_us(lease),
+                                  .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
+                                  .nodes = REDLOCK_NODE(node),
+                                  .vote = vote,
+                                  .round = lease->core.round};
+    if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
+        redlock_line_note_release(&lease->group->line, &lease->target, false);
+    } else if (vote == REDLOCK_VOTE_DENIED) {
+        view = redlock_waiting_view(lease, answer);
+        event.view = &view;
+    } else if (vote == REDLOCK_VOTE_FAILED) {
+        redlock_waiting_failed(lease, node, answer->text);
+    }
+    redlock_lease_feed(lease, &event);
+}
+
 /* Takes a vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     struct redlock_group *group = lease->group;
@@ -347,6 +419,13 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
     note_vote(lease, node, vote, text, answer->read_ns);
     redlock_text_drop(why);
+    if (lease->core.operation == REDLOCK_OP_WAIT) {
+        take_wait_vote(lease, node, vote, answer);
+        return;
+    }
+    if (answer->handed_over) {
+        redlock_line_note_release(&group->line, &lease->target, true);
+    }
     if (answer->fenced) {
         follow_clock(group, answer);
     } else if (redlock_lease_count_only(&lease->core, node, vote)) {
@@ -392,6 +471,8 @@ void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan 
                                                       .now_ns = now_ns,
                                                       .wall_us = wall_us(group, plan),
                                                       .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
+                                                      .in_line = lease->waiting &&
+                                                                 redlock_line_is_in_line(&group->line, &lease->target),
                                                       .plan = plan});
 }
 
@@ -417,9 +498,13 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!lease->forgotten) {
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
-                                                          .now_ns = redlock_group_now_ns(lease->group),
-                                                          .nodes = REDLOCK_NODE(node)});
+        const int64_t now_ns = redlock_group_now_ns(lease->group);
+        redlock_lease_feed(
+            lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
+                                           .now_ns = now_ns,
+                                           .wall_us = redlock_lease_wall_us(lease),
+                                           .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
+                                           .nodes = REDLOCK_NODE(node)});
     }
 }
 

@@ -4,9 +4,12 @@
 
 #include "group/lease_memory.h"
 
-/* Creates a lease in the group's list. NULL if there is no memory. */
+/* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
+ * in queues, and for the token of a waiter. */
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size);
+                                        size_t token_size, bool may_queue);
+/* The clock for fencing tokens; 0 for a lease without one. */
+int64_t redlock_lease_wall_us(const struct redlock_lease *lease);
 /* Steps the core, and does what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,

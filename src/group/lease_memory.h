@@ -8,13 +8,26 @@
 #include "group/owner.h"
 #include "result/result.h"
 
-#define REDLOCK_TOKEN_DIGITS 32 /* our own tokens: 128 random bits in hexadecimal (R10) */
+#define REDLOCK_TOKEN_DIGITS  32 /* our own tokens: 128 random bits in hexadecimal (R10) */
+#define REDLOCK_TICKET_DIGITS 16 /* come before them in the tokens of an acquire that may queue */
 
 /* A node's vote in the current round, for the result. */
 struct redlock_detail {
     struct redlock_text *text;
     int32_t latency_us;
     uint8_t kind;
+};
+
+/* What only an acquire that may queue needs. */
+struct redlock_waiting {
+    uint64_t ticket;
+    uint32_t id;
+    redlock_nodes refusing;      /* nodes that cannot keep the queue of this resource */
+    bool listed;                 /* in the line, by id */
+    bool in_line;                /* counted there as waiting */
+    bool counted;                /* in the statistics as queued */
+    bool has_place;              /* the current token is that of a place, not of a first try */
+    struct redlock_queue *queue; /* behind this */
 };
 
 enum redlock_callback_kind {
@@ -55,6 +68,7 @@ struct redlock_lease {
     /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
     int64_t ttl_sent_max_ms;
     char *token;                     /* terminated */
+    struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
     struct redlock_detail details[]; /* one for each node; then the key and the token */
 };
 

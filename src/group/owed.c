@@ -36,7 +36,8 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .target = &owed->target,
                                       .token = owed->token,
                                       .token_size = owed->token_size,
-                                      .wait_suffix = REDLOCK_WAIT_SUFFIX,
+                                      .wait_suffix = group->wait_suffix,
+                                      .keeps = owed->keeps,
                                       .now_ns = now_ns};
     const redlock_nodes refused = nodes & ~redlock_group_send(group, &owed->owner, nodes, &message);
     for (unsigned i = 0; refused && i < group->node_count; i++) {
@@ -58,8 +59,8 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
     redlock_schedule_set(&group->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
 }
 
-void redlock_owed_add(struct redlock_group *group, const struct redlock_target *target, const char *token,
-                      size_t token_size, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
+void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
+    const struct redlock_target *target = release->target;
     if (group->owed.count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
@@ -76,14 +77,15 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_target *
         return;
     }
     memset(owed, 0, sizeof *owed);
-    owed->token_size = (uint8_t)token_size;
-    memcpy(owed->token, token, token_size);
+    owed->keeps = release->keeps;
+    owed->token_size = (uint8_t)release->token_size;
+    memcpy(owed->token, release->token, release->token_size);
     memcpy(owed->room, target->key, target->key_size + 1);
     owed->target = (struct redlock_target){.key = owed->room, .key_size = target->key_size};
     redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
-    redlock_debt_start(&owed->debt, nodes, uncertain, redlock_after_ms(now_ns, ttl_ms));
-    ask(group, owed, redlock_debt_ask(&owed->debt, nodes, now_ns), false, now_ns);
+    redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
+    ask(group, owed, redlock_debt_ask(&owed->debt, release->nodes, now_ns), false, now_ns);
     end_or_schedule(group, owed, now_ns);
 }
 

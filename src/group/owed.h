@@ -15,17 +15,25 @@ struct redlock_owed {
     struct redlock_debt debt;
     struct redlock_target target; /* the key is in `room` */
     uint8_t token_size;
+    bool keeps;
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     char room[];
 };
 
-/*
- * Sends a release to these nodes now, and owns it until it is confirmed or over. The `uncertain`
- * nodes never answered a request that sets the key, so it may still run there (R8). Without memory,
- * the keys live until their ttl, and the release counts as dropped.
- */
-void redlock_owed_add(struct redlock_group *group, const struct redlock_target *target, const char *token,
-                      size_t token_size, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms);
+/* A release to make. The target and the token are copied. */
+struct redlock_owed_release {
+    const struct redlock_target *target;
+    const char *token;
+    size_t token_size;
+    redlock_nodes nodes;
+    redlock_nodes uncertain; /* never answered a request that sets the key: it may still run there */
+    int64_t ttl_ms;          /* then the key is gone from the other nodes */
+    bool keeps;              /* hand the lock to nobody */
+};
+
+/* Sends a release now, and owns it until it is confirmed or over (R8). Without memory, the keys
+ * live until their ttl, and the release counts as dropped. */
+void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release);
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns);

@@ -8,6 +8,7 @@
 
 #include "core/quorum.h"
 #include "group/env.h"
+#include "group/line.h"
 #include "group/schedule.h"
 
 struct redlock_group;
@@ -58,6 +59,8 @@ struct redlock_group {
     int64_t fence_ahead_us;
     struct redlock_fence_keys fence_keys;
     char *fence_suffix;
+    char *wait_suffix;
+    struct redlock_line line;
     struct redlock_schedule schedule;
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
     /* The next release to ask for, of nodes that came back; NULL for none. */

@@ -8,6 +8,7 @@
 #include "group/lease.h"
 #include "group/quarantine.h"
 #include "group/token.h"
+#include "group/waiting.h"
 
 #define LEASES_MAX (1u << 20)
 
@@ -34,6 +35,9 @@ static const char *check_options(const redlock_acquire_options *options) {
     }
     if (options->auto_extend_max_ms < 0) {
         return "auto_extend_max_ms must be 0 (no cap) or more";
+    }
+    if ((int)options->order < REDLOCK_ORDER_FAIR || options->order > REDLOCK_ORDER_NONE) {
+        return "order must be a redlock_order";
     }
     if (options->lock_delay_ms < 0 || options->lock_delay_ms > REDLOCK_TTL_MS_MAX - options->ttl_ms) {
         return "lock_delay_ms must be 0 or more, and no more than 2147483647 together with ttl_ms";
@@ -77,11 +81,16 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
+                                 .node_timeout_ms = (int32_t)(group->node_timeout_ns / REDLOCK_NS_PER_MS),
                                  .auto_extend_max_ms = options->auto_extend_max_ms,
                                  .auto_extend = options->auto_extend};
 }
 
-/* What acquire and adopt share: all checks, and the memory. */
+static bool may_queue(const struct redlock_group *group, const redlock_acquire_options *options) {
+    return options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR && !group->line.polls;
+}
+
+/* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
 static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
                         const redlock_acquire_options *given, redlock_acquire_options *options,
                         struct redlock_lease **lease) {
@@ -103,7 +112,11 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (group->leases.count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
-    *lease = redlock_lease_new(group, resource, key_size, token_size);
+    const bool queues = token_size == 0 && may_queue(group, options);
+    if (token_size == 0) {
+        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0);
+    }
+    *lease = redlock_lease_new(group, resource, key_size, token_size, queues);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -122,13 +135,17 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     }
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = lease_create(group, resource, REDLOCK_TOKEN_DIGITS, given, &options, &lease);
+    int code = lease_create(group, resource, 0, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
     /* R1: read the clock before the first byte is sent. */
     const int64_t now_ns = redlock_group_now_ns(group);
-    code = redlock_lease_draw_token(lease, now_ns);
+    if (lease->waiting && !redlock_waiting_prepare(lease, now_ns)) {
+        redlock_lease_free(lease);
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    code = redlock_lease_draw_token(lease, now_ns, false);
     if (code != REDLOCK_OK) {
         redlock_lease_free(lease);
         return code;

@@ -7,12 +7,22 @@ static char digit(unsigned nibble) {
     return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
 }
 
+/* The tokens of waiters sort by their tickets. */
+static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
+    const uint64_t ticket = for_place ? lease->waiting->ticket : 0;
+    for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
+        lease->token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
+    }
+    lease->waiting->has_place = for_place;
+    return REDLOCK_TICKET_DIGITS;
+}
+
 /*
  * R10: a fresh token for every attempt: 128 bits from the kernel, printable. Two copies of a
  * virtual machine have the same bytes in their pools, but hardly the same nanosecond. So half of
  * the token is mixed with the time, which keeps it as random as it was.
  */
-int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
+int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
     unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
     uint64_t half;
     const int code = lease->group->env.random(lease->group->env.ctx, bytes, sizeof bytes);
@@ -27,8 +37,9 @@ int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns) {
         digits[i] = digit(bytes[i] >> 4);
         digits[i + sizeof bytes] = digit(bytes[i] & 15);
     }
-    memcpy(lease->token, digits, sizeof digits);
-    lease->token_size = REDLOCK_TOKEN_DIGITS;
+    const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
+    memcpy(lease->token + ticket_size, digits, sizeof digits);
+    lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
     lease->token_drawn = true;
     return REDLOCK_OK;
 }

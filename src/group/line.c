@@ -1,0 +1,121 @@
+/* The group's side of queues. */
+#include "group/line.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "group/owner.h"
+
+#define PLACES_MIN 16
+
+bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, uint32_t *id) {
+    uint32_t at = line->free_hint;
+    while (at < line->place_count && line->places[at]) {
+        at++;
+    }
+    if (at == line->place_count) {
+        const uint32_t count = line->place_count ? 2 * line->place_count : PLACES_MIN;
+        struct redlock_lease **places = realloc(line->places, count * sizeof(struct redlock_lease *));
+        if (!places) {
+            return false;
+        }
+        memset(places + line->place_count, 0, (count - line->place_count) * sizeof(struct redlock_lease *));
+        line->places = places;
+        line->place_count = count;
+    }
+    line->places[at] = lease;
+    line->free_hint = at + 1;
+    *id = at;
+    return true;
+}
+
+void redlock_line_remove(struct redlock_line *line, uint32_t id) {
+    line->places[id] = NULL;
+    line->free_hint = id < line->free_hint ? id : line->free_hint;
+}
+
+struct redlock_lease *redlock_line_get(const struct redlock_line *line, uint32_t id) {
+    return id < line->place_count ? line->places[id] : NULL;
+}
+
+void redlock_line_clear(struct redlock_line *line) {
+    free(line->places);
+    line->places = NULL;
+    line->place_count = 0;
+}
+
+int redlock_line_open(struct redlock_group *group) {
+    struct redlock_line *line = &group->line;
+    uint64_t drawn[2];
+    if (line->channel[0]) {
+        return REDLOCK_OK;
+    }
+    const int code = group->env.random(group->env.ctx, drawn, sizeof drawn);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    (void)snprintf(line->channel, sizeof line->channel, "redlock:%016llx%016llx", (unsigned long long)drawn[0],
+                   (unsigned long long)drawn[1]);
+    group->env.listen(group->env.ctx, line->channel);
+    return REDLOCK_OK;
+}
+
+void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample) {
+    if (sample->server_us != 0) {
+        line->clocks |= REDLOCK_NODE(node);
+        line->ahead_us[node] = sample->server_us - (sample->sent_ns / 2 + sample->read_ns / 2) / 1000;
+    }
+}
+
+static int compare(const void *a, const void *b) {
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* A wall clock of this client's own would let a client whose clock is slow always go first. The
+ * median is near the time of most nodes, whichever clocks are wrong. */
+uint64_t redlock_line_ticket(const struct redlock_group *group, int64_t now_ns) {
+    const struct redlock_line *line = &group->line;
+    int64_t ahead_us[REDLOCK_NODES_MAX];
+    size_t count = 0;
+    for (unsigned i = 0; i < group->node_count; i++) {
+        if (line->clocks & REDLOCK_NODE(i)) {
+            ahead_us[count++] = line->ahead_us[i];
+        }
+    }
+    qsort(ahead_us, count, sizeof *ahead_us, compare);
+    const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
+    const int64_t ticket = own ? group->env.wall_us(group->env.ctx) : now_ns / 1000 + ahead_us[count / 2];
+    return ticket < 1 ? 1 : (uint64_t)ticket > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : (uint64_t)ticket;
+}
+
+/* FNV-1a */
+static unsigned bucket_of(const struct redlock_target *target) {
+    uint32_t hash = 2166136261u;
+    for (unsigned i = 0; i < target->key_size; i++) {
+        hash = (hash ^ (unsigned char)target->key[i]) * 16777619u;
+    }
+    return (hash ^ hash >> 16) % REDLOCK_LINE_BUCKETS;
+}
+
+bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target) {
+    const unsigned bucket = bucket_of(target);
+    return line->waiting[bucket] > 0 || line->handed_over[bucket];
+}
+
+void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target) {
+    uint16_t *waiting = &line->waiting[bucket_of(target)];
+    *waiting = (uint16_t)(*waiting + (*waiting < UINT16_MAX));
+}
+
+/* A bucket that was full may become 0 too soon: then a first try is made too many. */
+void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target) {
+    uint16_t *waiting = &line->waiting[bucket_of(target)];
+    *waiting = (uint16_t)(*waiting - (*waiting > 0));
+}
+
+void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {
+    line->handed_over[bucket_of(target)] = handed_over;
+}

@@ -1,0 +1,60 @@
+/* What a group needs for queues, besides its leases: the channel, the subscriptions, the fleet's
+ * clock, and who waits here for which resource. */
+#ifndef REDLOCK_GROUP_LINE_H
+#define REDLOCK_GROUP_LINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/clock.h"
+#include "core/quorum.h"
+#include "wire/message.h"
+
+#define REDLOCK_LINE_BUCKETS 1024
+
+struct redlock_group;
+struct redlock_lease;
+
+/*
+ * Resources share buckets, by a hash. So "somebody here waits for it" and "our last release of it
+ * was handed over" may be wrong, which is harmless: the acquire then takes a place in the queue
+ * without a first try, and gets a lock that is free all the same.
+ */
+struct redlock_line {
+    char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
+    redlock_nodes listening;                /* nodes whose subscription is confirmed */
+    redlock_nodes refusing;                 /* nodes that cannot keep a queue */
+    bool polls;                             /* too few nodes can: acquires try again instead */
+    redlock_nodes clocks;                   /* nodes whose clock we have read */
+    int64_t ahead_us[REDLOCK_NODES_MAX];    /* how far their clocks are ahead of CLOCK_BOOTTIME */
+    struct redlock_lease **places;          /* the leases that may wait, by id; NULL: free */
+    uint32_t place_count, free_hint;
+    uint16_t waiting[REDLOCK_LINE_BUCKETS];
+    bool handed_over[REDLOCK_LINE_BUCKETS];
+};
+
+/* Gives the lease an id. False if there is no memory. */
+bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, uint32_t *id);
+void redlock_line_remove(struct redlock_line *line, uint32_t id);
+/* NULL if no lease has this id. */
+struct redlock_lease *redlock_line_get(const struct redlock_line *line, uint32_t id);
+void redlock_line_clear(struct redlock_line *line);
+
+/* Draws the channel's name and subscribes to it, when the first one waits. Returns OK or the code
+ * of env.random(). */
+int redlock_line_open(struct redlock_group *group);
+
+/* Reads a node's clock. */
+void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample);
+/* Microseconds of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
+ * Never 0. */
+uint64_t redlock_line_ticket(const struct redlock_group *group, int64_t now_ns);
+
+/* Whether a first try would jump the queue. */
+bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);
+void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target);
+void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
+/* A node said whether a release of ours went to a waiter. */
+void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);
+
+#endif

@@ -1,0 +1,230 @@
+/* Leases that wait in queues. */
+#include "group/waiting.h"
+
+#include <string.h>
+
+#include "core/waiter.h"
+#include "group/lease.h"
+#include "group/line.h"
+#include "group/owed.h"
+#include "group/quarantine.h"
+
+#define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
+
+bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
+    struct redlock_waiting *waiting = lease->waiting;
+    if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
+        return false;
+    }
+    waiting->listed = true;
+    waiting->ticket = redlock_line_ticket(lease->group, now_ns);
+    redlock_lease_may_queue(&lease->core, waiting->queue);
+    return true;
+}
+
+static void set_in_line(struct redlock_lease *lease, bool in_line) {
+    struct redlock_waiting *waiting = lease->waiting;
+    if (in_line != waiting->in_line) {
+        (in_line ? redlock_line_enter : redlock_line_leave)(&lease->group->line, &lease->target);
+        waiting->in_line = in_line;
+    }
+}
+
+void redlock_waiting_end(struct redlock_lease *lease) {
+    set_in_line(lease, false);
+    if (lease->waiting->listed) {
+        redlock_line_remove(&lease->group->line, lease->waiting->id);
+    }
+}
+
+void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
+                             const struct redlock_actions *actions) {
+    redlock_statistics *statistics = &lease->group->statistics;
+    const bool queued = lease->core.state == REDLOCK_LEASE_QUEUED;
+    statistics->queued += queued && before != REDLOCK_LEASE_QUEUED && !lease->waiting->counted;
+    lease->waiting->counted |= queued;
+    statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
+    statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
+    statistics->polls += actions->step == REDLOCK_QUEUE_POLLED;
+    if (actions->acquired) {
+        statistics->passed_over += lease->waiting->queue->passed_over;
+        statistics->handed_over += actions->acquired_code == REDLOCK_OK && lease->waiting->has_place;
+    }
+    set_in_line(lease, queued);
+}
+
+struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
+    return (struct redlock_place){.ticket = lease->waiting->ticket,
+                                  .stale_ms = redlock_waiter_stale_ms(&lease->core),
+                                  .queue_ttl_ms = redlock_waiter_queue_ttl_ms(&lease->core),
+                                  .channel = lease->group->line.channel,
+                                  .id = lease->waiting->id,
+                                  .takes = lease->waiting->queue->takes};
+}
+
+/* A waiter's token begins with its ticket, in hexadecimal digits. The ticket of a first try is 0. */
+static bool has_ticket(const char *token, size_t size) {
+    if (size != REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS) {
+        return false;
+    }
+    for (size_t i = 0; i < size; i++) {
+        if (!(token[i] >= '0' && token[i] <= '9') && !(token[i] >= 'a' && token[i] <= 'f')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
+    static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
+    if (!token) {
+        return REDLOCK_HOLDER_NONE;
+    }
+    if (!has_ticket(token, size)) {
+        return REDLOCK_HOLDER_STRANGER;
+    }
+    if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {
+        return REDLOCK_HOLDER_DIRECT;
+    }
+    return memcmp(token, lease->token, size) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
+}
+
+/* FNV-1a */
+static uint64_t hash_of(const char *bytes, size_t size) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+    return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
+                                       .holder_id = answer->holder ? hash_of(answer->holder, answer->holder_size) : 0,
+                                       .pttl_ms = answer->holder_ttl_ms,
+                                       .rank = answer->rank};
+}
+
+static struct redlock_event event_of(const struct redlock_lease *lease, enum redlock_event_type type) {
+    const struct redlock_group *group = lease->group;
+    const int64_t now_ns = redlock_group_now_ns(group);
+    return (struct redlock_event){.type = type,
+                                  .now_ns = now_ns,
+                                  .wall_us = redlock_lease_wall_us(lease),
+                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns)};
+}
+
+/* Feeds the event to every lease that is QUEUED. */
+static void feed_all(struct redlock_group *group, enum redlock_event_type type) {
+    for (uint32_t i = 0; i < group->line.place_count; i++) {
+        struct redlock_lease *lease = group->line.places[i];
+        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
+            const struct redlock_event event = event_of(lease, type);
+            redlock_lease_feed(lease, &event);
+        }
+    }
+}
+
+static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
+    return redlock_nodes_count(refusing) + group->quorum > group->node_count;
+}
+
+/* Nodes that refuse the subscription or a WAIT for good. */
+static void note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+    struct redlock_line *line = &group->line;
+    line->refusing |= REDLOCK_NODE(node);
+    if (line->polls || !too_few(group, line->refusing)) {
+        return;
+    }
+    line->polls = true;
+    group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
+                   "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
+                   group->node_names[node], redlock_text_string(why));
+    feed_all(group, REDLOCK_EVENT_POLL);
+}
+
+void redlock_waiting_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                             const struct redlock_text *why) {
+    struct redlock_line *line = &group->line;
+    line->listening &= ~REDLOCK_NODE(node);
+    switch (listening) {
+    case REDLOCK_LISTENING:
+        line->listening |= REDLOCK_NODE(node);
+        line->refusing &= ~REDLOCK_NODE(node);
+        line->polls = line->polls && too_few(group, line->refusing);
+        /* Until now the node served nobody whom it could not tell. */
+        feed_all(group, REDLOCK_EVENT_LISTEN);
+        break;
+    case REDLOCK_LISTENING_REFUSED:
+        note_refusing(group, node, why);
+        break;
+    case REDLOCK_LISTENING_NOT:
+        break;
+    }
+}
+
+void redlock_waiting_failed(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
+    struct redlock_group *group = lease->group;
+    switch (redlock_text_cause(text)) {
+    case REDLOCK_CAUSE_NOPERM:
+        note_refusing(group, node, text);
+        break;
+    case REDLOCK_CAUSE_CLUSTER:
+    case REDLOCK_CAUSE_SERVER: /* no such command, or a key of the queue holds something else */
+        break;
+    default:
+        return;
+    }
+    lease->waiting->refusing |= REDLOCK_NODE(node);
+    if (too_few(group, lease->waiting->refusing) && lease->core.state == REDLOCK_LEASE_QUEUED) {
+        const struct redlock_event event = event_of(lease, REDLOCK_EVENT_POLL);
+        redlock_lease_feed(lease, &event);
+    }
+}
+
+static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
+    return lease->token_size == push->token_size && memcmp(lease->token, push->token, push->token_size) == 0 &&
+           lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
+}
+
+static bool may_hold(const struct redlock_lease *lease) {
+    switch (lease->core.state) {
+    case REDLOCK_LEASE_QUEUED:
+    case REDLOCK_LEASE_FENCING:
+    case REDLOCK_LEASE_HELD:
+    case REDLOCK_LEASE_EXTENDING:
+    case REDLOCK_LEASE_RELEASING: /* its releases are under way */
+        return !lease->forgotten;
+    default:
+        return false;
+    }
+}
+
+/* The node gave the lock to a token that nobody here waits with any more. */
+static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    memcpy(key, push->key, push->key_size);
+    key[push->key_size] = '\0';
+    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size};
+    redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
+                                                           .token = push->token,
+                                                           .token_size = push->token_size,
+                                                           .nodes = REDLOCK_NODE(node),
+                                                           .ttl_ms = GIVE_BACK_MS});
+}
+
+void redlock_waiting_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    if (!lease || !is_about(lease, push) || !may_hold(lease)) {
+        give_back(group, node, push);
+        return;
+    }
+    struct redlock_event event = event_of(lease, REDLOCK_EVENT_GRANT);
+    event.nodes = REDLOCK_NODE(node);
+    event.round = push->round;
+    if (event.may_not_vote & event.nodes) {
+        give_back(group, node, push);
+    } else {
+        redlock_lease_feed(lease, &event);
+    }
+}

@@ -1,0 +1,26 @@
+/* A lease that waits in queues: its place, its votes and its pushes. */
+#ifndef REDLOCK_GROUP_WAITING_H
+#define REDLOCK_GROUP_WAITING_H
+
+#include "group/lease_memory.h"
+
+/* Prepares an acquire for queues. False if there is no memory. */
+bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
+/* Before the lease is freed. */
+void redlock_waiting_end(struct redlock_lease *lease);
+/* The core has stepped: counts what the waiter did. */
+void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
+                             const struct redlock_actions *actions);
+/* The place that the next WAIT asks for. */
+struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
+/* What a node's answer "queued" says. */
+struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
+/* A push, and a change of a node's subscription. */
+void redlock_waiting_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+void redlock_waiting_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                             const struct redlock_text *why);
+/* A node failed a WAIT with this text. Where too few nodes can keep a queue, the lease tries again
+ * after delays instead. */
+void redlock_waiting_failed(struct redlock_lease *lease, unsigned node, const struct redlock_text *text);
+
+#endif
