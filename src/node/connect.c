@@ -161,9 +161,7 @@ static void ready(struct redlock_node *node) {
     if (redlock_outbox_size(&node->connection.outbox) > 0) {
         flush_soon(node);
     }
-    if (node->options.guarded) {
-        tell_greeting(node);
-    }
+    tell_greeting(node);
     node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 

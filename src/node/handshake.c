@@ -19,7 +19,7 @@
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY;
  *                                  refused by an ACL → a warning
- * TIME     guarded                 refused → a warning
+ * TIME     always                  refused → a warning if it is guarded
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
  * KILL     for the old id, if run_id is that of the old connection (else the id may be a
@@ -57,9 +57,7 @@ __attribute__((format(printf, 4, 5))) static enum redlock_handshake_state refuse
     return state;
 }
 
-/* Sends a command of up to four words; NULL ends them. Returns false without memory. */
-static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step,
-                const char *const words[4]) {
+bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]) {
     char header[REDLOCK_RESP_HEADER_SIZE_MAX];
     size_t count = 0;
     while (count < 4 && words[count] != NULL) {
@@ -75,15 +73,29 @@ static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outb
             return false;
         }
     }
+    return true;
+}
+
+bool redlock_handshake_auth(const struct redlock_address *address, const char *words[4]) {
+    const char *password = address->password == NULL ? "" : address->password;
+    words[0] = "AUTH";
+    words[1] = address->user != NULL ? address->user : password;
+    words[2] = address->user != NULL ? password : NULL;
+    words[3] = NULL;
+    return address->user != NULL || address->password != NULL;
+}
+
+static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step,
+                const char *const words[4]) {
     assert(handshake->step_count < REDLOCK_HANDSHAKE_STEPS_MAX);
     handshake->steps[handshake->step_count++] = (uint8_t)step;
-    return true;
+    return redlock_handshake_say(outbox, words);
 }
 
 enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *handshake,
                                                      struct redlock_outbox *outbox) {
     const struct redlock_address *address = handshake->address;
-    const char *password = address->password == NULL ? "" : address->password;
+    const char *auth[4];
     char db[12];
     bool said = true;
     handshake->step = handshake->step_count = 0;
@@ -92,19 +104,15 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->reason[0] = handshake->warning[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
     handshake->info.uptime_s = -1;
-    if (address->user != NULL) {
-        said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", address->user, password});
-    } else if (address->password != NULL) {
-        said = say(handshake, outbox, STEP_AUTH, (const char *[4]){"AUTH", password});
+    if (redlock_handshake_auth(address, auth)) {
+        said = say(handshake, outbox, STEP_AUTH, auth);
     }
     if (said && address->db != 0) {
         (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
         said = say(handshake, outbox, STEP_SELECT, (const char *[4]){"SELECT", db});
     }
     said = said && say(handshake, outbox, STEP_INFO, (const char *[4]){"INFO"});
-    if (said && handshake->guarded) {
-        said = say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"});
-    }
+    said = said && say(handshake, outbox, STEP_TIME, (const char *[4]){"TIME"});
     said = said && say(handshake, outbox, STEP_ID, (const char *[4]){"CLIENT", "ID"});
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
@@ -137,6 +145,10 @@ static bool is_error(const struct redlock_reply *reply, const char *word) {
     size_t size = strlen(word);
     return reply->value.type == REDLOCK_REPLY_ERROR && reply->value.size >= size &&
            memcmp(reply->value.bytes, word, size) == 0;
+}
+
+bool redlock_handshake_refused(const struct redlock_reply *reply) {
+    return redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NOPERM || is_error(reply, "ERR unknown command");
 }
 
 static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
@@ -183,7 +195,7 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     if (is_error(reply, "DENIED")) {
         return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
     }
-    if (cause != REDLOCK_CAUSE_NOPERM && !is_error(reply, "ERR unknown command")) {
+    if (!redlock_handshake_refused(reply)) {
         return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
     }
     /* Without INFO a replica still shows by READONLY errors, which are no votes. A server that is
@@ -193,9 +205,13 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
 }
 
 static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
+    const bool told = reply->element_count == 2 && redlock_read_server_time(reply->elements, &handshake->server_us);
+    if (told || !handshake->guarded) {
+        return;
+    }
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
-    } else if (reply->element_count != 2 || !redlock_read_server_time(reply->elements, &handshake->server_us)) {
+    } else {
         warn(handshake, "TIME tells no time: its clock cannot be watched");
     }
 }

@@ -28,7 +28,7 @@ struct redlock_handshake {
     const char *client_name;
     const char *old_run_id; /* of the lost connection; "" for none */
     int64_t old_client_id;  /* its id, to kill it on that same server; 0 for none */
-    bool guarded;           /* ask for the clock */
+    bool guarded;           /* warn if the server does not say its time */
 
     struct redlock_info info;
     int64_t client_id; /* 0 if the server did not say */
@@ -48,6 +48,17 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 
 enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
                                                      const struct redlock_reply *reply, struct redlock_outbox *outbox);
+
+/* The parts that a second connection of the node needs. */
+
+/* Appends a command of up to four words; NULL ends them. Returns false without memory. */
+bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]);
+
+/* Sets the words of AUTH. Returns false if the address has no user and no password. */
+bool redlock_handshake_auth(const struct redlock_address *address, const char *words[4]);
+
+/* Returns whether the server does not let us use the command, or does not have it. */
+bool redlock_handshake_refused(const struct redlock_reply *reply);
 
 /*
  * The REDLOCK_SCRIPT_COUNT commands that load the scripts, also after a node forgot them (R11).

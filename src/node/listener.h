@@ -19,7 +19,7 @@ struct redlock_node_options {
 struct redlock_node_listener {
     void *ctx;
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
-    /* On a new connection of a guarded node, before ready_changed(). */
+    /* On a new connection, before ready_changed(). */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
     void (*ready_changed)(void *ctx, unsigned index, bool ready);
     /* A push on the node's subscription, and changes of that: see redlock_node_listen(). */

@@ -141,6 +141,9 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
     if (begins(words[0], "PING")) {
         return say_text(talk, "+PONG\r\n");
     }
+    if (begins(words[0], "TIME")) {
+        return say_text(talk, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");
+    }
     if (begins(words[0], "CLIENT") && begins(words[1], "ID")) {
         return say_text(talk, ":7\r\n");
     }

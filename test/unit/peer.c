@@ -39,7 +39,6 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
     struct peer *peer = context;
     assert_int_equal(index, 0);
-    assert_true(peer->guarded);
     peer->greeted++;
     peer->settled_when_greeted = peer->became_ready;
     peer->greeting = *greeting;
@@ -55,6 +54,23 @@ static void on_ready_changed(void *context, unsigned index, bool ready) {
     } else {
         peer->became_unready++;
     }
+}
+
+static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    peer->pushes++;
+    peer->push = *push;
+    (void)snprintf(peer->push_token, sizeof peer->push_token, "%.*s", (int)push->token_size, push->token);
+    (void)snprintf(peer->push_key, sizeof peer->push_key, "%.*s", (int)push->key_size, push->key);
+}
+
+static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    peer->told_listening++;
+    peer->listening = listening;
+    (void)snprintf(peer->why_not, sizeof peer->why_not, "%s", redlock_text_string(why));
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
@@ -75,24 +91,29 @@ static void on_log(redlock_log_level level, const char *line, void *data) {
     (void)snprintf(peer->log + used, sizeof peer->log - used, "%d %s\n", (int)level, line);
 }
 
-static void start_listening(struct peer *peer) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+void peer_start_listening(struct peer *peer) {
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(peer->port)};
+    const int reuse = 1;
     socklen_t size = sizeof address;
     peer->listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     assert_true(peer->listener >= 0);
+    assert_int_equal(setsockopt(peer->listener, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse), 0);
     assert_int_equal(bind(peer->listener, (struct sockaddr *)&address, size), 0);
     assert_int_equal(listen(peer->listener, 16), 0);
     assert_int_equal(getsockname(peer->listener, (struct sockaddr *)&address, &size), 0);
     peer->port = ntohs(address.sin_port);
 }
 
-static void start(struct peer *peer, bool guarded) {
+static void start(struct peer *peer, bool guarded, const char *credentials) {
     struct redlock_node_options options = {
         .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
     struct redlock_node_listener listener = {.ctx = peer,
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,
+                                             .pushed = on_pushed,
+                                             .listens = on_listens,
                                              .same_server = on_same_server};
     struct redlock_loop_hooks hooks = {
         .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
@@ -100,25 +121,28 @@ static void start(struct peer *peer, bool guarded) {
     struct redlock_address address;
     char uri[64];
     memset(peer, 0, sizeof *peer);
-    peer->guarded = guarded;
     peer->connection = -1;
-    start_listening(peer);
+    peer_start_listening(peer);
     peer->ev = ev_loop_new(0);
     peer->loop = redlock_loop_new(peer->ev, &hooks);
     assert_non_null(peer->loop);
     redlock_loop_reactor(peer->loop, &reactor);
-    (void)snprintf(uri, sizeof uri, "127.0.0.1:%u", (unsigned)peer->port);
+    (void)snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%u", credentials, (unsigned)peer->port);
     assert_int_equal(redlock_address_parse(uri, &address, NULL, 0), REDLOCK_OK);
     peer->node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(peer->node);
 }
 
 void peer_start(struct peer *peer) {
-    start(peer, false);
+    start(peer, false, "");
+}
+
+void peer_start_with(struct peer *peer, const char *credentials) {
+    start(peer, false, credentials);
 }
 
 void peer_start_guarded(struct peer *peer) {
-    start(peer, true);
+    start(peer, true, "");
 }
 
 void peer_close(struct peer *peer) {
@@ -153,14 +177,6 @@ void peer_turn(struct peer *peer) {
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
 }
 
-/* Turns of the loop until the condition holds; a failure of the test at the limit. */
-#define UNTIL(peer, condition)                                                                                         \
-    for (int64_t end_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * REDLOCK_NS_PER_MS; !(condition);) {              \
-        if (redlock_loop_now_ns(NULL) > end_ns)                                                                        \
-            fail_msg("did not happen: %s", #condition);                                                                \
-        peer_turn(peer);                                                                                               \
-    }
-
 static bool accepted(struct peer *peer) {
     peer->connection = accept4(peer->listener, NULL, NULL, SOCK_CLOEXEC);
     return peer->connection >= 0;
@@ -170,12 +186,12 @@ void peer_accept(struct peer *peer) {
     peer_close(peer);
     peer->heard_size = 0;
     peer->heard_end = peer->heard_reset = false;
-    UNTIL(peer, accepted(peer));
+    PEER_UNTIL(peer, accepted(peer));
 }
 
 void peer_expect(struct peer *peer, const char *bytes) {
     size_t size = strlen(bytes);
-    UNTIL(peer, peer->heard_size >= size || peer->heard_end || peer->heard_reset);
+    PEER_UNTIL(peer, peer->heard_size >= size || peer->heard_end || peer->heard_reset);
     assert_true(peer->heard_size >= size);
     assert_memory_equal(peer->heard, bytes, size);
     memmove(peer->heard, peer->heard + size, peer->heard_size - size);
@@ -183,7 +199,7 @@ void peer_expect(struct peer *peer, const char *bytes) {
 }
 
 void peer_expect_end(struct peer *peer, bool reset) {
-    UNTIL(peer, reset ? peer->heard_reset : peer->heard_end);
+    PEER_UNTIL(peer, reset ? peer->heard_reset : peer->heard_end);
 }
 
 void peer_say(struct peer *peer, const char *bytes) {
@@ -200,7 +216,7 @@ static bool heard_all_scripts(const struct peer *peer) {
 
 void peer_introduced(struct peer *peer) {
     static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n";
-    UNTIL(peer, heard_all_scripts(peer));
+    PEER_UNTIL(peer, heard_all_scripts(peer));
     assert_non_null(memmem(peer->heard, peer->heard_size, name, sizeof name - 1));
     peer->heard_size = 0;
     peer_say(peer, "+OK\r\n");
@@ -212,18 +228,13 @@ void peer_introduced(struct peer *peer) {
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
     peer_accept(peer);
-    peer_expect(peer, "*1\r\n$4\r\nINFO\r\n");
-    if (peer->guarded) {
-        peer_expect(peer, "*1\r\n$4\r\nTIME\r\n");
-    }
+    peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
     (void)snprintf(info, sizeof info, "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",
                    run_id);
     (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(info), info);
     peer_say(peer, bytes);
-    if (peer->guarded) {
-        peer_say(peer, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");
-    }
+    peer_say(peer, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");
     (void)snprintf(bytes, sizeof bytes, ":%d\r\n", id);
     peer_say(peer, bytes);
     if (kills != 0) {
@@ -246,12 +257,12 @@ bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {
 }
 
 void peer_until_answers(struct peer *peer, size_t count) {
-    UNTIL(peer, peer->answer_count >= count);
+    PEER_UNTIL(peer, peer->answer_count >= count);
     assert_int_equal(peer->answer_count, count);
 }
 
 void peer_until_state(struct peer *peer, redlock_node_state state) {
-    UNTIL(peer, peer_info(peer).state == state);
+    PEER_UNTIL(peer, peer_info(peer).state == state);
 }
 
 void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote,

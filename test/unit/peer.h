@@ -30,11 +30,16 @@ struct peer {
     struct peer_answer answers[PEER_ANSWERS_MAX];
     size_t answer_count;
     int became_ready, became_unready;
-    bool guarded;
     int greeted;                      /* so often */
     int settled_when_greeted;         /* became_ready then */
     struct redlock_greeting greeting; /* the last; its run_id is below */
     char greeted_run_id[64];
+    int pushes;
+    struct redlock_push push; /* the last; its texts are below */
+    char push_token[64], push_key[64];
+    int told_listening; /* so often */
+    enum redlock_listening listening;
+    char why_not[256];
     const char *rival; /* what same_server says */
     bool rival_yields;
     void (*in_answer)(struct peer *peer);
@@ -44,10 +49,20 @@ struct peer {
 /* A node that is to connect to us at 127.0.0.1. */
 void peer_start(struct peer *peer);
 void peer_start_guarded(struct peer *peer);
+void peer_start_with(struct peer *peer, const char *credentials); /* "user:password@" */
+/* Once more, after the listener was closed. */
+void peer_start_listening(struct peer *peer);
 void peer_stop(struct peer *peer);
 
 /* One turn of the loop, without waiting, and what came of it for the server. */
 void peer_turn(struct peer *peer);
+/* Turns until the condition holds; a failure of the test at the limit. */
+#define PEER_UNTIL(peer, condition)                                                                                    \
+    for (int64_t end_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * INT64_C(1000000); !(condition);) {               \
+        if (redlock_loop_now_ns(NULL) > end_ns)                                                                        \
+            fail_msg("did not happen: %s", #condition);                                                                \
+        peer_turn(peer);                                                                                               \
+    }
 void peer_accept(struct peer *peer);
 /* Turns until the server has heard these bytes, which are taken, or its connection has ended. */
 void peer_expect(struct peer *peer, const char *bytes);
@@ -55,7 +70,7 @@ void peer_expect_end(struct peer *peer, bool reset);
 void peer_say(struct peer *peer, const char *bytes);
 /* The server ends the connection. */
 void peer_close(struct peer *peer);
-#define PEER_SERVER_US INT64_C(1763791726050413) /* what a guarded node is told by the server */
+#define PEER_SERVER_US INT64_C(1763791726050413) /* what a node is told by the server */
 /* Accepts, and answers the handshake as server `run_id`; `kills`: the id to be killed, or 0. */
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
 
