@@ -101,6 +101,13 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     return taken | send_to(manager, behind, bytes, size, reply_kind, message);
 }
 
+static void env_listen(void *context, const char *channel) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_listen(manager->nodes[i], channel);
+    }
+}
+
 static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {
         .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
@@ -135,6 +142,14 @@ static void on_greeted(void *context, unsigned index, const struct redlock_greet
 
 static void on_ready_changed(void *context, unsigned index, bool ready) {
     redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
+}
+
+static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
+    redlock_group_pushed(((redlock_manager *)context)->group, index, push);
+}
+
+static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
+    redlock_group_listens(((redlock_manager *)context)->group, index, listening, why);
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
@@ -289,6 +304,8 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,
+                                             .pushed = on_pushed,
+                                             .listens = on_listens,
                                              .same_server = on_same_server};
     struct redlock_reactor reactor;
     struct redlock_address address;
@@ -343,6 +360,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                               .random = env_random,
                               .wake_at = env_wake_at,
                               .send = env_send,
+                              .listen = env_listen,
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = manager->count,

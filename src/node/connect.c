@@ -162,6 +162,7 @@ static void ready(struct redlock_node *node) {
         flush_soon(node);
     }
     tell_greeting(node);
+    redlock_subscription_begin(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 

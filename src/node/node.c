@@ -1,6 +1,7 @@
 /* A node's states, and when they change. */
 #include "node/node.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/validity.h"
@@ -114,6 +115,18 @@ static bool make_texts(struct redlock_node *node) {
     return node->timed_out != NULL && node->withdrawn != NULL;
 }
 
+/* Returns false without memory. */
+static bool attach(struct redlock_node *node) {
+    if (redlock_connection_init(&node->connection, &node->reactor) != 0) {
+        return false;
+    }
+    if (redlock_subscription_init(&node->subscription, node) != 0) {
+        redlock_connection_free(&node->connection);
+        return false;
+    }
+    return true;
+}
+
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
                                       const struct redlock_node_options *options, const struct redlock_reactor *reactor,
                                       const struct redlock_node_listener *listener) {
@@ -132,7 +145,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->info.uptime_s = -1;
     node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
-    if (!make_texts(node) || redlock_connection_init(&node->connection, &node->reactor) != 0) {
+    if (!make_texts(node) || !attach(node)) {
         redlock_text_drop(node->timed_out);
         redlock_text_drop(node->withdrawn);
         free(node);
@@ -148,6 +161,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     if (node == NULL) {
         return;
     }
+    redlock_subscription_free(&node->subscription);
     redlock_connection_free(&node->connection);
     redlock_lookup_drop(node->lookup, forked);
     redlock_text_drop(node->why);
@@ -181,6 +195,14 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
         node, bytes, size,
         &(struct redlock_inflight_entry){
             .owner = owner, .queued_ns = now_ns, .round = round, .reply_kind = (uint8_t)reply_kind});
+}
+
+void redlock_node_listen(struct redlock_node *node, const char *channel) {
+    assert(node->subscription.channel == NULL);
+    node->subscription.channel = channel;
+    if (redlock_node_is_up(node)) {
+        redlock_subscription_begin(&node->subscription);
+    }
 }
 
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {

@@ -7,6 +7,7 @@
 #include "node/handshake.h"
 #include "node/listener.h"
 #include "node/resolve.h"
+#include "node/subscription.h"
 
 /* The states of architecture.md. The first four are CONNECTING. */
 enum redlock_node_phase {
@@ -53,7 +54,8 @@ struct redlock_node {
     /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
-    struct redlock_clock_sample clock; /* guarded: from the handshake */
+    struct redlock_clock_sample clock; /* from the handshake */
+    struct redlock_subscription subscription;
 
     struct redlock_text *why;                   /* why it is not READY; NULL if it is */
     struct redlock_text *refusal;               /* built from `why` on first use */

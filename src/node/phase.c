@@ -2,6 +2,7 @@
 #include "node/phase.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
 #include "core/backoff.h"
@@ -16,6 +17,17 @@ struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
     const char *text = strerror(error);
     return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix, tolower((unsigned char)text[0]),
                             text[0] == '\0' ? "" : text + 1);
+}
+
+struct redlock_text *redlock_node_read_text(int error) {
+    switch (error) {
+    case 0:
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");
+    case ENOMEM:
+        return redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply");
+    default:
+        return redlock_node_errno_text("", error);
+    }
 }
 
 struct redlock_text *redlock_node_twice_text(const char *rival) {
@@ -43,19 +55,24 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     node->first_try_done = true;
     redlock_requests_end(node);
+    redlock_subscription_end(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, false);
     redlock_node_rearm(node, node->retry_ns);
 }
 
+int64_t redlock_node_delay_ns(struct redlock_node *node, unsigned *failures, int64_t up_ns) {
+    if (redlock_node_now_ns(node) >= redlock_after_ms(up_ns, STABLE_AFTER_MS)) {
+        *failures = 0;
+    }
+    if (*failures < 64) {
+        ++*failures;
+    }
+    return redlock_backoff_ns(&node->jitter, *failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+}
+
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
-    int64_t now_ns = redlock_node_now_ns(node);
-    if (redlock_node_is_up(node) && now_ns >= redlock_after_ms(node->up_ns, STABLE_AFTER_MS)) {
-        node->failures = 0;
-    }
-    if (node->failures < 64) {
-        node->failures++;
-    }
-    int64_t delay_ns = redlock_backoff_ns(&node->jitter, node->failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    const int64_t up_ns = redlock_node_is_up(node) ? node->up_ns : REDLOCK_NEVER_NS;
+    const int64_t delay_ns = redlock_node_delay_ns(node, &node->failures, up_ns);
     end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
 }
 

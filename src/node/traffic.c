@@ -91,17 +91,6 @@ static bool take_replies(struct redlock_node *node, int64_t now_ns) {
     return false;
 }
 
-static struct redlock_text *read_failed(int error) {
-    switch (error) {
-    case 0:
-        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");
-    case ENOMEM:
-        return redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply");
-    default:
-        return redlock_node_errno_text("", error);
-    }
-}
-
 static void read_replies(struct redlock_node *node) {
     char buffer[READ_SIZE];
     for (int i = 0; i < READS_A_TURN; i++) {
@@ -110,7 +99,7 @@ static void read_replies(struct redlock_node *node) {
             return;
         }
         if (got <= 0) {
-            redlock_node_lost(node, read_failed((int)-got));
+            redlock_node_lost(node, redlock_node_read_text((int)-got));
             return;
         }
         if (!take_replies(node, redlock_node_now_ns(node)) || (size_t)got < sizeof buffer) {

@@ -23,9 +23,10 @@ set_tests_properties(unit_loop_suspended PROPERTIES LABELS "unit" TIMEOUT 120 SK
 
 add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
 target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
-foreach(name node node_end node_guarded)
+foreach(name node node_end node_guarded subscription)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_peer)
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit" TIMEOUT 60)
 endforeach()
+target_link_options(test_subscription PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)

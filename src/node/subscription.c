@@ -1,0 +1,370 @@
+/* A node's second connection, which only subscribes. */
+#include "node/subscription.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/validity.h"
+#include "node/node_state.h"
+#include "node/phase.h"
+#include "wire/cause.h"
+#include "wire/error.h"
+#include "wire/push.h"
+
+#define PING_EVERY_MS 5000
+#define PONG_LIMIT_MS 5000
+#define READ_SIZE     16384
+#define READS_A_TURN  16 /* so that other descriptors of the loop get their turn */
+#define NAME_SIZE     80
+
+enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
+
+static void set_state(struct redlock_subscription *subscription, enum redlock_subscription_state state,
+                      int64_t due_ns) {
+    const struct redlock_reactor *reactor = &subscription->node->reactor;
+    subscription->state = state;
+    subscription->due_ns = due_ns;
+    reactor->timer_at(reactor->ctx, &subscription->connection.watch, due_ns);
+}
+
+static int64_t in_ms(const struct redlock_subscription *subscription, int64_t delay_ms) {
+    return redlock_after_ms(redlock_node_now_ns(subscription->node), delay_ms);
+}
+
+static void flush_soon(struct redlock_subscription *subscription) {
+    const struct redlock_reactor *reactor = &subscription->node->reactor;
+    reactor->flush_soon(reactor->ctx, &subscription->connection.watch);
+}
+
+static void tell(const struct redlock_subscription *subscription, enum redlock_listening listening,
+                 struct redlock_text *why) {
+    const struct redlock_node *node = subscription->node;
+    node->listener.listens(node->listener.ctx, node->index, listening, why);
+}
+
+/* Keeps the reason, and takes it over. Returns whether it differs from the last one. */
+static bool set_why(struct redlock_subscription *subscription, struct redlock_text *why) {
+    const bool news = strcmp(redlock_text_string(why), redlock_text_string(subscription->why)) != 0;
+    redlock_text_drop(subscription->why);
+    subscription->why = why;
+    return news;
+}
+
+/* Takes over the text. Logs the same reason only once, then as DEBUG. Each restart of a server ends
+ * a subscription: the first connection warns of that. */
+static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
+    struct redlock_node *node = subscription->node;
+    const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
+    const int64_t up_ns = listened ? subscription->up_ns : REDLOCK_NEVER_NS;
+    const int64_t delay_ns = redlock_node_delay_ns(node, &subscription->failures, up_ns);
+    redlock_log_level level =
+        listened && redlock_text_cause(why) == REDLOCK_CAUSE_CONNECTION ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARNING;
+    redlock_connection_reset(&subscription->connection);
+    set_state(subscription, REDLOCK_SUBSCRIPTION_WAITING, redlock_after_ns(redlock_node_now_ns(node), delay_ns));
+    level = set_why(subscription, why) ? level : REDLOCK_LOG_DEBUG;
+    node->reactor.log(node->reactor.ctx, level, "node %s: subscription: %s; next try in about %lld ms",
+                      node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
+    if (listened) {
+        tell(subscription, REDLOCK_LISTENING_NOT, why);
+    }
+}
+
+static void no_memory(struct redlock_subscription *subscription) {
+    lost(subscription, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a subscription"));
+}
+
+static void out_of_protocol(struct redlock_subscription *subscription) {
+    lost(subscription, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                        "the node answers a subscriber out of protocol; is it a Redis server?"));
+}
+
+static void open_it(struct redlock_subscription *subscription) {
+    const struct redlock_node *node = subscription->node;
+    const struct redlock_endpoint *endpoint = &node->endpoints.list[node->endpoint];
+    int error =
+        redlock_connection_open(&subscription->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
+    if (error != 0) {
+        lost(subscription, redlock_node_errno_text("", error));
+        return;
+    }
+    set_state(subscription, REDLOCK_SUBSCRIPTION_OPENING, in_ms(subscription, node->options.connect_timeout_ms));
+}
+
+static bool say(struct redlock_subscription *subscription, enum step step, const char *const words[4]) {
+    assert(subscription->step_count < REDLOCK_SUBSCRIPTION_STEPS_MAX);
+    subscription->steps[subscription->step_count++] = (uint8_t)step;
+    return redlock_handshake_say(&subscription->connection.hello, words);
+}
+
+/* Channels belong to no database, so there is no SELECT. */
+static bool say_all(struct redlock_subscription *subscription) {
+    const struct redlock_node *node = subscription->node;
+    const char *auth[4];
+    char name[NAME_SIZE];
+    const int size = snprintf(name, sizeof name, "%s-sub", node->options.client_name);
+    subscription->step = subscription->step_count = 0;
+    return (!redlock_handshake_auth(&node->address, auth) || say(subscription, STEP_AUTH, auth)) &&
+           say(subscription, STEP_INFO, (const char *[4]){"INFO", "server"}) &&
+           (size >= NAME_SIZE || say(subscription, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", name})) &&
+           say(subscription, STEP_SUBSCRIBE, (const char *[4]){"SUBSCRIBE", subscription->channel});
+}
+
+static void opened(struct redlock_subscription *subscription) {
+    int error = redlock_connection_opened(&subscription->connection);
+    if (error != 0) {
+        lost(subscription, redlock_node_errno_text("", error));
+    } else if (!redlock_connection_start(&subscription->connection) || !say_all(subscription)) {
+        no_memory(subscription);
+    } else {
+        subscription->state = REDLOCK_SUBSCRIPTION_GREETING;
+        flush_soon(subscription);
+    }
+}
+
+static bool is_word(const struct redlock_reply_value *value, const char *word) {
+    const size_t size = strlen(word);
+    return value->type == REDLOCK_REPLY_STRING && value->size == size && memcmp(value->bytes, word, size) == 0;
+}
+
+static bool is_array(const struct redlock_reply *reply, const char *word, size_t count) {
+    return reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == count &&
+           is_word(&reply->elements[0], word);
+}
+
+static void confirmed(struct redlock_subscription *subscription) {
+    const struct redlock_node *node = subscription->node;
+    subscription->up_ns = redlock_node_now_ns(node);
+    subscription->pinged = false;
+    (void)set_why(subscription, NULL);
+    redlock_outbox_clear(&subscription->connection.hello);
+    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: subscribed", node->address.name);
+    tell(subscription, REDLOCK_LISTENING, NULL);
+}
+
+static void refused(struct redlock_subscription *subscription, struct redlock_text *why) {
+    const struct redlock_node *node = subscription->node;
+    redlock_connection_reset(&subscription->connection);
+    set_state(subscription, REDLOCK_SUBSCRIPTION_REFUSED, REDLOCK_NEVER_NS);
+    const redlock_log_level level = set_why(subscription, why) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
+    node->reactor.log(node->reactor.ctx, level, "node %s: %s", node->address.name, redlock_text_string(why));
+    tell(subscription, REDLOCK_LISTENING_REFUSED, why);
+}
+
+/* An address may lead to several servers. Pushes of another one grant nothing on this node. */
+static void take_info(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    struct redlock_info info = {.uptime_s = -1};
+    redlock_info_parse(&info, reply->value.bytes, reply->value.size);
+    if (strcmp(info.run_id, subscription->node->info.run_id) != 0) {
+        lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION,
+                                            "this is another server than that of the first connection (run_id)"));
+    }
+}
+
+static void take_error(struct redlock_subscription *subscription, enum step step, const struct redlock_reply *reply) {
+    static const char *const names[] = {"AUTH", "INFO", "CLIENT SETNAME", "SUBSCRIBE"};
+    const struct redlock_node *node = subscription->node;
+    char error[REDLOCK_WIRE_ERROR_SIZE];
+    if (step == STEP_NAME || (step == STEP_INFO && node->info.run_id[0] == '\0')) {
+        return; /* the first connection has warned of it */
+    }
+    (void)redlock_wire_error(&reply->value, node->address.password, error);
+    const enum redlock_cause cause = redlock_wire_cause(&reply->value);
+    if (step == STEP_SUBSCRIBE && redlock_handshake_refused(reply)) {
+        refused(subscription, redlock_text_new(cause, "SUBSCRIBE refused (%s)", error));
+    } else {
+        lost(subscription, redlock_text_new(cause, "%s failed: %s", names[step], error));
+    }
+}
+
+static void take_greeting(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    const enum redlock_reply_type type = reply->value.type;
+    assert(subscription->step < subscription->step_count);
+    const enum step step = (enum step)subscription->steps[subscription->step++];
+    if (type == REDLOCK_REPLY_ERROR) {
+        take_error(subscription, step, reply);
+    } else if (step == STEP_INFO && type == REDLOCK_REPLY_STRING) {
+        take_info(subscription, reply);
+    } else if (step == STEP_SUBSCRIBE && is_array(reply, "subscribe", 3) &&
+               is_word(&reply->elements[1], subscription->channel)) {
+        confirmed(subscription);
+    } else if ((step != STEP_AUTH && step != STEP_NAME) || type != REDLOCK_REPLY_STATUS) {
+        out_of_protocol(subscription);
+    }
+}
+
+static void take_push(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    const struct redlock_node *node = subscription->node;
+    struct redlock_push push;
+    if (redlock_wire_push(reply, subscription->channel, &push)) {
+        node->listener.pushed(node->listener.ctx, node->index, &push);
+    } else if (!subscription->push_warned) {
+        subscription->push_warned = true;
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
+                          "node %s: a message on the channel %s is not ours, and ignored", node->address.name,
+                          subscription->channel);
+    }
+}
+
+static void take_reply(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    if (subscription->state == REDLOCK_SUBSCRIPTION_GREETING) {
+        take_greeting(subscription, reply);
+    } else if (is_array(reply, "message", 3)) {
+        take_push(subscription, reply);
+    } else if (is_array(reply, "pong", 2) && subscription->pinged) {
+        subscription->pinged = false;
+        set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
+    } else {
+        out_of_protocol(subscription);
+    }
+}
+
+/* Returns false when the connection is gone. */
+static bool take_replies(struct redlock_subscription *subscription) {
+    const struct redlock_reply *reply;
+    while (subscription->connection.fd >= 0) {
+        switch (redlock_connection_next(&subscription->connection, &reply)) {
+        case REDLOCK_READ_REPLY:
+            take_reply(subscription, reply);
+            break;
+        case REDLOCK_READ_MORE:
+            return true;
+        case REDLOCK_READ_PROTOCOL:
+            out_of_protocol(subscription);
+            break;
+        case REDLOCK_READ_NO_MEMORY:
+            no_memory(subscription);
+            break;
+        }
+    }
+    return false;
+}
+
+static void read_replies(struct redlock_subscription *subscription) {
+    char buffer[READ_SIZE];
+    for (int i = 0; i < READS_A_TURN; i++) {
+        ssize_t got = redlock_connection_read(&subscription->connection, buffer, sizeof buffer);
+        if (got == -EAGAIN) {
+            return;
+        }
+        if (got <= 0) {
+            lost(subscription, redlock_node_read_text((int)-got));
+            return;
+        }
+        if (!take_replies(subscription) || (size_t)got < sizeof buffer) {
+            return;
+        }
+    }
+}
+
+static void on_flush(struct redlock_watch *watch) {
+    struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
+    int error = redlock_connection_write(&subscription->connection, &subscription->connection.hello);
+    if (error != 0) {
+        lost(subscription, redlock_node_errno_text("", error));
+    }
+}
+
+static void on_io(struct redlock_watch *watch, unsigned events) {
+    struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
+    struct redlock_connection *connection = &subscription->connection;
+    if (subscription->state == REDLOCK_SUBSCRIPTION_OPENING) {
+        opened(subscription);
+        return;
+    }
+    if ((events & REDLOCK_READABLE) != 0) {
+        read_replies(subscription);
+    }
+    if (connection->fd >= 0 && connection->blocked && (events & REDLOCK_WRITABLE) != 0) {
+        redlock_connection_unblock(connection);
+        on_flush(watch);
+    }
+}
+
+static void ping(struct redlock_subscription *subscription) {
+    if (!redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"PING"})) {
+        no_memory(subscription);
+        return;
+    }
+    subscription->pinged = true;
+    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PONG_LIMIT_MS));
+    flush_soon(subscription);
+}
+
+static void too_late(struct redlock_subscription *subscription) {
+    /* The loop may run late: what has come, came in time (R7). */
+    read_replies(subscription);
+    if (subscription->state == REDLOCK_SUBSCRIPTION_LISTENING && subscription->pinged) {
+        lost(subscription, redlock_text_new(REDLOCK_CAUSE_STALLED, "no answer to PING within %d ms", PONG_LIMIT_MS));
+    } else if (subscription->state == REDLOCK_SUBSCRIPTION_GREETING) {
+        lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but not subscribed within %lld ms",
+                                            (long long)subscription->node->options.connect_timeout_ms));
+    }
+}
+
+static void due(struct redlock_subscription *subscription) {
+    switch (subscription->state) {
+    case REDLOCK_SUBSCRIPTION_WAITING:
+        open_it(subscription);
+        break;
+    case REDLOCK_SUBSCRIPTION_OPENING:
+        lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms",
+                                            (long long)subscription->node->options.connect_timeout_ms));
+        break;
+    case REDLOCK_SUBSCRIPTION_LISTENING:
+        if (!subscription->pinged) {
+            ping(subscription);
+            break;
+        }
+        /* fall through */
+    case REDLOCK_SUBSCRIPTION_GREETING:
+        too_late(subscription);
+        break;
+    case REDLOCK_SUBSCRIPTION_OFF:
+    case REDLOCK_SUBSCRIPTION_REFUSED:
+        break;
+    }
+}
+
+static void on_timer(struct redlock_watch *watch) {
+    struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
+    if (redlock_node_now_ns(subscription->node) < subscription->due_ns) {
+        set_state(subscription, subscription->state, subscription->due_ns);
+    } else {
+        due(subscription);
+    }
+}
+
+int redlock_subscription_init(struct redlock_subscription *subscription, struct redlock_node *node) {
+    subscription->connection.watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    subscription->node = node;
+    subscription->due_ns = REDLOCK_NEVER_NS;
+    return redlock_connection_init(&subscription->connection, &node->reactor);
+}
+
+void redlock_subscription_free(struct redlock_subscription *subscription) {
+    redlock_connection_free(&subscription->connection);
+    redlock_text_drop(subscription->why);
+}
+
+void redlock_subscription_begin(struct redlock_subscription *subscription) {
+    assert(subscription->state == REDLOCK_SUBSCRIPTION_OFF);
+    if (subscription->channel != NULL) {
+        subscription->failures = 0;
+        set_state(subscription, REDLOCK_SUBSCRIPTION_WAITING, redlock_node_now_ns(subscription->node));
+    }
+}
+
+void redlock_subscription_end(struct redlock_subscription *subscription) {
+    const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
+    if (subscription->state == REDLOCK_SUBSCRIPTION_OFF) {
+        return;
+    }
+    redlock_connection_reset(&subscription->connection);
+    set_state(subscription, REDLOCK_SUBSCRIPTION_OFF, REDLOCK_NEVER_NS);
+    if (listened) {
+        tell(subscription, REDLOCK_LISTENING_NOT, subscription->node->why);
+    }
+}
