@@ -1,0 +1,246 @@
+/* A node's second connection with a real server: pushes, kills, restarts, and what an ACL refuses. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <ev.h>
+
+#include "loop/loop.h"
+#include "node/node.h"
+#include "servers.h"
+#include "support.h"
+
+#define LIMIT_NS INT64_C(20000000000)
+#define A_PUSH   "9 3 1763791726 50413 tok a key"
+
+static struct servers servers;
+static struct server *server;
+static struct {
+    struct ev_loop *ev;
+    struct redlock_loop *loop;
+    struct redlock_node *node;
+    int pushes, told;
+    uint32_t id;
+    char key[32];
+    enum redlock_listening listening;
+    char why[256];
+} heard;
+
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+    (void)context, (void)index, (void)owner, (void)round, (void)answer;
+}
+
+static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
+    (void)context, (void)index;
+    assert_true(greeting->clock.server_us > 0);
+}
+
+static void on_ready_changed(void *context, unsigned index, bool ready) {
+    (void)context, (void)index, (void)ready;
+}
+
+static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
+    (void)context, (void)index;
+    heard.pushes++;
+    heard.id = push->id;
+    (void)snprintf(heard.key, sizeof heard.key, "%.*s", (int)push->key_size, push->key);
+}
+
+static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
+    (void)context, (void)index;
+    heard.told++;
+    heard.listening = listening;
+    (void)snprintf(heard.why, sizeof heard.why, "%s", redlock_text_string(why));
+}
+
+static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+    (void)context, (void)index, (void)run_id, (void)yields;
+    return NULL;
+}
+
+static void on_wake(void *context) {
+    (void)context;
+}
+
+/* Turns of the loop, if there is one, until the condition holds. */
+#define UNTIL(condition)                                                                                               \
+    for (int64_t end_ns = redlock_loop_now_ns(NULL) + LIMIT_NS; !(condition);) {                                       \
+        if (redlock_loop_now_ns(NULL) > end_ns)                                                                        \
+            fail_msg("did not happen: %s", #condition);                                                                \
+        if (heard.ev != NULL)                                                                                          \
+            ev_run(heard.ev, EVRUN_NOWAIT);                                                                            \
+        support_pause_ms(1);                                                                                           \
+    }
+
+static void open_node(const char *credentials) {
+    const struct redlock_node_options options = {
+        .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me"};
+    const struct redlock_node_listener listener = {.answer = on_answer,
+                                                   .greeted = on_greeted,
+                                                   .ready_changed = on_ready_changed,
+                                                   .pushed = on_pushed,
+                                                   .listens = on_listens,
+                                                   .same_server = on_same_server};
+    const struct redlock_loop_hooks hooks = {.wake = on_wake};
+    struct redlock_reactor reactor;
+    struct redlock_address address;
+    char uri[128];
+    memset(&heard, 0, sizeof heard);
+    heard.ev = ev_loop_new(0);
+    heard.loop = redlock_loop_new(heard.ev, &hooks);
+    assert_non_null(heard.loop);
+    redlock_loop_reactor(heard.loop, &reactor);
+    (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);
+    assert_int_equal(redlock_address_parse(uri, &address, NULL, 0), REDLOCK_OK);
+    heard.node = redlock_node_new(0, &address, &options, &reactor, &listener);
+    assert_non_null(heard.node);
+    redlock_node_listen(heard.node, "ch");
+}
+
+static void listen_as(const char *credentials) {
+    open_node(credentials);
+    UNTIL(heard.told > 0);
+}
+
+static void assert_listens(void) {
+    assert_int_equal(heard.listening, REDLOCK_LISTENING);
+    const int before = heard.pushes;
+    assert_string_equal(server_ask(server, "PUBLISH", "ch", A_PUSH), "1");
+    UNTIL(heard.pushes > before);
+    assert_int_equal(heard.id, 9);
+    assert_string_equal(heard.key, "a key");
+}
+
+static bool no_subscriber(void) {
+    return strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), "id=") == NULL;
+}
+
+static int start(void **state) {
+    static const struct server_options options = {.config = "user bob on >geheim ~* allchannels +@all\n"
+                                                            "user deaf on >geheim ~* resetchannels &other +@all\n"
+                                                            "user mute on >geheim ~* allchannels +@all -subscribe\n"};
+    (void)state;
+    servers_start(&servers, 1, &options);
+    server = &servers.at[0];
+    return 0;
+}
+
+static int start_without_subscribe(void **state) {
+    static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"};
+    (void)state;
+    servers_start(&servers, 1, &options);
+    server = &servers.at[0];
+    return 0;
+}
+
+static int stop(void **state) {
+    (void)state;
+    servers_stop(&servers);
+    return 0;
+}
+
+static int close_node(void **state) {
+    (void)state;
+    redlock_node_delete(heard.node, false);
+    redlock_loop_delete(heard.loop);
+    ev_loop_destroy(heard.ev);
+    heard.ev = NULL;
+    UNTIL(no_subscriber());
+    return 0;
+}
+
+static void a_publish_is_a_push(void **state) {
+    (void)state;
+    listen_as("");
+    assert_listens();
+    assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " name=me-sub "));
+    assert_string_equal(server_ask(server, "PUBLISH", "ch", "no push"), "1");
+    assert_string_equal(server_ask(server, "PUBLISH", "hc", A_PUSH), "0");
+    assert_listens();
+    assert_int_equal(heard.pushes, 2);
+    assert_int_equal(heard.told, 1);
+}
+
+static void a_user_listens(void **state) {
+    (void)state;
+    listen_as("bob:geheim@");
+    assert_listens();
+    assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " user=bob "));
+}
+
+static void killed_it_comes_back(void **state) {
+    (void)state;
+    listen_as("");
+    for (int i = 1; i <= 3; i++) {
+        assert_string_equal(server_ask(server, "CLIENT", "KILL", "TYPE", "pubsub"), "1");
+        UNTIL(heard.told == 2 * i);
+        assert_int_equal(heard.listening, REDLOCK_LISTENING_NOT);
+        UNTIL(heard.told == 2 * i + 1);
+        assert_listens();
+    }
+}
+
+static void after_a_restart_it_comes_back(void **state) {
+    (void)state;
+    listen_as("");
+    server_kill(server);
+    UNTIL(heard.listening == REDLOCK_LISTENING_NOT);
+    server_restart(server);
+    UNTIL(heard.listening == REDLOCK_LISTENING);
+    assert_int_equal(heard.told, 3);
+    assert_listens();
+}
+
+/* The server's PONG has the form for subscribers, and the connection stays. */
+static void its_ping_is_answered(void **state) {
+    (void)state;
+    listen_as("");
+    UNTIL(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " cmd=ping ") != NULL);
+    assert_listens();
+    assert_int_equal(heard.told, 1);
+}
+
+static void assert_refused(const char *credentials, const char *words) {
+    listen_as(credentials);
+    assert_int_equal(heard.listening, REDLOCK_LISTENING_REFUSED);
+    if (strstr(heard.why, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", heard.why, words);
+    }
+}
+
+static void without_the_channel_it_is_refused(void **state) {
+    (void)state;
+    assert_refused("deaf:geheim@", "SUBSCRIBE refused (NOPERM");
+}
+
+static void without_permission_it_is_refused(void **state) {
+    (void)state;
+    assert_refused("mute:geheim@", "SUBSCRIBE refused (NOPERM");
+}
+
+static void without_the_command_it_is_refused(void **state) {
+    (void)state;
+    assert_refused("", "SUBSCRIBE refused (ERR unknown command");
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, close_node)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_publish_is_a_push),
+        TEST(a_user_listens),
+        TEST(killed_it_comes_back),
+        TEST(after_a_restart_it_comes_back),
+        TEST(its_ping_is_answered),
+        TEST(without_the_channel_it_is_refused),
+        TEST(without_permission_it_is_refused),
+    };
+    const struct CMUnitTest bare[] = {TEST(without_the_command_it_is_refused)};
+    const int failed = cmocka_run_group_tests(tests, start, stop);
+    return failed + cmocka_run_group_tests(bare, start_without_subscribe, stop);
+}
