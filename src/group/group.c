@@ -8,12 +8,12 @@
 #include "core/validity.h"
 #include "group/callbacks.h"
 #include "group/guards.h"
+#include "group/handover.h"
 #include "group/lease.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
 #include "group/query.h"
 #include "group/requests.h"
-#include "group/waiting.h"
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
@@ -209,13 +209,13 @@ void redlock_group_wake(struct redlock_group *group) {
 }
 
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    redlock_waiting_pushed(group, node, push);
+    redlock_handover_pushed(group, node, push);
     run_callbacks(group);
 }
 
 void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                            struct redlock_text *why) {
-    redlock_waiting_listens(group, node, listening, why);
+    redlock_handover_listens(group, node, listening, why);
     run_callbacks(group);
 }
 

@@ -265,7 +265,7 @@ static void publish(struct redlock_lease *lease) {
 
 static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     const bool for_place = actions->send == REDLOCK_OP_WAIT;
-    const int code = for_place ? redlock_line_open(lease->group) : REDLOCK_OK;
+    const int code = for_place ? redlock_line_open(&lease->group->line, &lease->group->env) : REDLOCK_OK;
     if (code != REDLOCK_OK || (lease->token_drawn && !for_place)) {
         return code;
     }
@@ -401,8 +401,8 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
     } else if (vote == REDLOCK_VOTE_DENIED) {
         view = redlock_waiting_view(lease, answer);
         event.view = &view;
-    } else if (vote == REDLOCK_VOTE_FAILED) {
-        redlock_waiting_failed(lease, node, answer->text);
+    } else if (vote == REDLOCK_VOTE_FAILED && redlock_waiting_must_poll(lease, node, answer->text)) {
+        event.type = REDLOCK_EVENT_POLL;
     }
     redlock_lease_feed(lease, &event);
 }

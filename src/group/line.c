@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/planted.h"
-#include "group/owner.h"
 
 #define PLACES_MIN 16
 
@@ -46,19 +45,18 @@ void redlock_line_clear(struct redlock_line *line) {
     line->place_count = 0;
 }
 
-int redlock_line_open(struct redlock_group *group) {
-    struct redlock_line *line = &group->line;
+int redlock_line_open(struct redlock_line *line, const struct redlock_env *env) {
     uint64_t drawn[2];
     if (line->channel[0]) {
         return REDLOCK_OK;
     }
-    const int code = group->env.random(group->env.ctx, drawn, sizeof drawn);
+    const int code = env->random(env->ctx, drawn, sizeof drawn);
     if (code != REDLOCK_OK) {
         return code;
     }
     (void)snprintf(line->channel, sizeof line->channel, "redlock:%016llx%016llx", (unsigned long long)drawn[0],
                    (unsigned long long)drawn[1]);
-    group->env.listen(group->env.ctx, line->channel);
+    env->listen(env->ctx, line->channel);
     return REDLOCK_OK;
 }
 
@@ -76,18 +74,17 @@ static int compare(const void *a, const void *b) {
 
 /* A wall clock of this client's own would let a client whose clock is slow always go first. The
  * median is near the time of most nodes, whichever clocks are wrong. */
-uint64_t redlock_line_ticket(const struct redlock_group *group, int64_t now_ns) {
-    const struct redlock_line *line = &group->line;
+uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, int64_t now_ns) {
     int64_t ahead_us[REDLOCK_NODES_MAX];
     size_t count = 0;
-    for (unsigned i = 0; i < group->node_count; i++) {
+    for (unsigned i = 0; line->clocks >> i != 0; i++) {
         if (line->clocks & REDLOCK_NODE(i)) {
             ahead_us[count++] = line->ahead_us[i];
         }
     }
     qsort(ahead_us, count, sizeof *ahead_us, compare);
     const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
-    const int64_t ticket = own ? group->env.wall_us(group->env.ctx) : now_ns / 1000 + ahead_us[count / 2];
+    const int64_t ticket = own ? env->wall_us(env->ctx) : now_ns / 1000 + ahead_us[count / 2];
     return ticket < 1 ? 1 : (uint64_t)ticket > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : (uint64_t)ticket;
 }
 

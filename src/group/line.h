@@ -7,12 +7,10 @@
 #include <stdint.h>
 
 #include "core/clock.h"
-#include "core/quorum.h"
-#include "wire/message.h"
+#include "group/env.h"
 
 #define REDLOCK_LINE_BUCKETS 1024
 
-struct redlock_group;
 struct redlock_lease;
 
 /*
@@ -42,13 +40,13 @@ void redlock_line_clear(struct redlock_line *line);
 
 /* Draws the channel's name and subscribes to it, when the first one waits. Returns OK or the code
  * of env.random(). */
-int redlock_line_open(struct redlock_group *group);
+int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);
 
 /* Reads a node's clock. */
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample);
 /* Microseconds of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
  * Never 0. */
-uint64_t redlock_line_ticket(const struct redlock_group *group, int64_t now_ns);
+uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, int64_t now_ns);
 
 /* Whether a first try would jump the queue. */
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);

@@ -1,15 +1,9 @@
-/* Leases that wait in queues. */
+/* What a lease that waits in queues asks for, and what came of it. */
 #include "group/waiting.h"
 
 #include <string.h>
 
 #include "core/waiter.h"
-#include "group/lease.h"
-#include "group/line.h"
-#include "group/owed.h"
-#include "group/quarantine.h"
-
-#define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
@@ -17,7 +11,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
         return false;
     }
     waiting->listed = true;
-    waiting->ticket = redlock_line_ticket(lease->group, now_ns);
+    waiting->ticket = redlock_line_ticket(&lease->group->line, &lease->group->env, now_ns);
     redlock_lease_may_queue(&lease->core, waiting->queue);
     return true;
 }
@@ -105,126 +99,41 @@ struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease
                                        .rank = answer->rank};
 }
 
-static struct redlock_event event_of(const struct redlock_lease *lease, enum redlock_event_type type) {
-    const struct redlock_group *group = lease->group;
-    const int64_t now_ns = redlock_group_now_ns(group);
-    return (struct redlock_event){.type = type,
-                                  .now_ns = now_ns,
-                                  .wall_us = redlock_lease_wall_us(lease),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns)};
-}
-
-/* Feeds the event to every lease that is QUEUED. */
-static void feed_all(struct redlock_group *group, enum redlock_event_type type) {
-    for (uint32_t i = 0; i < group->line.place_count; i++) {
-        struct redlock_lease *lease = group->line.places[i];
-        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
-            const struct redlock_event event = event_of(lease, type);
-            redlock_lease_feed(lease, &event);
-        }
-    }
-}
-
 static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-/* Nodes that refuse the subscription or a WAIT for good. */
-static void note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
     struct redlock_line *line = &group->line;
     line->refusing |= REDLOCK_NODE(node);
     if (line->polls || !too_few(group, line->refusing)) {
-        return;
+        return false;
     }
     line->polls = true;
     group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
                    group->node_names[node], redlock_text_string(why));
-    feed_all(group, REDLOCK_EVENT_POLL);
+    return true;
 }
 
-void redlock_waiting_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
-                             const struct redlock_text *why) {
+void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) {
     struct redlock_line *line = &group->line;
-    line->listening &= ~REDLOCK_NODE(node);
-    switch (listening) {
-    case REDLOCK_LISTENING:
-        line->listening |= REDLOCK_NODE(node);
-        line->refusing &= ~REDLOCK_NODE(node);
-        line->polls = line->polls && too_few(group, line->refusing);
-        /* Until now the node served nobody whom it could not tell. */
-        feed_all(group, REDLOCK_EVENT_LISTEN);
-        break;
-    case REDLOCK_LISTENING_REFUSED:
-        note_refusing(group, node, why);
-        break;
-    case REDLOCK_LISTENING_NOT:
-        break;
-    }
+    line->listening |= REDLOCK_NODE(node);
+    line->refusing &= ~REDLOCK_NODE(node);
+    line->polls = line->polls && too_few(group, line->refusing);
 }
 
-void redlock_waiting_failed(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
-    struct redlock_group *group = lease->group;
+bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
     switch (redlock_text_cause(text)) {
     case REDLOCK_CAUSE_NOPERM:
-        note_refusing(group, node, text);
+        (void)redlock_waiting_note_refusing(lease->group, node, text);
         break;
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_SERVER: /* no such command, or a key of the queue holds something else */
         break;
     default:
-        return;
-    }
-    lease->waiting->refusing |= REDLOCK_NODE(node);
-    if (too_few(group, lease->waiting->refusing) && lease->core.state == REDLOCK_LEASE_QUEUED) {
-        const struct redlock_event event = event_of(lease, REDLOCK_EVENT_POLL);
-        redlock_lease_feed(lease, &event);
-    }
-}
-
-static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
-    return lease->token_size == push->token_size && memcmp(lease->token, push->token, push->token_size) == 0 &&
-           lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
-}
-
-static bool may_hold(const struct redlock_lease *lease) {
-    switch (lease->core.state) {
-    case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_FENCING:
-    case REDLOCK_LEASE_HELD:
-    case REDLOCK_LEASE_EXTENDING:
-    case REDLOCK_LEASE_RELEASING: /* its releases are under way */
-        return !lease->forgotten;
-    default:
         return false;
     }
-}
-
-/* The node gave the lock to a token that nobody here waits with any more. */
-static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
-    memcpy(key, push->key, push->key_size);
-    key[push->key_size] = '\0';
-    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size};
-    redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
-                                                           .token = push->token,
-                                                           .token_size = push->token_size,
-                                                           .nodes = REDLOCK_NODE(node),
-                                                           .ttl_ms = GIVE_BACK_MS});
-}
-
-void redlock_waiting_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
-    if (!lease || !is_about(lease, push) || !may_hold(lease)) {
-        give_back(group, node, push);
-        return;
-    }
-    struct redlock_event event = event_of(lease, REDLOCK_EVENT_GRANT);
-    event.nodes = REDLOCK_NODE(node);
-    event.round = push->round;
-    if (event.may_not_vote & event.nodes) {
-        give_back(group, node, push);
-    } else {
-        redlock_lease_feed(lease, &event);
-    }
+    lease->waiting->refusing |= REDLOCK_NODE(node);
+    return too_few(lease->group, lease->waiting->refusing) && lease->core.state == REDLOCK_LEASE_QUEUED;
 }

@@ -15,12 +15,12 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
 /* What a node's answer "queued" says. */
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
-/* A push, and a change of a node's subscription. */
-void redlock_waiting_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
-void redlock_waiting_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
-                             const struct redlock_text *why);
-/* A node failed a WAIT with this text. Where too few nodes can keep a queue, the lease tries again
- * after delays instead. */
-void redlock_waiting_failed(struct redlock_lease *lease, unsigned node, const struct redlock_text *text);
+/* A node refuses the subscription or a WAIT for good. Returns whether too few nodes can keep a queue
+ * since then. */
+bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
+void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);
+/* A node failed a WAIT with this text. Returns whether too few nodes can keep the queue of this
+ * resource: then the lease must try again after delays instead. */
+bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text);
 
 #endif

@@ -41,6 +41,12 @@ static void wake_at(void *ctx, int64_t when_ns) {
     fake->wake_ns = when_ns;
 }
 
+static void listen_to(void *ctx, const char *channel) {
+    struct fake_env *fake = ctx;
+    assert_null(fake->channel);
+    fake->channel = channel;
+}
+
 static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
     struct fake_env *fake = ctx;
     const redlock_nodes taken = nodes & ~fake->refusing;
@@ -101,6 +107,7 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .random = random_bytes,
                                     .wake_at = wake_at,
                                     .send = send_message,
+                              .listen = listen_to,
                                     .refusal = refusal,
                                     .log = take_log};
     config.node_count = node_count;

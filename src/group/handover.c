@@ -1,0 +1,97 @@
+/* What nodes tell a group of the queues: pushes, and whether they can be heard. */
+#include "group/handover.h"
+
+#include <string.h>
+
+#include "group/lease.h"
+#include "group/owed.h"
+#include "group/quarantine.h"
+#include "group/waiting.h"
+
+#define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
+
+static struct redlock_event event_of(const struct redlock_lease *lease, enum redlock_event_type type) {
+    const struct redlock_group *group = lease->group;
+    const int64_t now_ns = redlock_group_now_ns(group);
+    return (struct redlock_event){.type = type,
+                                  .now_ns = now_ns,
+                                  .wall_us = redlock_lease_wall_us(lease),
+                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns)};
+}
+
+/* Feeds the event to every lease that is QUEUED. */
+static void feed_all(struct redlock_group *group, enum redlock_event_type type) {
+    for (uint32_t i = 0; i < group->line.place_count; i++) {
+        struct redlock_lease *lease = group->line.places[i];
+        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
+            const struct redlock_event event = event_of(lease, type);
+            redlock_lease_feed(lease, &event);
+        }
+    }
+}
+
+void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                              const struct redlock_text *why) {
+    group->line.listening &= ~REDLOCK_NODE(node);
+    switch (listening) {
+    case REDLOCK_LISTENING:
+        redlock_waiting_note_listening(group, node);
+        /* Until now the node served nobody whom it could not tell. */
+        feed_all(group, REDLOCK_EVENT_LISTEN);
+        break;
+    case REDLOCK_LISTENING_REFUSED:
+        if (redlock_waiting_note_refusing(group, node, why)) {
+            feed_all(group, REDLOCK_EVENT_POLL);
+        }
+        break;
+    case REDLOCK_LISTENING_NOT:
+        break;
+    }
+}
+
+static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
+    return lease->token_size == push->token_size && memcmp(lease->token, push->token, push->token_size) == 0 &&
+           lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
+}
+
+static bool may_hold(const struct redlock_lease *lease) {
+    switch (lease->core.state) {
+    case REDLOCK_LEASE_QUEUED:
+    case REDLOCK_LEASE_FENCING:
+    case REDLOCK_LEASE_HELD:
+    case REDLOCK_LEASE_EXTENDING:
+    case REDLOCK_LEASE_RELEASING: /* its releases are under way */
+        return !lease->forgotten;
+    default:
+        return false;
+    }
+}
+
+/* The node gave the lock to a token that nobody here waits with any more. */
+static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    memcpy(key, push->key, push->key_size);
+    key[push->key_size] = '\0';
+    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size};
+    redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
+                                                           .token = push->token,
+                                                           .token_size = push->token_size,
+                                                           .nodes = REDLOCK_NODE(node),
+                                                           .ttl_ms = GIVE_BACK_MS});
+}
+
+void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    if (!lease || !is_about(lease, push) || !may_hold(lease)) {
+        give_back(group, node, push);
+        return;
+    }
+    struct redlock_event event = event_of(lease, REDLOCK_EVENT_GRANT);
+    event.nodes = REDLOCK_NODE(node);
+    event.round = push->round;
+    if (event.may_not_vote & event.nodes) {
+        give_back(group, node, push);
+    } else {
+        redlock_lease_feed(lease, &event);
+    }
+}

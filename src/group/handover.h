@@ -1,0 +1,12 @@
+/* What nodes tell a group of the queues: pushes, and whether they can be heard. */
+#ifndef REDLOCK_GROUP_HANDOVER_H
+#define REDLOCK_GROUP_HANDOVER_H
+
+#include "group/owner.h"
+
+/* See redlock_group_pushed() and redlock_group_listens(). */
+void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                              const struct redlock_text *why);
+
+#endif
