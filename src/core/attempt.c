@@ -195,8 +195,9 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
     } else if (event->now_ns >= lease->wait_until_ns) {
         lose(lease, redlock_waiter_reason(lease), event, actions);
     } else if (event->type == REDLOCK_EVENT_POLL) {
+        const int reason = redlock_waiter_reason(lease);
         lease->queue = NULL;
-        lose(lease, redlock_waiter_reason(lease), event, actions);
+        lose(lease, reason, event, actions);
     } else {
         redlock_waiter_go_on(lease, event, actions);
     }
