@@ -19,6 +19,9 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
         {"READONLY", REDLOCK_CAUSE_REPLICA},
         {"MASTERDOWN", REDLOCK_CAUSE_REPLICA},
         {"NOPERM", REDLOCK_CAUSE_NOPERM},
+        {"The user executing the script can't", REDLOCK_CAUSE_NOPERM},     /* Redis 6 */
+        {"ERR The user executing the script can't", REDLOCK_CAUSE_NOPERM}, /* 7.0 */
+        {"ERR ACL failure in script:", REDLOCK_CAUSE_NOPERM},
         {"NOAUTH", REDLOCK_CAUSE_AUTH},
         {"WRONGPASS", REDLOCK_CAUSE_AUTH},
         {"MISCONF", REDLOCK_CAUSE_MISCONF},
@@ -33,19 +36,22 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
         {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},
     };
     /* Redis before 7 wraps an error that a script met: "ERR Error running script (call to f_…):
-     * @user_script:1: -OOM …". */
-    static const char in_script[] = "ERR Error running script", code_follows[] = ": -";
+     * @user_script:1: -OOM …"; what a script returns: "@user_script: 1: -OOM …". */
+    static const char in_script[] = "ERR Error running script", returned[] = "@user_script:";
+    static const char *const follows[] = {": -", ": The user"};
     if (reply->type != REDLOCK_REPLY_ERROR) {
         return REDLOCK_CAUSE_NONE;
     }
     const char *error = reply->bytes;
     size_t size = reply->size;
-    if (begins_with(error, size, in_script)) {
-        const char *code = memmem(error, size, code_follows, sizeof code_follows - 1);
+    const bool wrapped = begins_with(error, size, in_script) || begins_with(error, size, returned);
+    for (size_t i = 0; wrapped && i < sizeof follows / sizeof *follows; i++) {
+        const char *code = memmem(error, size, follows[i], strlen(follows[i]));
         if (code != NULL) {
-            code += sizeof code_follows - 1;
+            code += i == 0 ? 3 : 2; /* behind the sign or the space */
             size -= (size_t)(code - error);
             error = code;
+            break;
         }
     }
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {

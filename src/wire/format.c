@@ -107,9 +107,9 @@ char *redlock_format_extend(char *at, const struct redlock_message *message) {
 char *redlock_format_release(char *at, const struct redlock_message *message) {
     const size_t suffix_size = strlen(message->wait_suffix);
     assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
-    at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, 3), message);
+    at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, message->keeps ? 3 : 2), message);
     at = redlock_resp_bulk(at, message->wait_suffix, suffix_size);
-    return redlock_resp_integer(at, message->keeps);
+    return message->keeps ? redlock_resp_integer(at, 1) : at;
 }
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {

@@ -1,19 +1,20 @@
 -- Gives up the lock and our place in its queue. If the lock is held under our token, hands it to
 -- the next in the queue, or deletes it.
--- KEYS[1]: lock. ARGV[1]: token, ARGV[2]: what follows the lock's key in the queue's, ARGV[3]: 1 to
--- hand the lock to nobody.
+-- KEYS[1]: lock. ARGV[1]: token, ARGV[2]: what follows the lock's key in the queue's, ARGV[3]:
+-- present to hand the lock to nobody.
 -- Returns 2: handed over, 1: deleted, 0: missing, -1: another token.
 -- The queue's keys are not declared, and its errors are ignored: no fault there, and no ACL, may
 -- keep us from deleting the lock.
--- include parts/holder.lua
-local queue = KEYS[1] .. ARGV[2]
+-- Where nobody waits, each word here counts.
+local holder, queue = redis.pcall('GET', KEYS[1]), KEYS[1] .. ARGV[2]
 if holder ~= ARGV[1] then
+  -- include parts/check_holder.lua
   if redis.pcall('ZREM', queue, ARGV[1]) == 1 then
     redis.pcall('HDEL', queue .. 'er', ARGV[1])
   end
   return holder and -1 or 0
 end
-if ARGV[3] ~= '1' and redis.pcall('EXISTS', queue) == 1 then
+if not ARGV[3] and redis.pcall('EXISTS', queue) == 1 then
   local time = redis.pcall('TIME')
   -- include parts/serve.lua
   local done, served = pcall(function()

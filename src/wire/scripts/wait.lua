@@ -4,7 +4,7 @@
 -- stale after, ARGV[6]: ttl of the queue, all in ms, ARGV[7]: channel, ARGV[8]: id, ARGV[9]: 1 to take.
 -- Returns {1, false, 0, 0, seconds, microseconds}: granted, {0, holder or false, PTTL, waiters
 -- before us, seconds, microseconds}: queued.
--- On an error, the lock is as before, and we have no place.
+-- On an error, we have neither the lock nor a place.
 -- include parts/holder.lua
 local time, queue = redis.call('TIME'), KEYS[2]
 local granted = {1, false, 0, 0, time[1], time[2]}
@@ -29,15 +29,21 @@ end)
 if takes and not (done and served) then
   redis.pcall('DEL', KEYS[1])
 end
+if done and served == ARGV[1] then
+  return granted
+end
+local answer = served
+if done then
+  done, answer = pcall(function()
+    holder = holder or served
+    -- include parts/name_type.lua
+    return {0, holder, redis.call('PTTL', KEYS[1]), redis.call('ZRANK', queue, ARGV[1]), time[1], time[2]}
+  end)
+end
 if not done then
   redis.pcall('ZREM', queue, ARGV[1])
   redis.pcall('HDEL', KEYS[3], ARGV[1])
   -- Redis before 7 throws strings.
-  return type(served) == 'table' and served or redis.error_reply(served)
+  return type(answer) == 'table' and answer or redis.error_reply(answer)
 end
-if served == ARGV[1] then
-  return granted
-end
-holder = holder or served
--- include parts/name_type.lua
-return {0, holder, redis.call('PTTL', KEYS[1]), redis.call('ZRANK', queue, ARGV[1]), time[1], time[2]}
+return answer
