@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define SIM_ARGUMENTS_MAX 12
+#define SIM_ARGUMENTS_MAX 16
 
 struct sim_argument {
     const char *bytes;

@@ -51,9 +51,9 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
 /* EVAL source 1 key …, EVALSHA sha 1 key … */
 static void command_eval(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply) {
     bool by_sha = fake_is(&a[0], "EVALSHA");
-    size_t keys = count >= 4 && fake_is(&a[2], "1") ? 1 : count >= 5 && fake_is(&a[2], "2") ? 2 : 0;
-    if (keys == 0) {
-        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node wants one key or two");
+    size_t keys = count < 4 || a[2].size != 1 ? 0 : (size_t)(a[2].bytes[0] - '0');
+    if (keys < 1 || keys > 3 || count < 3 + keys) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node wants one key, two or three");
         return;
     }
     for (unsigned id = 0; id < REDLOCK_SCRIPT_COUNT; id++) {
@@ -98,12 +98,12 @@ static void command_push(struct fake_node *node, const struct sim_argument *a, s
     if (fake_refused(node, true, reply)) {
         return;
     }
-    if (key != NULL && !key->list) {
+    if (key != NULL && key->type != FAKE_LIST) {
         fake_reply_wrong_type(reply);
         return;
     }
     if (key == NULL && (key = fake_add(node, &a[1], &a[2])) != NULL) {
-        key->list = true;
+        key->type = FAKE_LIST;
         key->value_size = 0; /* its length */
     }
     fake_reply_integer(reply, key != NULL ? ++key->value_size : 0);
@@ -117,7 +117,7 @@ static bool key_command(struct fake_node *node, const struct sim_argument *a, si
         key = fake_find(node, &a[1]);
         if (key == NULL) {
             reply->type = REDLOCK_REPLY_NIL;
-        } else if (key->list) {
+        } else if (key->type != FAKE_STRING) {
             fake_reply_wrong_type(reply);
         } else {
             fake_reply_value(reply, key);
@@ -180,13 +180,18 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
     } else if (fake_is(&a[0], "RPUSH") && count == 3) {
         command_push(node, a, reply);
     } else if (fake_is(&a[0], "FLUSHALL") && !fake_refused(node, false, reply)) {
-        node->key_count = 0;
-        memset(node->keys, 0, sizeof node->keys);
+        fake_node_clear(node);
         node->wrote = true;
         fake_reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
     } else if (reply->type == REDLOCK_REPLY_NONE && !key_command(node, a, count, reply)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR unknown command");
     }
+}
+
+void fake_node_clear(struct fake_node *node) {
+    node->key_count = node->set_count = node->part_count = 0;
+    memset(node->keys, 0, sizeof node->keys);
+    memset(node->sets, 0, sizeof node->sets);
 }
 
 void fake_node_load_scripts(struct fake_node *node) {
@@ -219,6 +224,12 @@ void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *fl
     case FAKE_NUMBER_AND_VALUE:
         put_integer(flat, reply->integer);
         put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
+        break;
+    case FAKE_WAIT:
+        put_integer(flat, reply->integer);
+        put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
+        put_integer(flat, reply->ttl_ms);
+        put_integer(flat, reply->rank);
         break;
     case FAKE_TIME:
         break;

@@ -10,6 +10,8 @@
 #include "wire/reply.h"
 
 #define FAKE_KEYS_MAX  16
+#define FAKE_SETS_MAX  16 /* two for each queue */
+#define FAKE_PARTS_MAX 64 /* of all sets: two for each waiter */
 #define FAKE_NAME_MAX  32
 #define FAKE_VALUE_MAX 64
 #define FAKE_TEXT_MAX  96
@@ -18,14 +20,27 @@
 /* What a server may answer instead of doing its work. */
 enum fake_mode { FAKE_NORMAL, FAKE_LOADING, FAKE_OOM, FAKE_READONLY, FAKE_MISCONF };
 
+enum fake_type { FAKE_STRING, FAKE_LIST, FAKE_ZSET, FAKE_HASH };
+
 struct fake_key {
     bool used;
-    bool list; /* of another type than a string */
+    enum fake_type type;
+    uint32_t id; /* of a set; no other set had it */
     uint8_t name_size, value_size;
     char name[FAKE_NAME_MAX];
     char value[FAKE_VALUE_MAX];
     int64_t expires_ms; /* on the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never */
     int64_t gone_ns;    /* for the simulator: the true time of that */
+};
+
+/* A member of a queue's sorted set, or a field of the hash of its waiters. */
+struct fake_part {
+    uint32_t set; /* the id of the set; that set may be gone */
+    uint8_t token_size, channel_size;
+    char token[FAKE_VALUE_MAX];
+    int64_t ticket;
+    int64_t good_until_ms, ttl_ms, serial, id;
+    char channel[FAKE_VALUE_MAX];
 };
 
 struct fake_node {
@@ -36,6 +51,14 @@ struct fake_node {
     bool wrote;         /* a key was set, changed or deleted by the last command */
     unsigned key_count; /* high-water mark in keys */
     struct fake_key keys[FAKE_KEYS_MAX];
+    /* The sorted sets and hashes of the queues. */
+    unsigned set_count, part_count; /* high-water marks */
+    uint32_t last_id;
+    struct fake_key sets[FAKE_SETS_MAX];
+    struct fake_part parts[FAKE_PARTS_MAX];
+    /* PUBLISH: returns whether somebody listens. It runs inside the command. NULL: nobody. */
+    bool (*publish)(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t payload_size);
+    void *publish_ctx;
 };
 
 /* The elements of an array. The seconds and microseconds of TIME may follow all but the last
@@ -43,6 +66,7 @@ struct fake_node {
 enum fake_shape {
     FAKE_VALUE_AND_NUMBER, /* INSPECT: STRING or NIL (in bytes), integer */
     FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
+    FAKE_WAIT,             /* the same, then ttl_ms and rank */
     FAKE_TIME
 };
 
@@ -52,7 +76,8 @@ struct fake_reply {
     int64_t integer;
     const char *bytes; /* STATUS, ERROR, STRING; a literal or text */
     size_t size;
-    enum fake_shape shape;       /* of an ARRAY */
+    enum fake_shape shape; /* of an ARRAY */
+    int64_t ttl_ms, rank;
     char seconds[16], micros[8]; /* "": without a time */
     char text[FAKE_TEXT_MAX];
 };
@@ -63,7 +88,10 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
 /* Does what SCRIPT LOAD of every script of the library does. */
 void fake_node_load_scripts(struct fake_node *node);
 
-/* The key if it is there and not expired. */
+/* Deletes all keys. */
+void fake_node_clear(struct fake_node *node);
+
+/* The key if it is there and not expired; of any type. */
 struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size);
 
 /* The reply as the library's reader returns it; it points into `reply`. */

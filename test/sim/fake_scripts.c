@@ -21,8 +21,9 @@ static void run_inspect(struct fake_node *node, const struct sim_argument *name,
     reply->integer = fake_ttl(node, key);
 }
 
-static bool holds(const struct fake_key *key, const struct sim_argument *value) {
-    return !key->list && key->value_size == value->size && memcmp(key->value, value->bytes, value->size) == 0;
+bool fake_holds(const struct fake_key *key, const struct sim_argument *value) {
+    return key->type == FAKE_STRING && key->value_size == value->size &&
+           memcmp(key->value, value->bytes, value->size) == 0;
 }
 
 /* {number, false, seconds, microseconds} in place of the number, where the time is asked for. */
@@ -34,25 +35,20 @@ static void add_time(struct fake_node *node, bool timed, struct fake_reply *repl
     }
 }
 
-/* The two scripts that compare, in one step. */
-static void run_compared(struct fake_node *node, bool extend, bool may_shorten, const struct sim_argument *a,
-                         struct fake_reply *reply) {
+static void run_extend(struct fake_node *node, bool may_shorten, const struct sim_argument *a,
+                       struct fake_reply *reply) {
     struct fake_key *key = fake_find(node, &a[0]);
     int64_t ttl_ms = 0;
     if (key == NULL) {
         fake_reply_integer(reply, 0);
-    } else if (!holds(key, &a[1])) {
+    } else if (!fake_holds(key, &a[1])) {
         fake_reply_integer(reply, -1);
-    } else if (extend && !fake_integer(&a[2], &ttl_ms)) {
+    } else if (!fake_integer(&a[2], &ttl_ms)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
-    } else if (extend && !may_shorten && fake_ttl(node, key) >= ttl_ms) {
+    } else if (!may_shorten && fake_ttl(node, key) >= ttl_ms) {
         fake_reply_integer(reply, 1); /* it already lives so long: nothing is written, and nothing is refused */
     } else if (!fake_refused(node, false, reply)) {
-        if (extend) {
-            fake_expire(node, key, ttl_ms);
-        } else {
-            fake_delete(node, key);
-        }
+        fake_expire(node, key, ttl_ms);
         fake_reply_integer(reply, 1);
     }
 }
@@ -66,7 +62,7 @@ static bool read_counter(struct fake_node *node, const struct sim_argument *name
     if (key == NULL) {
         return true;
     }
-    if (key->list) {
+    if (key->type != FAKE_STRING) {
         fake_reply_wrong_type(reply);
         return false;
     }
@@ -183,7 +179,7 @@ static void run_fence(struct fake_node *node, const struct sim_argument *a, stru
         fake_reply_integer(reply, 0);
         return;
     }
-    if (!holds(key, &a[2])) {
+    if (!fake_holds(key, &a[2])) {
         fake_reply_integer(reply, -1);
         return;
     }
@@ -255,7 +251,7 @@ static void run_planted_fence(struct fake_node *node, const struct sim_argument 
 static void run_planted_heal(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     int64_t ttl_ms = 0;
     if (fake_find(node, &a[0]) != NULL) {
-        run_compared(node, true, false, a, reply);
+        run_extend(node, false, a, reply);
         return;
     }
     if (fake_refused(node, true, reply)) {
@@ -269,14 +265,12 @@ static void run_planted_heal(struct fake_node *node, const struct sim_argument *
 }
 
 static bool is_too_short(unsigned id, size_t keys, size_t count) {
-    static const size_t need[] = {[REDLOCK_SCRIPT_RELEASE] = 2,
-                                  [REDLOCK_SCRIPT_EXTEND] = 3,
-                                  [REDLOCK_SCRIPT_INSPECT] = 1,
-                                  [REDLOCK_SCRIPT_ACQUIRE] = 6,
-                                  [REDLOCK_SCRIPT_FENCE] = 5};
-    bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE;
+    static const size_t need[] = {
+        [REDLOCK_SCRIPT_RELEASE] = 3, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 1,
+        [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12};
+    bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
-           (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5);
+           (id == REDLOCK_SCRIPT_WAIT && keys != 3) || (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5);
 }
 
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
@@ -290,14 +284,14 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         if (REDLOCK_PLANTED(RELEASE_ANY_TOKEN)) {
             run_planted_release(node, a, reply);
         } else {
-            run_compared(node, false, false, a, reply);
+            fake_queue_release(node, a, count > 3, reply);
         }
         break;
     case REDLOCK_SCRIPT_EXTEND:
         if (REDLOCK_PLANTED(HEAL_COUNTS)) {
             run_planted_heal(node, a, reply);
         } else {
-            run_compared(node, true, REDLOCK_PLANTED(EXTEND_SHORTENS), a, reply);
+            run_extend(node, REDLOCK_PLANTED(EXTEND_SHORTENS), a, reply);
         }
         add_time(node, count > 3 && !REDLOCK_PLANTED(EXTEND_SHORTENS), reply);
         break;
@@ -317,6 +311,9 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         } else {
             run_fence(node, a, reply);
         }
+        break;
+    case REDLOCK_SCRIPT_WAIT:
+        fake_queue_wait(node, a, reply);
         break;
     default:
         break;

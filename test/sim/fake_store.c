@@ -21,8 +21,9 @@ void fake_reply_integer(struct fake_reply *reply, int64_t value) {
 }
 
 void fake_reply_value(struct fake_reply *reply, const struct fake_key *key) {
-    if (key->list) {
-        fake_reply_bytes(reply, REDLOCK_REPLY_STRING, "(a list)");
+    static const char *const types[] = {[FAKE_LIST] = "(a list)", [FAKE_ZSET] = "(a zset)", [FAKE_HASH] = "(a hash)"};
+    if (key->type != FAKE_STRING) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_STRING, types[key->type]);
         return;
     }
     memcpy(reply->text, key->value, key->value_size);
@@ -64,9 +65,10 @@ bool fake_refused(const struct fake_node *node, bool grows, struct fake_reply *r
     return refusal != NULL;
 }
 
-struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size) {
-    for (unsigned i = 0; i < node->key_count; i++) {
-        struct fake_key *key = &node->keys[i];
+static struct fake_key *find_in(struct fake_node *node, struct fake_key *keys, unsigned count, const char *name,
+                                size_t size) {
+    for (unsigned i = 0; i < count; i++) {
+        struct fake_key *key = &keys[i];
         if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0) {
             continue;
         }
@@ -79,27 +81,49 @@ struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t
     return NULL;
 }
 
+struct fake_key *fake_node_find(struct fake_node *node, const char *name, size_t size) {
+    struct fake_key *key = find_in(node, node->keys, node->key_count, name, size);
+    return key != NULL ? key : find_in(node, node->sets, node->set_count, name, size);
+}
+
+/* Sets the key in this array, with an empty value and without a ttl. */
+static struct fake_key *set_in(struct fake_key *keys, unsigned max, unsigned *count, const struct sim_argument *name) {
+    for (unsigned i = 0; i < max && name->size <= FAKE_NAME_MAX; i++) {
+        struct fake_key *key = &keys[i];
+        if (!key->used) {
+            *count = i >= *count ? i + 1 : *count;
+            *key = (struct fake_key){.used = true, .name_size = (uint8_t)name->size, .expires_ms = FAKE_NO_TTL};
+            memcpy(key->name, name->bytes, name->size);
+            return key;
+        }
+    }
+    return NULL;
+}
+
+struct fake_key *fake_add_set(struct fake_node *node, const struct sim_argument *name, enum fake_type type) {
+    struct fake_key *set = set_in(node->sets, FAKE_SETS_MAX, &node->set_count, name);
+    if (set != NULL) {
+        set->type = type;
+        set->id = ++node->last_id;
+    }
+    return set;
+}
+
 struct fake_key *fake_find(struct fake_node *node, const struct sim_argument *name) {
     return fake_node_find(node, name->bytes, name->size);
 }
 
 struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value) {
     struct fake_key *key = fake_find(node, name);
-    for (unsigned i = 0; key == NULL && i < FAKE_KEYS_MAX; i++) {
-        if (!node->keys[i].used) {
-            key = &node->keys[i];
-        }
+    if (key != NULL && (key->type == FAKE_ZSET || key->type == FAKE_HASH)) {
+        key->used = false;
+        key = NULL;
     }
-    if (key == NULL || name->size > FAKE_NAME_MAX || value->size > FAKE_VALUE_MAX) {
+    if (value->size > FAKE_VALUE_MAX ||
+        (key == NULL && (key = set_in(node->keys, FAKE_KEYS_MAX, &node->key_count, name)) == NULL)) {
         return NULL;
     }
-    if (key >= node->keys + node->key_count) {
-        node->key_count = (unsigned)(key - node->keys) + 1;
-    }
-    key->used = true;
-    key->list = false;
-    key->name_size = (uint8_t)name->size;
-    memcpy(key->name, name->bytes, name->size);
+    key->type = FAKE_STRING;
     key->value_size = (uint8_t)value->size;
     memcpy(key->value, value->bytes, value->size);
     key->expires_ms = FAKE_NO_TTL;

@@ -23,6 +23,8 @@ bool fake_refused(const struct fake_node *node, bool grows, struct fake_reply *r
 struct fake_key *fake_find(struct fake_node *node, const struct sim_argument *name);
 /* Sets the key, without a ttl. Returns NULL if there is no room. */
 struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *value);
+/* Adds an empty set, of which there is none. Returns NULL if there is no room. */
+struct fake_key *fake_add_set(struct fake_node *node, const struct sim_argument *name, enum fake_type type);
 void fake_delete(struct fake_node *node, struct fake_key *key);
 void fake_expire(struct fake_node *node, struct fake_key *key, int64_t ttl_ms);
 int64_t fake_ttl(const struct fake_node *node, const struct fake_key *key);
@@ -31,5 +33,13 @@ int64_t fake_ttl(const struct fake_node *node, const struct fake_key *key);
 /* a: keys and arguments, `count` of them, of which `keys` are keys. */
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
                      struct fake_reply *reply);
+
+bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
+
+/* --- fake_queue.c --- */
+/* a: lock, queue, waiters, and the nine arguments of a WAIT. */
+void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
+/* a: lock, token, suffix, keeps or not. */
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, struct fake_reply *reply);
 
 #endif

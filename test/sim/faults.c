@@ -207,8 +207,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
     node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     if (event->entry) {
-        node->fake.key_count = 0;
-        memset(node->fake.keys, 0, sizeof node->fake.keys);
+        fake_node_clear(&node->fake);
     }
     SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
     if (event->entry && world->profile.steps_at_boot && wrong_clocks(world) < wrong_clocks_max(world) &&

@@ -30,6 +30,9 @@
 
 static struct servers servers;
 static struct fake_node fake;
+static struct raw listener; /* to the real server */
+static char pushed[512];    /* by the fake; "" for nothing */
+static unsigned pushes;
 static struct sim_random rng;
 
 static int64_t clock_us(void) {
@@ -80,6 +83,46 @@ static void write_answer(const struct fake_reply *reply, char *answer) {
     default:
         snprintf(answer, ANSWER_MAX, "(none)");
     }
+}
+
+#define HEARD "redlock:heard"
+
+static bool publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t payload_size) {
+    (void)ctx;
+    if (channel_size != sizeof HEARD - 1 || memcmp(channel, HEARD, channel_size) != 0) {
+        return false;
+    }
+    assert_string_equal(pushed, ""); /* no command hands over twice */
+    snprintf(pushed, sizeof pushed, "%.*s", (int)payload_size, payload);
+    return true;
+}
+
+/* The same but for the time, which is the third word and the fourth. */
+static void assert_same_push(const char *real, const char *ours) {
+    unsigned ids[2], serials[2];
+    int rest[2] = {0, 0};
+    assert_int_equal(sscanf(real, "%u %u %*d %*d %n", &ids[0], &serials[0], &rest[0]), 2);
+    assert_int_equal(sscanf(ours, "%u %u %*d %*d %n", &ids[1], &serials[1], &rest[1]), 2);
+    assert_int_equal(ids[0], ids[1]);
+    assert_int_equal(serials[0], serials[1]);
+    assert_true(rest[0] > 0 && rest[1] > 0);
+    assert_string_equal(real + rest[0], ours + rest[1]);
+}
+
+/* What the fake pushed, the real server pushed. */
+static void compare_pushes(void) {
+    static const char head[] = "message\n" HEARD "\n";
+    if (pushed[0] == '\0') {
+        return;
+    }
+    const char *real = raw_read(&listener);
+    assert_int_equal(strncmp(real, head, sizeof head - 1), 0);
+    const size_t size = strcspn(real + sizeof head - 1, "\n");
+    char payload[sizeof pushed];
+    snprintf(payload, sizeof payload, "%.*s", (int)size, real + sizeof head - 1);
+    assert_same_push(payload, pushed);
+    pushed[0] = '\0';
+    pushes++;
 }
 
 static void ask_fake(const char *bytes, size_t size, char *answer) {
@@ -143,7 +186,7 @@ static bool same(const char *real, const char *ours) {
 
 static void ask_both_bytes(const char *bytes, size_t size) {
     struct sim_argument arguments[SIM_ARGUMENTS_MAX];
-    char words[2048], *argv[SIM_ARGUMENTS_MAX + 1], ours[ANSWER_MAX], *at = words;
+    char words[4096], *argv[SIM_ARGUMENTS_MAX + 1], ours[ANSWER_MAX], *at = words;
     size_t count = sim_command_parse(bytes, size, arguments);
     assert_int_not_equal(count, 0);
     for (size_t i = 0; i < count; i++) {
@@ -157,11 +200,13 @@ static void ask_both_bytes(const char *bytes, size_t size) {
     const char *real = server_ask_argv(&servers.at[0], (const char *const *)argv);
     ask_fake(bytes, size, ours);
     if (!same(real, ours)) {
-        print_error("mode %d: %s %s %s %s %s:\n  the server: %s\n  the fake:   %s\n", (int)fake.mode, argv[0],
-                    count > 1 ? argv[1] : "", count > 2 ? argv[2] : "", count > 3 ? argv[3] : "",
-                    count > 4 ? argv[4] : "", real, ours);
+        print_error("mode %d: the server: %s\n  the fake: %s\n", (int)fake.mode, real, ours);
+        for (size_t i = 0; i < count; i++) {
+            print_error("  %.60s\n", argv[i]); /* of a script, the beginning */
+        }
         fail();
     }
+    compare_pushes();
 }
 
 static size_t format(char *bytes, const char *const *argv) {
@@ -184,7 +229,11 @@ static void ask_both_argv(const char *const *argv) {
 
 static const char *const keys[] = {"r1", "r2", "a list", "r3"};
 static const char *const counters[] = {"r1:fence", "r2:fence", "a list:fence", "r3:fence"};
-static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210"};
+static const char *const queues[] = {"r1:wait", "r2:wait", "a list:wait", "r3:wait"};
+static const char *const waiters[] = {"r1:waiter", "r2:waiter", "a list:waiter", "r3:waiter"};
+static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210",
+                                     "00000000000000aa0123456789abcdef0123456789abcdef",
+                                     "00000000000000aa0123456789abcdef0123456789abcdee"};
 
 static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
@@ -210,19 +259,29 @@ static uint64_t pick_fence(void) {
 }
 
 /* What the library itself sends. */
-static void ask_operation(void) {
+static void ask_as(enum redlock_operation operation, const char *key) {
     static const char suffix[] = ":fence";
     const struct redlock_fence_keys fences = {
         .suffix = suffix, .suffix_size = sizeof suffix - 1, .expiry_ms = sim_random_percent(&rng, 50) ? 0 : 10800000};
-    const char *key = pick(keys, 4), *token = pick(tokens, 3);
-    struct redlock_message message = {.operation =
-                                          (enum redlock_operation)(REDLOCK_OP_ACQUIRE + sim_random_below(&rng, 7)),
+    const char *token = pick(tokens, 5);
+    const bool stale = sim_random_percent(&rng, 20); /* at once */
+    const struct redlock_place place = {.ticket = sim_random_below(&rng, 3),
+                                        .stale_ms = stale ? -1000 : 2 * TTL_LEAST_MS,
+                                        .queue_ttl_ms = 3 * TTL_LEAST_MS,
+                                        .channel = sim_random_percent(&rng, 70) ? HEARD : "redlock:nobody",
+                                        .id = (uint32_t)sim_random_below(&rng, 1000),
+                                        .takes = !stale && sim_random_percent(&rng, 50)};
+    struct redlock_message message = {.operation = operation,
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
                                       .target = &(struct redlock_target){key, (uint16_t)strlen(key)},
                                       .token = token,
                                       .token_size = strlen(token),
+                                      .wait_suffix = REDLOCK_WAIT_SUFFIX,
+                                      .place = &place,
+                                      .round = (uint32_t)sim_random_below(&rng, 1000),
+                                      .keeps = sim_random_percent(&rng, 20),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
@@ -230,6 +289,20 @@ static void ask_operation(void) {
     enum redlock_reply_kind kind;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &kind));
+}
+
+static void ask_operation(void) {
+    const unsigned count = REDLOCK_OP_WAIT - REDLOCK_OP_ACQUIRE + 1;
+    ask_as((enum redlock_operation)(REDLOCK_OP_ACQUIRE + sim_random_below(&rng, count)), pick(keys, 4));
+}
+
+/* A line of waiters for one lock, who get it one after the other. */
+static void ask_line(void) {
+    static const enum redlock_operation operations[] = {REDLOCK_OP_WAIT, REDLOCK_OP_WAIT, REDLOCK_OP_RELEASE};
+    const char *key = pick(keys, 4);
+    for (unsigned i = 0; i < 20; i++) {
+        ask_as(operations[sim_random_below(&rng, 3)], key);
+    }
 }
 
 /* Both expire the key by its ttl, each by its own clock. */
@@ -269,12 +342,35 @@ static void ask_counter(const char *counter) {
     ask_both("DEL", counter);
 }
 
+/* In place of a queue or its waiters there is something else for a while, or a look at it. */
+static void ask_queue(const char *queue) {
+    switch (sim_random_below(&rng, 4)) {
+    case 0:
+        ask_both("PTTL", queue);
+        break;
+    case 1:
+        ask_both("DEL", queue);
+        break;
+    case 2:
+        ask_both("GET", queue);
+        ask_both("RPUSH", queue, "x");
+        break;
+    default:
+        ask_both("DEL", queue);
+        ask_both("RPUSH", queue, "x");
+        for (unsigned i = sim_random_below(&rng, 20); i > 0; i--) {
+            ask_operation();
+        }
+        ask_both("DEL", queue);
+    }
+}
+
 /* Commands that the library does not send but others may, and invalid commands. */
 static void ask_other(void) {
     const char *key = pick(keys, 4);
     const struct redlock_script *script =
         redlock_script_get((enum redlock_script_id)sim_random_below(&rng, REDLOCK_SCRIPT_COUNT));
-    switch (sim_random_below(&rng, 18)) {
+    switch (sim_random_below(&rng, 20)) {
     case 0:
         ask_both("GET", key);
         break;
@@ -328,6 +424,12 @@ static void ask_other(void) {
         ask_both("TIME");
         break;
     case 16:
+        ask_queue(pick(queues, 4));
+        break;
+    case 17:
+        ask_queue(pick(waiters, 4));
+        break;
+    case 18:
         ask_counter(pick(counters, 4));
         break;
     default:
@@ -343,6 +445,8 @@ static void ask_stream(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         if (sim_random_percent(&rng, 60)) {
             ask_operation();
+        } else if (sim_random_percent(&rng, 5)) {
+            ask_line();
         } else {
             ask_other();
         }
@@ -356,6 +460,7 @@ static void expect(const char *answer, const char *wanted) {
 static void test_commands(void **state) {
     (void)state;
     ask_stream(COMMANDS);
+    assert_in_range(pushes, 100, COMMANDS); /* they were compared */
 }
 
 static void test_out_of_memory(void **state) {
@@ -451,7 +556,10 @@ static int begin(void **state) {
     (void)state;
     static const struct server_options options = {.config = "enable-protected-configs yes\nenable-debug-command yes\n"};
     servers_start(&servers, 1, &options);
-    return 0;
+    return raw_open_tcp(&listener, "127.0.0.1", servers.at[0].port) &&
+                   strcmp(raw_ask(&listener, "SUBSCRIBE", HEARD), "subscribe\n" HEARD "\n1\n") == 0
+               ? 0
+               : -1;
 }
 
 static int reset(void **state) {
@@ -459,21 +567,31 @@ static int reset(void **state) {
     servers_reset(&servers);
     (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
     memset(&fake, 0, sizeof fake);
+    fake.publish = publish;
     rng.state = SEED;
     return 0;
 }
 
+/* The real server pushed nothing more than the fake. */
+static int quiet(void **state) {
+    (void)state;
+    return strcmp(raw_ask(&listener, "PING"), "pong\n\n");
+}
+
 static int end(void **state) {
     (void)state;
+    raw_close(&listener);
     servers_stop(&servers);
     return 0;
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_commands, reset), cmocka_unit_test_setup(test_out_of_memory, reset),
-        cmocka_unit_test_setup(test_replica, reset),  cmocka_unit_test_setup(test_cannot_persist, reset),
-        cmocka_unit_test_setup(test_loading, reset),
+        cmocka_unit_test_setup_teardown(test_commands, reset, quiet),
+        cmocka_unit_test_setup_teardown(test_out_of_memory, reset, quiet),
+        cmocka_unit_test_setup_teardown(test_replica, reset, quiet),
+        cmocka_unit_test_setup_teardown(test_cannot_persist, reset, quiet),
+        cmocka_unit_test_setup_teardown(test_loading, reset, quiet),
     };
     return cmocka_run_group_tests_name("the fake node against a real server", tests, begin, end);
 }

@@ -1,0 +1,269 @@
+/* What the scripts WAIT and RELEASE do, on the fake node. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fake_store.h"
+
+#define SERVED_MAX 64
+
+static bool is_part_of(const struct fake_part *part, const struct fake_key *set) {
+    return set != NULL && set->used && part->set == set->id;
+}
+
+static struct fake_part *find_part(struct fake_node *node, const struct fake_key *set, const char *token, size_t size) {
+    for (unsigned i = 0; i < node->part_count; i++) {
+        struct fake_part *part = &node->parts[i];
+        if (is_part_of(part, set) && part->token_size == size && memcmp(part->token, token, size) == 0) {
+            return part;
+        }
+    }
+    return NULL;
+}
+
+static bool is_alive(const struct fake_node *node, const struct fake_part *part) {
+    for (unsigned i = 0; i < node->set_count; i++) {
+        if (is_part_of(part, &node->sets[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The part of this token, new if there is none; NULL without room. */
+static struct fake_part *put_part(struct fake_node *node, const struct fake_key *set,
+                                  const struct sim_argument *token) {
+    struct fake_part *part = find_part(node, set, token->bytes, token->size);
+    for (unsigned i = 0; part == NULL && i < FAKE_PARTS_MAX && token->size <= FAKE_VALUE_MAX; i++) {
+        if (i >= node->part_count || !is_alive(node, &node->parts[i])) {
+            node->part_count = i >= node->part_count ? i + 1 : node->part_count;
+            part = &node->parts[i];
+            *part = (struct fake_part){.set = set->id, .token_size = (uint8_t)token->size};
+            memcpy(part->token, token->bytes, token->size);
+        }
+    }
+    return part;
+}
+
+/* A set without members is gone. */
+static void drop_part(struct fake_node *node, struct fake_key *set, struct fake_part *part) {
+    part->set = 0;
+    node->wrote = true;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        if (is_part_of(&node->parts[i], set)) {
+            return;
+        }
+    }
+    set->used = false;
+}
+
+/* As in a sorted set: by ticket, then by bytes. */
+static bool is_before(const struct fake_part *a, const struct fake_part *b) {
+    if (a->ticket != b->ticket) {
+        return a->ticket < b->ticket;
+    }
+    const size_t size = a->token_size < b->token_size ? a->token_size : b->token_size;
+    const int order = memcmp(a->token, b->token, size);
+    return order != 0 ? order < 0 : a->token_size < b->token_size;
+}
+
+static struct fake_part *first_part(struct fake_node *node, const struct fake_key *set) {
+    struct fake_part *first = NULL;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        if (is_part_of(&node->parts[i], set) && (first == NULL || is_before(&node->parts[i], first))) {
+            first = &node->parts[i];
+        }
+    }
+    return first;
+}
+
+static int64_t rank_of(const struct fake_node *node, const struct fake_key *set, const struct fake_part *part) {
+    int64_t rank = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        rank += is_part_of(&node->parts[i], set) && is_before(&node->parts[i], part);
+    }
+    return rank;
+}
+
+/* The set of this name. False if a key of another type has it. */
+static bool find_set(struct fake_node *node, const struct sim_argument *name, enum fake_type type,
+                     struct fake_key **set) {
+    *set = fake_find(node, name);
+    return *set == NULL || (*set)->type == type;
+}
+
+/* ZREM, HDEL, whose errors are ignored. Returns whether it was there. */
+static bool leave(struct fake_node *node, const struct sim_argument *name, enum fake_type type,
+                  const struct sim_argument *token) {
+    struct fake_key *set;
+    struct fake_reply ignored;
+    if (fake_refused(node, false, &ignored) || !find_set(node, name, type, &set)) {
+        return false;
+    }
+    struct fake_part *part = find_part(node, set, token->bytes, token->size);
+    if (part != NULL) {
+        drop_part(node, set, part);
+    }
+    return part != NULL;
+}
+
+static bool publish(const struct fake_node *node, const struct sim_argument *lock, const struct fake_part *waiter) {
+    char payload[256];
+    const int size = snprintf(payload, sizeof payload, "%" PRId64 " %" PRId64 " %lld %lld %.*s %.*s", waiter->id,
+                              waiter->serial, (long long)(node->now_us / 1000000), (long long)(node->now_us % 1000000),
+                              waiter->token_size, waiter->token, (int)lock->size, lock->bytes);
+    return node->publish != NULL &&
+           node->publish(node->publish_ctx, waiter->channel, waiter->channel_size, payload, (size_t)size);
+}
+
+enum served { NOBODY, SERVED, WRONG_TYPE };
+
+/* a: lock, queue, waiters. `own` needs no push. The lock is NOBODY's: anybody's, to be deleted. */
+static enum served serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own) {
+    struct fake_key *queue, *waiters;
+    if (!find_set(node, &a[1], FAKE_ZSET, &queue)) {
+        return WRONG_TYPE;
+    }
+    for (unsigned i = 0; i < SERVED_MAX; i++) {
+        struct fake_part *first = first_part(node, queue);
+        if (first == NULL) {
+            return NOBODY;
+        }
+        const struct fake_part popped = *first;
+        const struct sim_argument token = {popped.token, popped.token_size};
+        drop_part(node, queue, first);
+        if (!find_set(node, &a[2], FAKE_HASH, &waiters)) {
+            return WRONG_TYPE;
+        }
+        struct fake_part *part = find_part(node, waiters, token.bytes, token.size);
+        if (part == NULL) {
+            continue;
+        }
+        const struct fake_part waiter = *part;
+        drop_part(node, waiters, part);
+        if (node->now_ms > waiter.good_until_ms) {
+            continue;
+        }
+        struct fake_key *key = fake_add(node, &a[0], &token);
+        if (key != NULL) {
+            key->expires_ms = node->now_ms + waiter.ttl_ms;
+        }
+        if ((own->size == token.size && memcmp(own->bytes, token.bytes, token.size) == 0) ||
+            publish(node, &a[0], &waiter)) {
+            return SERVED;
+        }
+    }
+    return NOBODY;
+}
+
+static void delete_lock(struct fake_node *node, const struct sim_argument *name) {
+    struct fake_key *key = fake_find(node, name);
+    if (key != NULL) {
+        fake_delete(node, key);
+    }
+}
+
+/* v: token, ticket, serial, ttl, stale, queue ttl, channel, id, takes. Returns false, with the
+ * reply, if the place cannot be taken. */
+static bool enter(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    const struct sim_argument *v = a + 3;
+    struct fake_key *queue, *waiters;
+    int64_t stale_ms = 0, queue_ttl_ms = 0;
+    struct fake_part entry = {.set = 0};
+    const bool refused = fake_refused(node, true, reply);
+    if (refused || !find_set(node, &a[1], FAKE_ZSET, &queue) || !find_set(node, &a[2], FAKE_HASH, &waiters)) {
+        (void)leave(node, &a[1], FAKE_ZSET, &v[0]);
+        (void)leave(node, &a[2], FAKE_HASH, &v[0]);
+        if (!refused) {
+            fake_reply_wrong_type(reply);
+        }
+        return false;
+    }
+    queue = queue != NULL ? queue : fake_add_set(node, &a[1], FAKE_ZSET);
+    waiters = waiters != NULL ? waiters : fake_add_set(node, &a[2], FAKE_HASH);
+    struct fake_part *place = queue == NULL ? NULL : put_part(node, queue, &v[0]);
+    struct fake_part *waiter = waiters == NULL ? NULL : put_part(node, waiters, &v[0]);
+    if (place == NULL || waiter == NULL || v[6].size > sizeof entry.channel || !fake_integer(&v[1], &place->ticket) ||
+        !fake_integer(&v[2], &waiter->serial) || !fake_integer(&v[3], &waiter->ttl_ms) ||
+        !fake_integer(&v[4], &stale_ms) || !fake_integer(&v[5], &queue_ttl_ms) || !fake_integer(&v[7], &waiter->id)) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node has no room, or expected numbers");
+        return false;
+    }
+    waiter->good_until_ms = node->now_ms + stale_ms;
+    waiter->channel_size = (uint8_t)v[6].size;
+    memcpy(waiter->channel, v[6].bytes, v[6].size);
+    fake_expire(node, queue, queue_ttl_ms);
+    fake_expire(node, waiters, queue_ttl_ms);
+    return true;
+}
+
+static void reply_granted(struct fake_node *node, struct fake_reply *reply) {
+    *reply = (struct fake_reply){.type = REDLOCK_REPLY_ARRAY, .shape = FAKE_WAIT, .integer = 1};
+    fake_reply_time(reply, node);
+}
+
+void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    const struct sim_argument *token = &a[3];
+    struct fake_key *lock = fake_find(node, &a[0]);
+    int64_t ttl_ms = 0;
+    if (lock != NULL && fake_holds(lock, token)) {
+        if (fake_integer(&a[6], &ttl_ms) && fake_ttl(node, lock) < ttl_ms) {
+            if (fake_refused(node, false, reply)) {
+                return;
+            }
+            fake_expire(node, lock, ttl_ms);
+        }
+        reply_granted(node, reply);
+        return;
+    }
+    if (!enter(node, a, reply)) {
+        return;
+    }
+    if (lock == NULL && fake_is(&a[11], "1")) {
+        if (serve(node, a, token) != SERVED) {
+            delete_lock(node, &a[0]);
+        }
+        lock = fake_find(node, &a[0]);
+        if (lock != NULL && fake_holds(lock, token)) {
+            reply_granted(node, reply);
+            return;
+        }
+    }
+    const struct fake_key *queue = fake_find(node, &a[1]);
+    if (lock != NULL) {
+        fake_reply_value(reply, lock);
+    }
+    reply->type = REDLOCK_REPLY_ARRAY;
+    reply->shape = FAKE_WAIT;
+    reply->integer = 0;
+    reply->ttl_ms = fake_ttl(node, lock);
+    reply->rank = rank_of(node, queue, find_part(node, queue, token->bytes, token->size));
+    fake_reply_time(reply, node);
+}
+
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, struct fake_reply *reply) {
+    char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
+    const int size = snprintf(queue, sizeof queue, "%.*s%.*s", (int)a[0].size, a[0].bytes, (int)a[2].size, a[2].bytes);
+    const struct sim_argument names[] = {
+        a[0], {queue, (size_t)size}, {waiters, (size_t)snprintf(waiters, sizeof waiters, "%ser", queue)}};
+    struct fake_key *lock = fake_find(node, &a[0]);
+    if (lock == NULL || !fake_holds(lock, &a[1])) {
+        if (leave(node, &names[1], FAKE_ZSET, &a[1])) {
+            (void)leave(node, &names[2], FAKE_HASH, &a[1]);
+        }
+        fake_reply_integer(reply, lock == NULL ? 0 : -1);
+        return;
+    }
+    if (fake_refused(node, false, reply)) {
+        return;
+    }
+    if (!keeps && fake_find(node, &names[1]) != NULL) {
+        (void)leave(node, &names[1], FAKE_ZSET, &a[1]);
+        if (serve(node, names, &a[1]) == SERVED) {
+            fake_reply_integer(reply, 2);
+            return;
+        }
+    }
+    delete_lock(node, &a[0]);
+    fake_reply_integer(reply, 1);
+}
