@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/wire.h"
 
@@ -25,6 +26,12 @@ static void check_array(const struct redlock_reply *reply, size_t count, int64_t
     assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == count);
     assert(is_number(&reply->elements[0], number));
     assert(count == 2 || (is_digits(&reply->elements[2], 1, 10) && is_digits(&reply->elements[3], 1, 6)));
+}
+
+static void check_place(const struct redlock_reply *reply, int64_t number) {
+    assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 6);
+    assert(is_number(&reply->elements[0], number));
+    assert(is_digits(&reply->elements[4], 1, 10) && is_digits(&reply->elements[5], 1, 6));
 }
 
 static void check_granted(enum redlock_reply_kind kind, const struct redlock_reply *reply,
@@ -54,6 +61,12 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
             check_array(reply, kind == REDLOCK_KIND_ACQUIRE_FENCED ? 2 : 4, answer->accepted ? 1 : 2);
         }
         break;
+    case REDLOCK_KIND_RELEASE:
+        assert(is_number(&reply->value, answer->handed_over ? 2 : 1));
+        break;
+    case REDLOCK_KIND_WAIT:
+        check_place(reply, 1);
+        break;
     default:
         assert(is_number(&reply->value, 1));
     }
@@ -62,7 +75,7 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
 /* An answer has a counter or a clock only if the reply has it and the request asked for it. */
 static void check_told(enum redlock_reply_kind kind, const struct redlock_reply *reply,
                        const struct redlock_answer *answer) {
-    const bool timed = kind == REDLOCK_KIND_TIME || kind == REDLOCK_KIND_EXTEND_TIMED ||
+    const bool timed = kind == REDLOCK_KIND_TIME || kind == REDLOCK_KIND_EXTEND_TIMED || kind == REDLOCK_KIND_WAIT ||
                        kind == REDLOCK_KIND_ACQUIRE_TIMED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
     const bool fencing =
         kind == REDLOCK_KIND_FENCE || kind == REDLOCK_KIND_ACQUIRE_FENCED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
@@ -91,6 +104,19 @@ static void touch(const struct redlock_reply_value *value) {
     }
 }
 
+/* A push points into the payload, and no further. */
+static void push(const struct redlock_reply *reply) {
+    const struct redlock_reply_value *payload = &reply->elements[2];
+    struct redlock_push got;
+    if (redlock_wire_push(reply, "redlock:0123", &got)) {
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 3);
+        assert(got.token_size >= 1 && got.token_size <= REDLOCK_TOKEN_SIZE_MAX && got.token > payload->bytes);
+        assert(got.key_size >= 1 && got.key_size <= REDLOCK_RESOURCE_SIZE_MAX);
+        assert(got.token[got.token_size] == ' ' && got.key == got.token + got.token_size + 1);
+        assert(got.key + got.key_size == payload->bytes + payload->size && got.server_us > 0);
+    }
+}
+
 static void vote(const struct redlock_reply *reply) {
     touch(&reply->value);
     for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
@@ -106,6 +132,12 @@ static void vote(const struct redlock_reply *reply) {
         assert(strlen(redlock_text_string(answer.text)) < 512);
         if (answer.vote == REDLOCK_VOTE_GRANTED) {
             check_granted(kind, reply, &answer);
+        }
+        if (kind == REDLOCK_KIND_WAIT && answer.vote == REDLOCK_VOTE_DENIED) {
+            check_place(reply, 0);
+            assert(is_number(&reply->elements[3], answer.rank));
+            assert(answer.holder == NULL ? answer.holder_ttl_ms == -2 : answer.holder_ttl_ms >= -1);
+            assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
         }
         check_told(kind, reply, &answer);
         redlock_text_drop(answer.text);
@@ -154,6 +186,7 @@ static bool read_in_pieces(const char *bytes, size_t size, size_t piece, struct 
         }
         while ((outcome->end = redlock_reader_next(reader, &reply)) == REDLOCK_READ_REPLY) {
             vote(reply);
+            push(reply);
             add_reply(&outcome->sum, reply);
         }
         if (outcome->end == REDLOCK_READ_PROTOCOL) {
