@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include "node/failure.h"
 #include "node/phase.h"
+#include "node/subscription.h"
 
 /* Writes the handshake's bytes before the loop polls. */
 static void flush_soon(struct redlock_node *node) {

@@ -9,6 +9,7 @@
 #include "node/node_state.h"
 #include "node/phase.h"
 #include "node/requests.h"
+#include "node/subscription.h"
 #include "node/traffic.h"
 #include "wire/wire.h"
 

@@ -7,7 +7,7 @@
 #include "node/handshake.h"
 #include "node/listener.h"
 #include "node/resolve.h"
-#include "node/subscription.h"
+#include "node/subscription_state.h"
 
 /* The states of architecture.md. The first four are CONNECTING. */
 enum redlock_node_phase {

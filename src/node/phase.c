@@ -1,34 +1,12 @@
 /* A node's changes of state. */
 #include "node/phase.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
-#include "core/backoff.h"
 #include "core/validity.h"
+#include "node/failure.h"
 #include "node/requests.h"
-
-#define BACKOFF_MIN_MS  10
-#define BACKOFF_MAX_MS  2000
-#define STABLE_AFTER_MS 2000 /* a connection that lived so long is no failed try */
-
-struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
-    const char *text = strerror(error);
-    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix, tolower((unsigned char)text[0]),
-                            text[0] == '\0' ? "" : text + 1);
-}
-
-struct redlock_text *redlock_node_read_text(int error) {
-    switch (error) {
-    case 0:
-        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");
-    case ENOMEM:
-        return redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply");
-    default:
-        return redlock_node_errno_text("", error);
-    }
-}
+#include "node/subscription.h"
 
 struct redlock_text *redlock_node_twice_text(const char *rival) {
     return redlock_text_new(REDLOCK_CAUSE_SAME_SERVER,
@@ -60,16 +38,6 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     redlock_node_rearm(node, node->retry_ns);
 }
 
-int64_t redlock_node_delay_ns(struct redlock_node *node, unsigned *failures, int64_t up_ns) {
-    if (redlock_node_now_ns(node) >= redlock_after_ms(up_ns, STABLE_AFTER_MS)) {
-        *failures = 0;
-    }
-    if (*failures < 64) {
-        ++*failures;
-    }
-    return redlock_backoff_ns(&node->jitter, *failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
-}
-
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
     const int64_t up_ns = redlock_node_is_up(node) ? node->up_ns : REDLOCK_NEVER_NS;
     const int64_t delay_ns = redlock_node_delay_ns(node, &node->failures, up_ns);
@@ -78,6 +46,7 @@ void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
 
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
     /* Random too, so that the clients of a demoted node do not retry in step (R16). */
-    int64_t delay_ns = redlock_backoff_ns(&node->jitter, 64, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+    unsigned failures = REDLOCK_NODE_FAILURES_MAX;
+    const int64_t delay_ns = redlock_node_delay_ns(node, &failures, REDLOCK_NEVER_NS);
     end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
 }

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include "node/failure.h"
 #include "node/node_state.h"
-#include "node/phase.h"
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"

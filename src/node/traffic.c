@@ -5,6 +5,7 @@
 
 #include "core/validity.h"
 #include "node/connect.h"
+#include "node/failure.h"
 #include "node/phase.h"
 #include "node/requests.h"
 

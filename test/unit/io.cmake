@@ -30,3 +30,5 @@ foreach(name node node_end node_guarded subscription)
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit" TIMEOUT 60)
 endforeach()
 target_link_options(test_subscription PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+# It waits for two PINGs and the time limit of one PONG: 15 s.
+set_tests_properties(unit_subscription PROPERTIES TIMEOUT 120)

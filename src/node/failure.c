@@ -1,0 +1,40 @@
+/* Why a connection failed, and when to try again. */
+#include "node/failure.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "core/backoff.h"
+#include "core/validity.h"
+
+#define BACKOFF_MIN_MS  10
+#define BACKOFF_MAX_MS  2000
+#define STABLE_AFTER_MS 2000 /* a connection that lived so long is no failed try */
+
+int64_t redlock_node_delay_ns(struct redlock_node *node, unsigned *failures, int64_t up_ns) {
+    if (redlock_node_now_ns(node) >= redlock_after_ms(up_ns, STABLE_AFTER_MS)) {
+        *failures = 0;
+    }
+    if (*failures < REDLOCK_NODE_FAILURES_MAX) {
+        ++*failures;
+    }
+    return redlock_backoff_ns(&node->jitter, *failures, BACKOFF_MIN_MS, BACKOFF_MAX_MS);
+}
+
+struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
+    const char *text = strerror(error);
+    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix, tolower((unsigned char)text[0]),
+                            text[0] == '\0' ? "" : text + 1);
+}
+
+struct redlock_text *redlock_node_read_text(int error) {
+    switch (error) {
+    case 0:
+        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");
+    case ENOMEM:
+        return redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply");
+    default:
+        return redlock_node_errno_text("", error);
+    }
+}

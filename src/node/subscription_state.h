@@ -1,0 +1,53 @@
+/* The states of a node's second connection, which only subscribes. */
+#ifndef REDLOCK_NODE_SUBSCRIPTION_STATE_H
+#define REDLOCK_NODE_SUBSCRIPTION_STATE_H
+
+#include "base/text.h"
+#include "node/connection.h"
+
+struct redlock_node;
+
+/*
+ * state      event                                                → state
+ * OFF        the node is READY, and a channel is given            → WAITING, until now
+ * WAITING    due_ns                                               → OPENING
+ * OPENING    writable                                             → GREETING
+ *            refused, due_ns                                      → WAITING
+ * GREETING   SUBSCRIBE is confirmed                               → LISTENING
+ *            SUBSCRIBE is not permitted, or unknown               → REFUSED
+ *            another server, another error, closed, due_ns        → WAITING
+ * LISTENING  closed, out of protocol, no PONG at due_ns           → WAITING
+ * REFUSED    nothing but the row below
+ * any        the first connection ends                            → OFF
+ *
+ * LISTENING sends PING at due_ns. WAITING is a random delay (R16).
+ */
+enum redlock_subscription_state {
+    REDLOCK_SUBSCRIPTION_OFF,
+    REDLOCK_SUBSCRIPTION_WAITING,
+    REDLOCK_SUBSCRIPTION_OPENING,
+    REDLOCK_SUBSCRIPTION_GREETING,
+    REDLOCK_SUBSCRIPTION_LISTENING,
+    REDLOCK_SUBSCRIPTION_REFUSED
+};
+
+#define REDLOCK_SUBSCRIPTION_STEPS_MAX 4
+
+struct redlock_subscription {
+    /* Its watch is the first member, so a watch pointer is a subscription pointer. What it sends
+     * goes into `hello`. */
+    struct redlock_connection connection;
+    struct redlock_node *node;
+    const char *channel; /* NULL before redlock_node_listen() */
+    enum redlock_subscription_state state;
+    int64_t due_ns;
+    int64_t up_ns;     /* LISTENING since then */
+    unsigned failures; /* failed tries in a row, for the backoff (R16) */
+    bool pinged;       /* LISTENING: the PONG is due at due_ns */
+    bool push_warned;
+    uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */
+    uint8_t step, step_count;
+    struct redlock_text *why; /* the last failure since it was LISTENING */
+};
+
+#endif
