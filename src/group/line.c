@@ -7,7 +7,8 @@
 
 #include "core/planted.h"
 
-#define PLACES_MIN 16
+#define PLACES_MIN  16
+#define DRIFT_PARTS 5000 /* 200 parts in a million */
 
 bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, uint32_t *id) {
     uint32_t at = line->free_hint;
@@ -60,11 +61,23 @@ int redlock_line_open(struct redlock_line *line, const struct redlock_env *env) 
     return REDLOCK_OK;
 }
 
+/* How wrong a reading may be by now: half of the time that it took, and what clocks drift since. */
+static int64_t error_ns(const struct redlock_clock_sample *sample, int64_t now_ns) {
+    return (sample->read_ns - sample->sent_ns) / 2 + (now_ns - sample->read_ns) / DRIFT_PARTS;
+}
+
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample) {
-    if (sample->server_us != 0) {
+    struct redlock_clock_sample *best = &line->samples[node];
+    const int64_t now_ns = sample->read_ns;
+    if (sample->server_us != 0 &&
+        (!(line->clocks & REDLOCK_NODE(node)) || error_ns(sample, now_ns) <= error_ns(best, now_ns))) {
         line->clocks |= REDLOCK_NODE(node);
-        line->ahead_us[node] = sample->server_us - (sample->sent_ns / 2 + sample->read_ns / 2) / 1000;
+        *best = *sample;
     }
+}
+
+static int64_t ahead_us(const struct redlock_clock_sample *sample) {
+    return sample->server_us - (sample->sent_ns / 2 + sample->read_ns / 2) / 1000;
 }
 
 static int compare(const void *a, const void *b) {
@@ -74,18 +87,20 @@ static int compare(const void *a, const void *b) {
 
 /* A wall clock of this client's own would let a client whose clock is slow always go first. The
  * median is near the time of most nodes, whichever clocks are wrong. */
-uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, int64_t now_ns) {
-    int64_t ahead_us[REDLOCK_NODES_MAX];
+uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env *env, int64_t now_ns) {
+    int64_t ahead[REDLOCK_NODES_MAX];
     size_t count = 0;
     for (unsigned i = 0; line->clocks >> i != 0; i++) {
         if (line->clocks & REDLOCK_NODE(i)) {
-            ahead_us[count++] = line->ahead_us[i];
+            ahead[count++] = ahead_us(&line->samples[i]);
         }
     }
-    qsort(ahead_us, count, sizeof *ahead_us, compare);
+    qsort(ahead, count, sizeof *ahead, compare);
     const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
-    const int64_t ticket = own ? env->wall_us(env->ctx) : now_ns / 1000 + ahead_us[count / 2];
-    return ticket < 1 ? 1 : (uint64_t)ticket > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : (uint64_t)ticket;
+    const int64_t ticket = own ? env->wall_us(env->ctx) : now_ns / 1000 + ahead[count / 2];
+    line->last_ticket = ticket > (int64_t)line->last_ticket ? (uint64_t)ticket : line->last_ticket + 1;
+    line->last_ticket = line->last_ticket > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : line->last_ticket;
+    return line->last_ticket;
 }
 
 /* FNV-1a */

@@ -19,13 +19,14 @@ struct redlock_lease;
  * without a first try, and gets a lock that is free all the same.
  */
 struct redlock_line {
-    char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
-    redlock_nodes listening;                /* nodes whose subscription is confirmed */
-    redlock_nodes refusing;                 /* nodes that cannot keep a queue */
-    bool polls;                             /* too few nodes can: acquires try again instead */
-    redlock_nodes clocks;                   /* nodes whose clock we have read */
-    int64_t ahead_us[REDLOCK_NODES_MAX];    /* how far their clocks are ahead of CLOCK_BOOTTIME */
-    struct redlock_lease **places;          /* the leases that may wait, by id; NULL: free */
+    char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
+    redlock_nodes listening;                                /* nodes whose subscription is confirmed */
+    redlock_nodes refusing;                                 /* nodes that cannot keep a queue */
+    bool polls;                                             /* too few nodes can: acquires try again instead */
+    redlock_nodes clocks;                                   /* nodes whose clock we have read */
+    struct redlock_clock_sample samples[REDLOCK_NODES_MAX]; /* the best reading of each */
+    uint64_t last_ticket;
+    struct redlock_lease **places; /* the leases that may wait, by id; NULL: free */
     uint32_t place_count, free_hint;
     uint16_t waiting[REDLOCK_LINE_BUCKETS];
     bool handed_over[REDLOCK_LINE_BUCKETS];
@@ -45,8 +46,8 @@ int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);
 /* Reads a node's clock. */
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample);
 /* Microseconds of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
- * Never 0. */
-uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, int64_t now_ns);
+ * Never 0, and larger each time. */
+uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env *env, int64_t now_ns);
 
 /* Whether a first try would jump the queue. */
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);

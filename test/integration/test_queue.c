@@ -1,0 +1,380 @@
+/* Waiting in a queue on real nodes: order, lost pushes, nodes that forget or go away, strangers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "world.h"
+
+#define LONG_MS 60000
+#define CROWD   100
+
+/* Who was served, in which order. A waiter releases as soon as it holds. */
+struct line {
+    int served, order[1024], holders, most_holders;
+    struct waiter {
+        struct line *line;
+        int number;
+    } waiters[1024];
+};
+
+static struct line line;
+
+static void on_turn(const redlock_result *result, void *data) {
+    const struct waiter *waiter = data;
+    char message[512];
+    if (redlock_result_code(result) != REDLOCK_OK) {
+        redlock_result_message(result, message, sizeof message);
+        fail_msg("waiter %d: %s", waiter->number, message);
+    }
+    line.order[line.served++] = waiter->number;
+    line.holders++;
+    line.most_holders = line.holders > line.most_holders ? line.holders : line.most_holders;
+    line.holders--;
+    assert_int_equal(redlock_release(redlock_result_lease(result), NULL, NULL), REDLOCK_OK);
+}
+
+static void queue_up(redlock_manager *manager, const char *resource, int number, int64_t ttl_ms) {
+    redlock_acquire_options options = world_acquire_options(ttl_ms, REDLOCK_WAIT_FOREVER);
+    line.waiters[number] = (struct waiter){&line, number};
+    assert_int_equal(redlock_acquire(manager, resource, &options, NULL, on_turn, &line.waiters[number]), REDLOCK_OK);
+}
+
+struct length {
+    const char *key;
+    long long waiters;
+    size_t nodes; /* that must say so */
+};
+
+static bool is_long(void *data) {
+    const struct length *length = data;
+    size_t like = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        struct server *server = &world_servers.at[i];
+        if (server->pid == 0 || server->paused) {
+            continue;
+        }
+        like += atoll(server_ask(server, "ZCARD", length->key)) == length->waiters;
+    }
+    return like >= length->nodes;
+}
+
+/* Until so many wait for "line" at all nodes that run. */
+static void wait_for_length(long long waiters, size_t nodes) {
+    struct length length = {"line:wait", waiters, nodes};
+    if (!drive_until(world_loop, is_long, &length, DRIVE_TIMEOUT_MS)) {
+        fail_msg("not %lld waiters on %zu nodes", waiters, nodes);
+    }
+}
+
+static bool has_served(void *data) {
+    return line.served >= *(const int *)data;
+}
+
+static void assert_served(int count) {
+    if (!drive_until(world_loop, has_served, &count, 2 * DRIVE_TIMEOUT_MS)) {
+        fail_msg("%d of %d were served", line.served, count);
+    }
+    assert_int_equal(line.most_holders, 1);
+}
+
+static void assert_in_order(int count) {
+    assert_served(count);
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(line.order[i], i);
+    }
+}
+
+static int setup(void **state) {
+    memset(&line, 0, sizeof line);
+    return world_setup(state);
+}
+
+static bool are_subscribed(void *data) {
+    const struct length *length = data;
+    size_t like = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        struct server *server = &world_servers.at[i];
+        if (server->pid != 0 && !server->paused) {
+            const char *channels = strstr(server_ask(server, "INFO", "stats"), "pubsub_channels:");
+            like += atoll(channels + strlen("pubsub_channels:")) == length->waiters;
+        }
+    }
+    return like >= length->nodes;
+}
+
+/* Each waiter queues up when those before it are in the queue of every node, and can be told. Its
+ * manager has read the nodes' clocks often: the order is that of these readings. */
+static void queue_up_in_order(redlock_manager **managers, int count, int64_t ttl_ms, size_t nodes) {
+    for (int i = 0; i < count; i++) {
+        queue_up(managers[i], "line", i, ttl_ms);
+        wait_for_length(i + 1, nodes);
+        struct length length = {NULL, i + 1, nodes};
+        if (!drive_until(world_loop, are_subscribed, &length, DRIVE_TIMEOUT_MS)) {
+            fail_msg("waiter %d has no subscriptions", i);
+        }
+        wait_for_length(i + 1, nodes);
+    }
+}
+
+static void managers_of(redlock_manager **managers, int count) {
+    for (int i = 0; i < count; i++) {
+        managers[i] = world_manager_all(PATIENT_MS);
+    }
+}
+
+static void who_came_first_is_served_first(void **state) {
+    (void)state;
+    redlock_manager *managers[5], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 5);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up_in_order(managers, 5, LONG_MS, 5);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(5);
+    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(managers[0]).handed_over, 1);
+    assert_int_equal(world_statistics(managers[4]).queued, 1);
+}
+
+/* Else the one who releases would take the lock again and again. */
+static void the_one_who_releases_goes_to_the_end(void **state) {
+    (void)state;
+    redlock_manager *managers[2];
+    managers_of(managers, 2);
+    queue_up(managers[0], "line", 0, LONG_MS);
+    assert_served(1);
+    redlock_lease *lease = world_acquire(managers[0], "line", LONG_MS);
+    queue_up_in_order(managers + 1, 1, LONG_MS, 5);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    queue_up(managers[0], "line", 2, LONG_MS);
+    assert_served(3);
+    assert_int_equal(line.order[1], 0);
+    assert_int_equal(line.order[2], 2);
+}
+
+static void a_crowd_in_one_process_is_served_in_order(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    for (int i = 0; i < CROWD; i++) {
+        queue_up(manager, "line", i, LONG_MS);
+    }
+    wait_for_length(CROWD, 5);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(CROWD);
+    assert_int_equal(world_statistics(manager).passed_over, 0);
+}
+
+static void kill_subscriptions(void) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
+    }
+}
+
+static void lost_subscriptions_delay_but_lose_nobody(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 3);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up_in_order(managers, 3, LONG_MS, 5);
+    kill_subscriptions();
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_served(3);
+}
+
+static void nodes_that_forget_the_queue_learn_it_again(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 3);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up_in_order(managers, 3, LONG_MS, 5);
+    for (size_t i = 0; i < 5; i++) {
+        (void)server_ask(&world_servers.at[i], "DEL", "line:wait", "line:waiter");
+    }
+    wait_for_length(3, 5);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(3);
+}
+
+/* The keys that two nodes have lost stay free for the holder: nobody in line takes them. */
+static void the_holder_heals_its_keys_beside_a_queue(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    managers_of(managers, 3);
+    redlock_acquire_options options = world_acquire_options(3000, REDLOCK_WAIT_FOREVER);
+    options.auto_extend = true;
+    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    redlock_lease *lease = outcome->lease;
+    queue_up_in_order(managers, 3, 2000, 5);
+    for (size_t i = 0; i < 2; i++) {
+        (void)server_ask(&world_servers.at[i], "DEL", "line");
+    }
+    assert_true(world_wait_with_key("line", 5, DRIVE_TIMEOUT_MS));
+    for (size_t i = 0; i < 5; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "GET", "line"), redlock_lease_token(lease));
+    }
+    assert_int_equal(line.served, 0);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(3);
+}
+
+static void two_nodes_down_change_nothing(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 3);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    server_kill(&world_servers.at[0]);
+    server_kill(&world_servers.at[3]);
+    queue_up_in_order(managers, 3, LONG_MS, 3);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(3);
+}
+
+static void two_nodes_hang_while_all_wait(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(BRISK_MS);
+    for (int i = 0; i < 3; i++) {
+        managers[i] = world_manager_all(BRISK_MS);
+    }
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up_in_order(managers, 3, LONG_MS, 5);
+    server_pause(&world_servers.at[1]);
+    server_pause(&world_servers.at[4]);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_served(3);
+    server_resume(&world_servers.at[1]);
+    server_resume(&world_servers.at[4]);
+    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
+}
+
+/* The holder is gone: nobody releases. */
+static void a_lock_that_ends_by_itself_goes_to_the_first_in_line(void **state) {
+    (void)state;
+    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 3);
+    redlock_lease *lease = world_acquire(holder, "line", 3000);
+    queue_up_in_order(managers, 3, LONG_MS, 5);
+    redlock_lease_forget(lease);
+    assert_in_order(3);
+}
+
+static void set_as_stranger(const char *ttl_ms) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "line", "another library", "PX", ttl_ms), "OK");
+    }
+}
+
+static bool has_polled(void *manager) {
+    return world_statistics(manager).polls > 0;
+}
+
+static void behind_a_stranger_the_first_in_line_asks(void **state) {
+    (void)state;
+    redlock_manager *managers[3];
+    managers_of(managers, 3);
+    set_as_stranger("600000");
+    queue_up_in_order(managers, 3, LONG_MS, 5);
+    assert_true(drive_until(world_loop, has_polled, managers[0], DRIVE_TIMEOUT_MS));
+    assert_int_equal(world_statistics(managers[1]).polls + world_statistics(managers[2]).polls, 0);
+    for (size_t i = 0; i < world_servers.count; i++) {
+        (void)server_ask(&world_servers.at[i], "DEL", "line");
+    }
+    assert_in_order(3);
+}
+
+static void a_cancelled_waiter_leaves_the_queue(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    redlock_request *request;
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
+    assert_int_equal(redlock_acquire(manager, "line", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    wait_for_length(1, 5);
+    redlock_request_cancel(request);
+    assert_true(outcome_wait(world_loop, outcome));
+    assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
+    wait_for_length(0, 5);
+    assert_true(world_wait_without_key("line:waiter", DRIVE_TIMEOUT_MS));
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void a_wait_that_ends_leaves_the_queue(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    struct outcome *outcome = world_outcome();
+    (void)world_acquire(holder, "line", LONG_MS);
+    redlock_acquire_options options = world_acquire_options(LONG_MS, 300);
+    assert_int_equal(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
+    wait_for_length(0, 5);
+}
+
+static void the_queue_ends_by_itself(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up(manager, "line", 0, 1000);
+    wait_for_length(1, 5);
+    const int64_t pttl_ms = server_pttl_ms(&world_servers.at[0], "line:wait");
+    assert_in_range(pttl_ms, 1, 6 * 250);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_served(1);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+/* A resource whose name is that of another one's queue. Both are served, if not in order. */
+static void names_that_meet_do_no_harm(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *managers[2];
+    managers_of(managers, 2);
+    redlock_lease *odd = world_acquire(holder, "line:wait", LONG_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    queue_up(managers[0], "line", 0, LONG_MS);
+    queue_up(managers[1], "line", 1, LONG_MS);
+    drive_for(world_loop, 300);
+    assert_int_equal(line.served, 0);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_served(2);
+    assert_int_equal(redlock_release(odd, NULL, NULL), REDLOCK_OK);
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void polling_and_queueing_live_together(void **state) {
+    (void)state;
+    redlock_manager *managers[4], *holder = world_manager_all(PATIENT_MS);
+    managers_of(managers, 4);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    for (int i = 0; i < 4; i++) {
+        redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
+        options.order = i % 2 ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
+        line.waiters[i] = (struct waiter){&line, i};
+        assert_int_equal(redlock_acquire(managers[i], "line", &options, NULL, on_turn, &line.waiters[i]), REDLOCK_OK);
+    }
+    wait_for_length(2, 5);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_served(4);
+    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
+}
+
+#define test(function) cmocka_unit_test_setup_teardown(function, setup, world_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test(who_came_first_is_served_first),
+        test(the_one_who_releases_goes_to_the_end),
+        test(a_crowd_in_one_process_is_served_in_order),
+        test(lost_subscriptions_delay_but_lose_nobody),
+        test(nodes_that_forget_the_queue_learn_it_again),
+        test(the_holder_heals_its_keys_beside_a_queue),
+        test(two_nodes_down_change_nothing),
+        test(two_nodes_hang_while_all_wait),
+        test(a_lock_that_ends_by_itself_goes_to_the_first_in_line),
+        test(behind_a_stranger_the_first_in_line_asks),
+        test(a_cancelled_waiter_leaves_the_queue),
+        test(a_wait_that_ends_leaves_the_queue),
+        test(the_queue_ends_by_itself),
+        test(names_that_meet_do_no_harm),
+        test(polling_and_queueing_live_together),
+    };
+    return cmocka_run_group_tests(tests, world_five, world_end);
+}
