@@ -36,15 +36,15 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
         {"CLUSTERDOWN", REDLOCK_CAUSE_CLUSTER},
     };
     /* Redis before 7 wraps an error that a script met: "ERR Error running script (call to f_…):
-     * @user_script:1: -OOM …"; what a script returns: "@user_script: 1: -OOM …". */
-    static const char in_script[] = "ERR Error running script", returned[] = "@user_script:";
+     * @user_script:1: -OOM …". */
+    static const char in_script[] = "ERR Error running script";
     static const char *const follows[] = {": -", ": The user"};
     if (reply->type != REDLOCK_REPLY_ERROR) {
         return REDLOCK_CAUSE_NONE;
     }
     const char *error = reply->bytes;
     size_t size = reply->size;
-    const bool wrapped = begins_with(error, size, in_script) || begins_with(error, size, returned);
+    const bool wrapped = begins_with(error, size, in_script);
     for (size_t i = 0; wrapped && i < sizeof follows / sizeof *follows; i++) {
         const char *code = memmem(error, size, follows[i], strlen(follows[i]));
         if (code != NULL) {

@@ -358,7 +358,7 @@ static void without_memory_nobody_enters_and_releases_hand_over(void **state) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "1"), "OK");
-    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "OOM");
+    assert_refused((struct wait){.token = SECOND, .ticket = 2}, "OOM command");
     assert_string_equal(say("ZCARD", QUEUE), "1");
     assert_int_equal(release_as(OURS), HANDED_OVER);
     assert_value("door", FIRST);

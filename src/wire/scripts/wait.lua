@@ -43,7 +43,7 @@ end
 if not done then
   redis.pcall('ZREM', queue, ARGV[1])
   redis.pcall('HDEL', KEYS[3], ARGV[1])
-  -- Redis before 7 throws strings.
-  return type(answer) == 'table' and answer or redis.error_reply(answer)
+  -- Redis before 7 throws a string, with the line before it.
+  return type(answer) == 'table' and answer or redis.error_reply((answer:gsub('^@user_script: %d+: %-?', '')))
 end
 return answer
