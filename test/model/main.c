@@ -2,12 +2,15 @@
  * and what is wrong. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fence.h"
 #include "lock.h"
+#include "queue.h"
+#include "queue_order.h"
 
 enum { EXIT_USAGE = 64, NUMBER_CHARS = 32 };
 
@@ -40,15 +43,49 @@ static const struct named_bug lock_bugs[] = {
     {NULL, LOCK_RIGHT},
 };
 
+static const struct named_bug queue_bugs[] = {
+    {"same-token", QUEUE_SAME_TOKEN},
+    {"bound-at-arrival", QUEUE_BOUND_ARRIVAL},
+    {"no-serials", QUEUE_NO_SERIALS},
+    {"newest-bound", QUEUE_NEWEST_BOUND},
+    {"late-backing", QUEUE_LATE_BACKING},
+    {"stale-served", QUEUE_STALE_SERVED},
+    {NULL, QUEUE_RIGHT},
+};
+
+static const struct named_bug order_bugs[] = {
+    {"own-clock", ORDER_OWN_CLOCK},       {"stays-queued", ORDER_STAYS_QUEUED},
+    {"try-keeps", ORDER_TRY_KEEPS},       {"enters", ORDER_ENTERS},
+    {"never-yields", ORDER_NEVER_YIELDS}, {"push-unanswered", ORDER_UNANSWERED},
+    {"over-yields", ORDER_OVER_YIELDS},   {NULL, ORDER_RIGHT},
+};
+
 struct arguments {
-    const struct model *model;
+    const struct named_model *model;
     struct fence_config fence;
     struct lock_config lock;
+    struct queue_config queue;
+    struct order_config order;
     unsigned states_max;
     bool expect_violation;
 };
 
-/* An option of one model (NULL: of both), and the number or flag that it sets, if any. */
+struct named_model {
+    const char *name;
+    const struct model *model;
+    const struct named_bug *bugs;
+    size_t config; /* its place in struct arguments */
+};
+
+static const struct named_model models[] = {
+    {"fence", &fence_model, fence_bugs, offsetof(struct arguments, fence)},
+    {"lock", &lock_model, lock_bugs, offsetof(struct arguments, lock)},
+    {"queue", &queue_model, queue_bugs, offsetof(struct arguments, queue)},
+    {"order", &order_model, order_bugs, offsetof(struct arguments, order)},
+    {NULL, NULL, NULL, 0},
+};
+
+/* An option of one model (NULL: of all), and the number or flag that it sets, if any. */
 struct option {
     const struct model *model;
     const char *name;
@@ -62,20 +99,20 @@ static void usage(FILE *out) {
           "                    [--right-clocks] [--bug NAME]\n"
           "redlock_model lock [--nodes N] [--ttl TICKS] [--ttl-max TICKS] [--restarts N] [--patience TICKS] [--bug "
           "NAME]\n"
-          "both: [--states N] [--expect-violation]\n"
+          "redlock_model queue [--nodes N] [--lost N] [--clients N] [--ttl TICKS] [--stale TICKS] [--bug NAME]\n"
+          "redlock_model order [--nodes N] [--lost N] [--waiters N] [--breaks N] [--tries] [--bug NAME]\n"
+          "all: [--states N] [--expect-violation]\n"
           "Searches every state that the model can reach. --attempts has a letter for each attempt of a client. "
           "Succeeds\n"
-          "when nothing is wrong in any; with --expect-violation when something is. At most N states are looked at.\n"
-          "Bugs of fence:",
+          "when nothing is wrong in any; with --expect-violation when something is. At most N states are looked at.\n",
           out);
-    for (const struct named_bug *bug = fence_bugs; bug->name; bug++) {
-        fprintf(out, " %s", bug->name);
+    for (const struct named_model *model = models; model->name; model++) {
+        fprintf(out, "Bugs of %s:", model->name);
+        for (const struct named_bug *bug = model->bugs; bug->name; bug++) {
+            fprintf(out, " %s", bug->name);
+        }
+        fputc('\n', out);
     }
-    fputs("\nBugs of lock:", out);
-    for (const struct named_bug *bug = lock_bugs; bug->name; bug++) {
-        fprintf(out, " %s", bug->name);
-    }
-    fputc('\n', out);
 }
 
 static bool read_number(const char *text, unsigned least, unsigned most, unsigned *number) {
@@ -89,15 +126,23 @@ static bool read_number(const char *text, unsigned least, unsigned most, unsigne
     return true;
 }
 
+static void set_bug(struct arguments *arguments, unsigned bug) {
+    const struct model *model = arguments->model->model;
+    if (model == &fence_model) {
+        arguments->fence.bug = (enum fence_bug)bug;
+    } else if (model == &lock_model) {
+        arguments->lock.bug = (enum lock_bug)bug;
+    } else if (model == &queue_model) {
+        arguments->queue.bug = (enum queue_bug)bug;
+    } else {
+        arguments->order.bug = (enum order_bug)bug;
+    }
+}
+
 static bool read_bug(const char *name, struct arguments *arguments) {
-    const bool fence = arguments->model == &fence_model;
-    for (const struct named_bug *bug = fence ? fence_bugs : lock_bugs; bug->name; bug++) {
+    for (const struct named_bug *bug = arguments->model->bugs; bug->name; bug++) {
         if (strcmp(bug->name, name) == 0) {
-            if (fence) {
-                arguments->fence.bug = (enum fence_bug)bug->bug;
-            } else {
-                arguments->lock.bug = (enum lock_bug)bug->bug;
-            }
+            set_bug(arguments, bug->bug);
             return true;
         }
     }
@@ -113,14 +158,14 @@ static bool read_attempts(const char *letters, struct fence_config *fence) {
 /* Reads the option at argv[0] and its value, if it has one. Returns how many words it read; 0 for
  * an error. */
 static int read_option(const struct option *options, char **argv, struct arguments *arguments) {
-    if (arguments->model == &fence_model && strcmp(argv[0], "--attempts") == 0) {
+    if (arguments->model->model == &fence_model && strcmp(argv[0], "--attempts") == 0) {
         return argv[1] && read_attempts(argv[1], &arguments->fence) ? 2 : 0;
     }
     if (strcmp(argv[0], "--bug") == 0) {
         return argv[1] && read_bug(argv[1], arguments) ? 2 : 0;
     }
     for (const struct option *option = options; option->name; option++) {
-        if (strcmp(argv[0], option->name) != 0 || (option->model && option->model != arguments->model)) {
+        if (strcmp(argv[0], option->name) != 0 || (option->model && option->model != arguments->model->model)) {
             continue;
         }
         if (option->flag) {
@@ -135,6 +180,8 @@ static int read_option(const struct option *options, char **argv, struct argumen
 static bool read_arguments(char **argv, struct arguments *arguments) {
     struct fence_config *fence = &arguments->fence;
     struct lock_config *lock = &arguments->lock;
+    struct queue_config *queue = &arguments->queue;
+    struct order_config *order = &arguments->order;
     const struct option options[] = {
         {&fence_model, "--nodes", &fence->nodes, 1, FENCE_NODES_MAX, NULL},
         {&fence_model, "--proposals", &fence->proposals, 1, FENCE_PROPOSALS_MAX, NULL},
@@ -147,14 +194,28 @@ static bool read_arguments(char **argv, struct arguments *arguments) {
         {&lock_model, "--ttl-max", &lock->ttl_max, 1, LOCK_TICKS_MAX, NULL},
         {&lock_model, "--restarts", &lock->restarts, 0, LOCK_RESTARTS_MAX, NULL},
         {&lock_model, "--patience", &lock->patience, 1, LOCK_TICKS_MAX, NULL},
+        {&queue_model, "--nodes", &queue->nodes, 1, QUEUE_NODES_MAX, NULL},
+        {&queue_model, "--lost", &queue->lost, 0, QUEUE_LOST_MAX, NULL},
+        {&queue_model, "--clients", &queue->clients, 1, QUEUE_CLIENTS_MAX, NULL},
+        {&queue_model, "--ttl", &queue->ttl, 1, QUEUE_TICKS_MAX, NULL},
+        {&queue_model, "--stale", &queue->stale, 0, QUEUE_STALE_MAX, NULL},
+        {&order_model, "--nodes", &order->nodes, 1, ORDER_NODES_MAX, NULL},
+        {&order_model, "--lost", &order->lost, 0, ORDER_LOST_MAX, NULL},
+        {&order_model, "--waiters", &order->waiters, 1, ORDER_WAITERS_MAX, NULL},
+        {&order_model, "--breaks", &order->breaks, 0, ORDER_BREAKS_MAX, NULL},
+        {&order_model, "--tries", NULL, 0, 0, &order->tries},
         {NULL, "--states", &arguments->states_max, 1, UINT32_MAX - 1, NULL},
         {NULL, "--expect-violation", NULL, 0, 0, &arguments->expect_violation},
         {NULL, NULL, NULL, 0, 0, NULL},
     };
-    if (!argv[1] || (strcmp(argv[1], "fence") != 0 && strcmp(argv[1], "lock") != 0)) {
+    const struct named_model *model = models;
+    while (argv[1] && model->name && strcmp(argv[1], model->name) != 0) {
+        model++;
+    }
+    if (!argv[1] || !model->name) {
         return false;
     }
-    arguments->model = strcmp(argv[1], "fence") == 0 ? &fence_model : &lock_model;
+    arguments->model = model;
     for (argv += 2; *argv;) {
         const int words = read_option(options, argv, arguments);
         if (words == 0) {
@@ -203,6 +264,8 @@ int main(int argc, char **argv) {
     struct arguments arguments = {
         .fence = {.nodes = 3, .attempts = "AB", .proposals = 3, .rounds = 1},
         .lock = {.nodes = 3, .ttl = 2, .ttl_max = 2, .restarts = 1},
+        .queue = {.nodes = 3, .clients = 2, .ttl = 2},
+        .order = {.nodes = 3, .waiters = 2},
         .states_max = UINT32_MAX - 1,
     };
     if (argc == 2 && strcmp(argv[1], "--help") == 0) {
@@ -213,10 +276,10 @@ int main(int argc, char **argv) {
         usage(stderr);
         return EXIT_USAGE;
     }
-    const void *config = arguments.model == &fence_model ? (const void *)&arguments.fence : &arguments.lock;
+    const void *config = (const char *)&arguments + arguments.model->config;
     struct search_result result;
     char states[NUMBER_CHARS], transitions[NUMBER_CHARS];
-    search_run(arguments.model, config, arguments.states_max, &result);
+    search_run(arguments.model->model, config, arguments.states_max, &result);
     printf("%s: %s states, %s transitions, %s %u, %.1f s, %zu MB\n",
            result.violation   ? "VIOLATION"
            : result.exhausted ? "no violation in any state"
@@ -226,6 +289,6 @@ int main(int argc, char **argv) {
     if (arguments.expect_violation) {
         return result.violation ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    const bool complete = tell_goals(arguments.model, config, &result);
+    const bool complete = tell_goals(arguments.model->model, config, &result);
     return !result.violation && result.exhausted && complete ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -38,6 +38,12 @@ steps 9 "a grant that began after another had returned has a lower fencing token
 # Two attempts, two nodes each, a restart and a connection between them, two quorums heard.
 expect 1 lock --bug unguarded
 steps 10 "A and B hold the lock at the same time"
+# Somebody queued on two nodes, a second one with a slow clock queued on two nodes, and two handovers to it.
+expect 1 order --bug own-clock
+steps 9 "a client holds the lock that began when an earlier one was queued on a quorum"
+# A place on three nodes, two of them handed over, a lease, and the RELEASE that reaches the third node.
+expect 1 order --bug stays-queued
+steps 9 "a token is queued at a node that has executed its RELEASE"
 
 expect 1 lock --expect-violation
 grep -q "^no violation in any state: " <<<"$said" || fail "it does not say that nothing is wrong"
@@ -48,7 +54,8 @@ expect 1 fence --attempts A
 grep -q "grant after a grant: MISSING" <<<"$said" || fail "it does not say what it did not come across"
 
 for wrong in "" house "lock --nodes 0" "lock --nodes x" "lock --nodes" "lock --attempts A" "fence --attempts AE" "lock --ttl 3" \
-    "fence --bug heal-counts" "fence --ttl 1"; do
+    "fence --bug heal-counts" "fence --ttl 1" "queue --bug own-clock" "queue --restarts 1" "queue --ttl 4" \
+    "order --ttl 1" "order --waiters 4"; do
     # shellcheck disable=SC2086 # words
     expect 64 $wrong
 done
