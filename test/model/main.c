@@ -100,7 +100,7 @@ static void usage(FILE *out) {
           "redlock_model lock [--nodes N] [--ttl TICKS] [--ttl-max TICKS] [--restarts N] [--patience TICKS] [--bug "
           "NAME]\n"
           "redlock_model queue [--nodes N] [--lost N] [--clients N] [--ttl TICKS] [--stale TICKS] [--bug NAME]\n"
-          "redlock_model order [--nodes N] [--lost N] [--waiters N] [--breaks N] [--tries] [--bug NAME]\n"
+          "redlock_model order [--nodes N] [--lost N] [--waiters N] [--breaks N] [--tries N] [--bug NAME]\n"
           "all: [--states N] [--expect-violation]\n"
           "Searches every state that the model can reach. --attempts has a letter for each attempt of a client. "
           "Succeeds\n"
@@ -203,7 +203,7 @@ static bool read_arguments(char **argv, struct arguments *arguments) {
         {&order_model, "--lost", &order->lost, 0, ORDER_LOST_MAX, NULL},
         {&order_model, "--waiters", &order->waiters, 1, ORDER_WAITERS_MAX, NULL},
         {&order_model, "--breaks", &order->breaks, 0, ORDER_BREAKS_MAX, NULL},
-        {&order_model, "--tries", NULL, 0, 0, &order->tries},
+        {&order_model, "--tries", &order->tries, 0, ORDER_WAITERS_MAX, NULL},
         {NULL, "--states", &arguments->states_max, 1, UINT32_MAX - 1, NULL},
         {NULL, "--expect-violation", NULL, 0, 0, &arguments->expect_violation},
         {NULL, NULL, NULL, 0, 0, NULL},

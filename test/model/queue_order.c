@@ -206,10 +206,7 @@ static void step_client(const struct order_config *config, const struct order_st
     switch ((enum phase)client->phase) {
     case OUT:
         for (unsigned slow = 0; slow < (config->bug == ORDER_OWN_CLOCK ? 2 : 1); slow++) {
-            begin(config, state, number, false, slow, search);
-            if (config->tries) {
-                begin(config, state, number, true, slow, search);
-            }
+            begin(config, state, number, number + config->tries >= config->waiters, slow, search);
         }
         return;
     case TRYING:

@@ -23,7 +23,7 @@ struct order_config {
     unsigned lost;    /* more nodes, which do not answer: they count only for the quorum */
     unsigned waiters; /* each wants the lock once */
     unsigned breaks;  /* how often a connection breaks, which may leave a WAIT behind */
-    bool tries;       /* a client may try first, before it queues */
+    unsigned tries;   /* so many of the last waiters try first, before they queue */
     enum order_bug bug;
 };
 
