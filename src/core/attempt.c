@@ -32,7 +32,8 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         redlock_attempt_end(lease, code, actions);
         return;
     }
-    if (lease->queue) {
+    /* Without a number, the lock is of no use now, and a place at once would only spin. */
+    if (lease->queue && lease->state != REDLOCK_LEASE_FENCING) {
         actions->keeps = lease->queue->behind = is_held_by_others(lease);
         redlock_waiter_enter(lease, event, !lease->queue->behind, actions);
         return;
@@ -121,6 +122,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
                                                                           : ~votes->asked;
     const bool follow = redlock_nodes_count(may_accept(lease) & ~lease->fence.far) < votes->quorum;
     if (!redlock_fence_raise(&lease->fence, event->wall_us, follow)) {
+        lease->state = REDLOCK_LEASE_FENCING;
         lose(lease, reason_without_number(lease), event, actions);
         return;
     }
