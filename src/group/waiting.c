@@ -31,6 +31,18 @@ void redlock_waiting_end(struct redlock_lease *lease) {
     }
 }
 
+/* For the result: grants come by pushes, and in answer to earlier WAITs. */
+static void note_grants(struct redlock_lease *lease) {
+    for (unsigned i = 0; i < lease->core.node_count; i++) {
+        struct redlock_detail *detail = &lease->details[i];
+        if (lease->waiting->queue->granted & REDLOCK_NODE(i)) {
+            redlock_text_drop(detail->text);
+            detail->text = NULL;
+            detail->kind = REDLOCK_VOTE_GRANTED;
+        }
+    }
+}
+
 void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
                              const struct redlock_actions *actions) {
     redlock_statistics *statistics = &lease->group->statistics;
@@ -40,6 +52,9 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
     statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
     statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
     statistics->polls += actions->step == REDLOCK_QUEUE_POLLED;
+    if (actions->acquired && lease->core.operation == REDLOCK_OP_WAIT && actions->acquired_code == REDLOCK_OK) {
+        note_grants(lease);
+    }
     if (actions->acquired) {
         statistics->passed_over += lease->waiting->queue->passed_over;
         statistics->handed_over += actions->acquired_code == REDLOCK_OK && lease->waiting->has_place;
