@@ -107,7 +107,7 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .random = random_bytes,
                                     .wake_at = wake_at,
                                     .send = send_message,
-                              .listen = listen_to,
+                                    .listen = listen_to,
                                     .refusal = refusal,
                                     .log = take_log};
     config.node_count = node_count;

@@ -31,7 +31,7 @@ struct fake_env {
     redlock_nodes refusing;
     int random_code;
     uint64_t random_state;
-    const char *channel; /* subscribed to; NULL: not yet */
+    const char *channel;                    /* subscribed to; NULL: not yet */
     unsigned logged[REDLOCK_LOG_DEBUG + 1]; /* lines, by level */
     char log[16384];                        /* all of them */
     unsigned sent_count;
