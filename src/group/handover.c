@@ -61,7 +61,7 @@ static bool may_hold(const struct redlock_lease *lease) {
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
     case REDLOCK_LEASE_RELEASING: /* its releases are under way */
-        return !lease->forgotten;
+        return true;
     default:
         return false;
     }
@@ -82,6 +82,9 @@ static void give_back(struct redlock_group *group, unsigned node, const struct r
 
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
     struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    if (lease && is_about(lease, push) && lease->forgotten) {
+        return; /* its new owner may count this key */
+    }
     if (!lease || !is_about(lease, push) || !may_hold(lease)) {
         give_back(group, node, push);
         return;

@@ -75,7 +75,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
 }
 
 void redlock_lease_free_if_over(struct redlock_lease *lease) {
-    if (lease->owner.in_flight != 0 || !lease->handle_ended) {
+    if (lease->owner.in_flight != 0 || !lease->handle_ended || (lease->waiting && lease->waiting->lingers)) {
         return; /* most calls end here */
     }
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
@@ -509,6 +509,10 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
 }
 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
+    if (lease->forgotten) {
+        redlock_lease_stop_lingering(lease);
+        return;
+    }
     redlock_lease_feed(lease,
                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                .now_ns = now_ns,
@@ -524,9 +528,26 @@ void redlock_lease_abort(struct redlock_lease *lease) {
     }
 }
 
+/* A node may hand the lock to this token while its place there is good. Somebody who adopted the
+ * lease may count that key, so a push of it must not be answered by a release. */
+static int64_t linger_until_ns(struct redlock_lease *lease) {
+    lease->waiting->lingers = true;
+    return redlock_after_ms(redlock_group_now_ns(lease->group),
+                            redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms);
+}
+
+void redlock_lease_stop_lingering(struct redlock_lease *lease) {
+    if (lease->waiting) {
+        lease->waiting->lingers = false;
+    }
+    redlock_lease_free_if_over(lease);
+}
+
 void redlock_lease_retire(struct redlock_lease *lease) {
+    const bool lingers = lease->waiting && lease->waiting->has_place;
     lease->forgotten = true;
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
+                         lingers ? linger_until_ns(lease) : REDLOCK_NEVER_NS);
     if (lease->counted_held) {
         lease->group->statistics.leases_held--;
         lease->counted_held = false;

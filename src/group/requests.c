@@ -285,6 +285,7 @@ void redlock_lease_forget(redlock_lease *lease) {
 
 void redlock_lease_close(struct redlock_lease *lease) {
     if (lease->forgotten) {
+        redlock_lease_stop_lingering(lease);
         return;
     }
     give_up(lease, REDLOCK_ERR_CLOSED);
