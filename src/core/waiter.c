@@ -172,7 +172,7 @@ int redlock_waiter_reason(const struct redlock_lease_core *lease) {
 
 /* The grants go back. `keeps`: to nobody, because another token has a quorum. What the next in line
  * could get is too little for it, too, and the holder may heal its key where it is free. */
-static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps,
+static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps, bool takes,
                   struct redlock_actions *actions) {
     if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
         const redlock_nodes touched = lease->keys.touched;
@@ -185,7 +185,7 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
         lease->attempts++;
     }
     actions->keeps = keeps;
-    ask(lease, event, !keeps, REDLOCK_QUEUE_YIELDED, actions);
+    ask(lease, event, takes, REDLOCK_QUEUE_YIELDED, actions);
 }
 
 /* How long the answers of a handover may take to come in. */
@@ -200,10 +200,13 @@ static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
     struct redlock_queue *queue = lease->queue;
-    if (answered(lease) < lease->votes.quorum || redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
-        yield(lease, event, false, actions);
+    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
+        /* If it is dead, taking the other nodes again would only split them again. */
+        yield(lease, event, false, false, actions);
+    } else if (answered(lease) < lease->votes.quorum) {
+        yield(lease, event, false, true, actions);
     } else if (queue->behind) {
-        yield(lease, event, true, actions);
+        yield(lease, event, true, false, actions);
     } else {
         queue->looks = false;
         queue->look_ns = event->now_ns + 2 * look_delay_ns(lease);
@@ -243,7 +246,7 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
     struct redlock_queue *queue = lease->queue;
     if (answered(lease) < lease->votes.quorum) {
         queue->ask_ns = retry_ns(lease, event->now_ns);
-    } else if (!queue->behind && !queue->takes) {
+    } else if (!queue->behind && !queue->takes && redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0) {
         ask(lease, event, true, REDLOCK_QUEUE_REFRESHED, actions);
     } else {
         plan_first(lease, event);
