@@ -204,7 +204,10 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         /* If it is dead, taking the other nodes again would only split them again. */
         yield(lease, event, false, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
-        yield(lease, event, false, true, actions);
+        /* Two such waiters would hand the lock to each other all the time: stay out for a while. */
+        struct redlock_event away = *event;
+        away.may_not_vote = redlock_nodes_all(lease->node_count);
+        yield(lease, &away, false, true, actions);
     } else if (queue->behind) {
         yield(lease, event, true, false, actions);
     } else {
