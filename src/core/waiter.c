@@ -200,7 +200,9 @@ static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
     struct redlock_queue *queue = lease->queue;
-    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
+    if (queue->behind) {
+        yield(lease, event, true, false, actions);
+    } else if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
         /* If it is dead, taking the other nodes again would only split them again. */
         yield(lease, event, false, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
@@ -208,8 +210,6 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         struct redlock_event away = *event;
         away.may_not_vote = redlock_nodes_all(lease->node_count);
         yield(lease, &away, false, true, actions);
-    } else if (queue->behind) {
-        yield(lease, event, true, false, actions);
     } else {
         queue->looks = false;
         queue->look_ns = event->now_ns + 2 * look_delay_ns(lease);
