@@ -9,6 +9,7 @@
 #define STALE_AFTER    3 /* refreshes */
 #define QUEUE_TTL      6 /* refreshes */
 #define LOOK_MIN_MS    2
+#define LOOK_DOUBLINGS 8
 #define LISTEN_MS      2 /* the other nodes confirm, too */
 /* Behind a holder that will not tell us: once more after a sixteenth to a quarter of the time that
  * it has held the lock, as far as we saw. The delay does not grow with the number of tries: then
@@ -83,6 +84,7 @@ void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock
                           struct redlock_actions *actions) {
     lease->attempts++;
     lease->round_ttl_ms = lease->plan.ttl_ms;
+    lease->queue->yields = 0;
     actions->fresh_token = true;
     ask(lease, event, takes, REDLOCK_QUEUE_ENTERED, actions);
 }
@@ -185,15 +187,19 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
         lease->attempts++;
     }
     actions->keeps = keeps;
+    lease->queue->yields = lease->queue->yields < LOOK_DOUBLINGS ? lease->queue->yields + 1 : LOOK_DOUBLINGS;
     ask(lease, event, takes, REDLOCK_QUEUE_YIELDED, actions);
 }
 
 /* How long the answers of a handover may take to come in. */
 static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
+    /* Waiters behind one that is dead hand the lock to each other: ever more slowly. */
+    const unsigned shift = lease->queue->yields < LOOK_DOUBLINGS ? lease->queue->yields : LOOK_DOUBLINGS;
     const int64_t delay_ns = 2 * lease->queue->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
-    return delay_ns > max_ns                            ? max_ns
-           : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
-                                                        : delay_ns;
+    const int64_t look_ns = delay_ns > max_ns                            ? max_ns
+                            : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
+                                                                         : delay_ns;
+    return look_ns << shift;
 }
 
 /* Some nodes granted, but no quorum, and the others have answered since. */
@@ -261,6 +267,7 @@ static void judge(struct redlock_lease_core *lease, const struct redlock_event *
                   struct redlock_actions *actions) {
     struct redlock_queue *queue = lease->queue;
     queue->behind = most_alike(lease) >= lease->votes.quorum;
+    queue->yields = queue->behind ? 0 : queue->yields;
     lease->last_code = redlock_waiter_reason(lease);
     if (queue->granted == 0) {
         judge_wait(lease, event, actions);
