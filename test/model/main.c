@@ -99,7 +99,8 @@ static void usage(FILE *out) {
           "                    [--right-clocks] [--bug NAME]\n"
           "redlock_model lock [--nodes N] [--ttl TICKS] [--ttl-max TICKS] [--restarts N] [--patience TICKS] [--bug "
           "NAME]\n"
-          "redlock_model queue [--nodes N] [--lost N] [--clients N] [--ttl TICKS] [--stale TICKS] [--bug NAME]\n"
+          "redlock_model queue [--nodes N] [--lost N] [--clients N] [--ttl TICKS] [--stale TICKS] [--in-order] [--bug "
+          "NAME]\n"
           "redlock_model order [--nodes N] [--lost N] [--waiters N] [--breaks N] [--tries N] [--bug NAME]\n"
           "all: [--states N] [--expect-violation]\n"
           "Searches every state that the model can reach. --attempts has a letter for each attempt of a client. "
@@ -199,6 +200,7 @@ static bool read_arguments(char **argv, struct arguments *arguments) {
         {&queue_model, "--clients", &queue->clients, 1, QUEUE_CLIENTS_MAX, NULL},
         {&queue_model, "--ttl", &queue->ttl, 1, QUEUE_TICKS_MAX, NULL},
         {&queue_model, "--stale", &queue->stale, 0, QUEUE_STALE_MAX, NULL},
+        {&queue_model, "--in-order", NULL, 0, 0, &queue->in_order},
         {&order_model, "--nodes", &order->nodes, 1, ORDER_NODES_MAX, NULL},
         {&order_model, "--lost", &order->lost, 0, ORDER_LOST_MAX, NULL},
         {&order_model, "--waiters", &order->waiters, 1, ORDER_WAITERS_MAX, NULL},

@@ -120,7 +120,7 @@ static void execute_wait(const struct queue_config *config, const struct queue_s
     struct queue_state next = *state;
     struct queue_link *link = &next.clients[number].links[at];
     const unsigned owner = state->nodes[at].owner;
-    link->sent &= ~(1U << age);
+    link->sent &= config->in_order ? (1U << age) - 1 : ~(1U << age);
     if (owner == FREE || owner == FIRST_OWNER + number) {
         struct queue_state granted = next;
         search_goal(search, owner == FREE ? GOAL_TAKEN : GOAL_RAISED);

@@ -23,6 +23,7 @@ struct queue_config {
     unsigned clients;
     unsigned ttl;   /* ticks */
     unsigned stale; /* ticks until an entry is stale; clients may die, and a WAIT is not late; 0: none of this */
+    bool in_order;  /* a node executes no WAIT of a client after a younger one */
     enum queue_bug bug;
 };
 
