@@ -139,6 +139,7 @@ static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
+    options.order = REDLOCK_ORDER_NONE;
     acquire(&options, &seen);
     unsigned attempts = 0;
     char last_token[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
@@ -205,6 +206,7 @@ static void the_log_describes_a_lease_without_its_token(void **state) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
+    options.order = REDLOCK_ORDER_NONE;
     assert_int_equal(redlock_group_acquire(fake.group, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);

@@ -80,6 +80,7 @@ static void cancel_between_attempts(void **state) {
     redlock_request *request;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    options.order = REDLOCK_ORDER_NONE;
     assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -144,6 +145,7 @@ static void close_ends_everything_once(void **state) {
     assert_int_equal(redlock_group_acquire(fake.group, "p", NULL, NULL, see, &pending), REDLOCK_OK);
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    options.order = REDLOCK_ORDER_NONE;
     fake.refusing = redlock_nodes_all(3);
     assert_int_equal(redlock_group_acquire(fake.group, "w", &options, NULL, see, &waiting), REDLOCK_OK);
     fake.refusing = 0;
@@ -288,6 +290,7 @@ static void without_random_bytes_there_is_no_attempt(void **state) {
     fake.random_code = REDLOCK_OK;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 10000;
+    options.order = REDLOCK_ORDER_NONE;
     acquire(&options, &seen);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -363,6 +366,7 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 60000;
+    options.order = REDLOCK_ORDER_NONE;
     for (unsigned copy = 0; copy < 2; copy++) {
         struct seen seen = {0};
         redlock_request *request;

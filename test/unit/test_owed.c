@@ -284,6 +284,7 @@ static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) 
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    options.order = REDLOCK_ORDER_NONE;
     acquire(&options, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
