@@ -16,12 +16,6 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
     actions->acquired_code = code;
 }
 
-/* Denied by so many nodes that another token may have a quorum. */
-static bool is_held_by_others(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_ACQUIRE &&
-           redlock_nodes_count(lease->votes.denied) + lease->votes.quorum > lease->node_count;
-}
-
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
                  struct redlock_actions *actions) {
     const struct redlock_plan *plan = &lease->plan;
@@ -34,8 +28,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
     }
     /* Without a number, the lock is of no use now, and a place at once would only spin. */
     if (lease->queue && lease->state != REDLOCK_LEASE_FENCING) {
-        actions->keeps = lease->queue->behind = is_held_by_others(lease);
-        redlock_waiter_enter(lease, event, !lease->queue->behind, actions);
+        redlock_waiter_enter(lease, event, actions);
         return;
     }
     int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms);
@@ -57,7 +50,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     lease->fence_written = false;
     if (lease->queue && event->in_line) {
-        redlock_waiter_enter(lease, event, true, actions);
+        redlock_waiter_enter(lease, event, actions);
         return;
     }
     actions->fresh_token = true;

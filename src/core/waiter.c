@@ -80,13 +80,16 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     schedule(lease);
 }
 
-void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
+/* It takes the lock at once, though it may be behind: else a first try of somebody who comes later could
+ * get a lock that was released meanwhile. */
+void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     lease->attempts++;
     lease->round_ttl_ms = lease->plan.ttl_ms;
     lease->queue->yields = 0;
     actions->fresh_token = true;
-    ask(lease, event, takes, REDLOCK_QUEUE_ENTERED, actions);
+    lease->queue->behind = false;
+    ask(lease, event, true, REDLOCK_QUEUE_ENTERED, actions);
 }
 
 /* The most nodes that have the lock under one other token, by their answers to the current WAIT. */

@@ -29,8 +29,8 @@ int64_t redlock_waiter_stale_ms(const struct redlock_lease_core *lease);
 /* The keys of a queue that nobody refreshes end after this. */
 int64_t redlock_waiter_queue_ttl_ms(const struct redlock_lease_core *lease);
 
-/* Takes a place under a fresh token. `takes`: and the lock, if it is free. */
-void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
+/* Takes a place under a fresh token, or the lock if it is free. */
+void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions);
 /* Takes in a vote on a WAIT, a push, or a VOID. */
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event);

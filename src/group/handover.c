@@ -32,7 +32,6 @@ static void feed_all(struct redlock_group *group, enum redlock_event_type type) 
 
 void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                               const struct redlock_text *why) {
-    group->line.listening &= ~REDLOCK_NODE(node);
     switch (listening) {
     case REDLOCK_LISTENING:
         redlock_waiting_note_listening(group, node);
@@ -92,9 +91,9 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     struct redlock_event event = event_of(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = push->round;
-    if (event.may_not_vote & event.nodes) {
-        give_back(group, node, push);
-    } else {
+    /* The grant of a node that may not vote does not count. It is not given back either: a release
+     * that is delayed could take a key that counts, once the node may vote again. */
+    if (!(event.may_not_vote & event.nodes)) {
         redlock_lease_feed(lease, &event);
     }
 }

@@ -308,6 +308,13 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
             &actions);
         note_results(lease, &actions);
     }
+    if (lease->core.state == REDLOCK_LEASE_QUEUED && lease->group->line.polls) {
+        /* While it tried first, too few nodes turned out to be able to keep a queue. */
+        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_POLL,
+                                                          .now_ns = event->now_ns,
+                                                          .may_not_vote = event->may_not_vote});
+        return;
+    }
     if (refused) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
                                                           .now_ns = event->now_ns,

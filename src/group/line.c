@@ -1,6 +1,7 @@
 /* The group's side of queues. */
 #include "group/line.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,14 +119,13 @@ bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlo
 }
 
 void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target) {
-    uint16_t *waiting = &line->waiting[bucket_of(target)];
-    *waiting = (uint16_t)(*waiting + (*waiting < UINT16_MAX));
+    line->waiting[bucket_of(target)]++;
 }
 
-/* A bucket that was full may become 0 too soon: then a first try is made too many. */
 void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target) {
-    uint16_t *waiting = &line->waiting[bucket_of(target)];
-    *waiting = (uint16_t)(*waiting - (*waiting > 0));
+    uint32_t *waiting = &line->waiting[bucket_of(target)];
+    assert(*waiting > 0);
+    --*waiting;
 }
 
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {

@@ -20,15 +20,15 @@ struct redlock_lease;
  */
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
-    redlock_nodes listening;                                /* nodes whose subscription is confirmed */
     redlock_nodes refusing;                                 /* nodes that cannot keep a queue */
     bool polls;                                             /* too few nodes can: acquires try again instead */
+    bool warned;                                            /* of a resource whose queue cannot be kept */
     redlock_nodes clocks;                                   /* nodes whose clock we have read */
     struct redlock_clock_sample samples[REDLOCK_NODES_MAX]; /* the best reading of each */
     uint64_t last_ticket;
     struct redlock_lease **places; /* the leases that may wait, by id; NULL: free */
     uint32_t place_count, free_hint;
-    uint16_t waiting[REDLOCK_LINE_BUCKETS];
+    uint32_t waiting[REDLOCK_LINE_BUCKETS]; /* leases that are QUEUED */
     bool handed_over[REDLOCK_LINE_BUCKETS];
 };
 

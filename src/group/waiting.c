@@ -31,14 +31,15 @@ void redlock_waiting_end(struct redlock_lease *lease) {
     }
 }
 
-/* For the result: grants come by pushes, and in answer to earlier WAITs. */
+/* A grant by push, or in answer to an earlier WAIT, is a vote, too. */
 static void note_grants(struct redlock_lease *lease) {
-    for (unsigned i = 0; i < lease->core.node_count; i++) {
+    const int64_t latency_us = (redlock_group_now_ns(lease->group) - lease->core.start_ns) / 1000;
+    for (unsigned i = 0; i < lease->group->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
-        if (lease->waiting->queue->granted & REDLOCK_NODE(i)) {
+        if ((lease->waiting->queue->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
             redlock_text_drop(detail->text);
-            detail->text = NULL;
-            detail->kind = REDLOCK_VOTE_GRANTED;
+            *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
+                                              .kind = REDLOCK_VOTE_GRANTED};
         }
     }
 }
@@ -52,7 +53,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
     statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
     statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
     statistics->polls += actions->step == REDLOCK_QUEUE_POLLED;
-    if (actions->acquired && lease->core.operation == REDLOCK_OP_WAIT && actions->acquired_code == REDLOCK_OK) {
+    if (actions->acquired && actions->acquired_code == REDLOCK_OK && lease->core.operation == REDLOCK_OP_WAIT) {
         note_grants(lease);
     }
     if (actions->acquired) {
@@ -133,9 +134,23 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
 
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) {
     struct redlock_line *line = &group->line;
-    line->listening |= REDLOCK_NODE(node);
     line->refusing &= ~REDLOCK_NODE(node);
     line->polls = line->polls && too_few(group, line->refusing);
+}
+
+/* Once: it may be so at each acquire. */
+static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {
+    struct redlock_group *group = lease->group;
+    char name[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
+    if (group->line.warned || group->line.polls) {
+        return;
+    }
+    group->line.warned = true;
+    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
+                   "too few nodes can keep a queue of '%s', so waiting for it tries again after random delays; "
+                   "node %s: %s",
+                   name, group->node_names[node], redlock_text_string(why));
 }
 
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
@@ -150,5 +165,9 @@ bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const
         return false;
     }
     lease->waiting->refusing |= REDLOCK_NODE(node);
-    return too_few(lease->group, lease->waiting->refusing) && lease->core.state == REDLOCK_LEASE_QUEUED;
+    if (!too_few(lease->group, lease->waiting->refusing) || lease->core.state != REDLOCK_LEASE_QUEUED) {
+        return false;
+    }
+    warn_of_resource(lease, node, text);
+    return true;
 }

@@ -64,7 +64,12 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
-                                   .timed = message->timed};
+                                   .timed = message->timed,
+                                   .keeps = message->keeps};
+        if (message->operation == REDLOCK_OP_WAIT) {
+            assert_string_equal(message->place->channel, fake->channel);
+            sent->place = *message->place;
+        }
         assert_true(message->token_size < sizeof sent->token);
         if (message->target != NULL) {
             assert_true(message->target->key_size < sizeof sent->key);
@@ -174,6 +179,26 @@ void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redloc
     struct fake_sent *sent = fake_env_waiting(fake, node, operation);
     assert_non_null(sent);
     answer(fake, sent, REDLOCK_VOTE_FAILED, true);
+}
+
+void fake_env_queue(struct fake_env *fake, unsigned node, const char *holder, uint32_t rank) {
+    fake_env_answer_as(fake, node, REDLOCK_OP_WAIT,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_DENIED,
+                                               .holder = holder,
+                                               .holder_size = strlen(holder),
+                                               .holder_ttl_ms = 1000,
+                                               .rank = rank});
+}
+
+void fake_env_push(struct fake_env *fake, const struct fake_sent *wait) {
+    const struct redlock_push push = {.id = wait->place.id,
+                                      .round = wait->round,
+                                      .server_us = fake->wall_us,
+                                      .token = wait->token,
+                                      .token_size = strlen(wait->token),
+                                      .key = wait->key,
+                                      .key_size = strlen(wait->key)};
+    redlock_group_pushed(fake->group, wait->node, &push);
 }
 
 void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote) {

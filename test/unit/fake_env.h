@@ -18,6 +18,8 @@ struct fake_sent {
     int64_t ttl_ms;
     uint64_t fence;
     bool timed;
+    bool keeps;
+    struct redlock_place place; /* of a WAIT */
     char key[64];
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };
@@ -51,6 +53,11 @@ void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redloc
 /* Likewise, with an answer that the test fills in. */
 void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
                         struct redlock_answer given);
+/* The node says "queued" to the oldest WAIT: this token has the lock for 1 s more, and so many wait
+ * before us. */
+void fake_env_queue(struct fake_env *fake, unsigned node, const char *holder, uint32_t rank);
+/* The node hands the lock over in answer to this WAIT. */
+void fake_env_push(struct fake_env *fake, const struct fake_sent *wait);
 /* Answers all messages that wait, releases included. */
 void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote);
 /* The oldest message that waits at the node, or NULL. */

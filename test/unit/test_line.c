@@ -1,0 +1,186 @@
+/* What a group keeps for queues: ids, the channel, the fleet's clock, and who waits here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/validity.h"
+#include "group/line.h"
+
+#define MANY 100
+
+static struct redlock_line line;
+static struct {
+    bool no_memory, no_bytes;
+    unsigned listens;
+    const char *channel;
+    int64_t wall_us;
+} world;
+
+void *__real_realloc(void *old, size_t size);
+/* The linker puts it in place of realloc(). */
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size) {
+    return world.no_memory ? NULL : __real_realloc(old, size);
+}
+
+static int random_bytes(void *ctx, void *buffer, size_t size) {
+    (void)ctx;
+    memset(buffer, 0xab, size);
+    return world.no_bytes ? REDLOCK_ERR_RANDOM : REDLOCK_OK;
+}
+
+static void listen_to(void *ctx, const char *channel) {
+    (void)ctx;
+    world.listens++;
+    world.channel = channel;
+}
+
+static int64_t wall_us(void *ctx) {
+    (void)ctx;
+    return world.wall_us;
+}
+
+static const struct redlock_env env = {.random = random_bytes, .listen = listen_to, .wall_us = wall_us};
+
+static int open_line(void **state) {
+    (void)state;
+    memset(&line, 0, sizeof line);
+    memset(&world, 0, sizeof world);
+    world.wall_us = 1795167037000000;
+    return 0;
+}
+
+static int close_line(void **state) {
+    (void)state;
+    redlock_line_clear(&line);
+    return 0;
+}
+
+static struct redlock_lease *lease_of(uintptr_t number) {
+    return (struct redlock_lease *)(number * 16); /* never read */
+}
+
+static void ids_are_those_of_their_leases(void **state) {
+    (void)state;
+    uint32_t id;
+    assert_null(redlock_line_get(&line, 0));
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(redlock_line_add(&line, lease_of(i + 1), &id));
+        assert_int_equal(id, i);
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_ptr_equal(redlock_line_get(&line, i), lease_of(i + 1));
+    }
+    redlock_line_remove(&line, 50);
+    redlock_line_remove(&line, 7);
+    redlock_line_remove(&line, 60);
+    assert_null(redlock_line_get(&line, 7));
+    assert_null(redlock_line_get(&line, line.place_count));
+    assert_null(redlock_line_get(&line, UINT32_MAX)); /* a push may say anything */
+    static const unsigned next[] = {7, 50, 60, MANY};
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(redlock_line_add(&line, lease_of(200 + i), &id));
+        assert_int_equal(id, next[i]);
+        assert_ptr_equal(redlock_line_get(&line, id), lease_of(200 + i));
+    }
+}
+
+static void without_memory_the_others_keep_their_ids(void **state) {
+    (void)state;
+    uint32_t id;
+    world.no_memory = true;
+    assert_false(redlock_line_add(&line, lease_of(1), &id));
+    world.no_memory = false;
+    assert_true(redlock_line_add(&line, lease_of(1), &id));
+    const uint32_t room = line.place_count;
+    while (id + 1 < room) {
+        assert_true(redlock_line_add(&line, lease_of(2), &id));
+    }
+    world.no_memory = true;
+    assert_false(redlock_line_add(&line, lease_of(3), &id));
+    assert_ptr_equal(redlock_line_get(&line, 0), lease_of(1));
+    redlock_line_remove(&line, 3);
+    assert_true(redlock_line_add(&line, lease_of(4), &id));
+    assert_int_equal(id, 3);
+}
+
+static void the_channel_is_drawn_once(void **state) {
+    (void)state;
+    world.no_bytes = true;
+    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_ERR_RANDOM);
+    assert_int_equal(world.listens, 0);
+    world.no_bytes = false;
+    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_OK);
+    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_OK);
+    assert_int_equal(world.listens, 1);
+    assert_string_equal(world.channel, "redlock:abababababababababababababababab");
+}
+
+static struct redlock_clock_sample sample(int64_t at_ms, int64_t ahead_us) {
+    return (struct redlock_clock_sample){.sent_ns = (at_ms - 1) * REDLOCK_NS_PER_MS,
+                                         .read_ns = (at_ms + 1) * REDLOCK_NS_PER_MS,
+                                         .server_us = at_ms * 1000 + ahead_us};
+}
+
+static void a_ticket_follows_the_clocks_of_most_nodes(void **state) {
+    (void)state;
+    const int64_t base_us = 1795000000000000, ahead_us[] = {base_us + 3, base_us - 3600000000, base_us};
+    const int64_t now_ns = 700 * REDLOCK_NS_PER_MS;
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us); /* no clock is known yet */
+    redlock_line_note_clock(&line, 4, &(struct redlock_clock_sample){.server_us = 0});
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct redlock_clock_sample now = sample(500 + i, ahead_us[i]);
+        redlock_line_note_clock(&line, 2 * i, &now);
+    }
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us); /* the slow clock has no say */
+    const struct redlock_clock_sample now = sample(600, base_us + 9);             /* read again */
+    redlock_line_note_clock(&line, 2, &now);
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 3);
+}
+
+static void a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try(void **state) {
+    (void)state;
+    world.wall_us = -5;
+    assert_int_equal(redlock_line_ticket(&line, &env, 0), 1);
+    world.wall_us = INT64_MAX;
+    assert_int_equal(redlock_line_ticket(&line, &env, 0), REDLOCK_TICKET_MAX);
+}
+
+static void who_is_in_line_is_counted(void **state) {
+    (void)state;
+    const struct redlock_target target = {.key = "r", .key_size = 1}, other = {.key = "s", .key_size = 1};
+    assert_false(redlock_line_is_in_line(&line, &target));
+    for (unsigned i = 0; i < 70000; i++) {
+        redlock_line_enter(&line, &target);
+    }
+    assert_false(redlock_line_is_in_line(&line, &other));
+    for (unsigned i = 0; i < 70000; i++) {
+        assert_true(redlock_line_is_in_line(&line, &target));
+        redlock_line_leave(&line, &target);
+    }
+    assert_false(redlock_line_is_in_line(&line, &target));
+    redlock_line_note_release(&line, &target, true);
+    assert_true(redlock_line_is_in_line(&line, &target));
+    assert_false(redlock_line_is_in_line(&line, &other));
+    redlock_line_note_release(&line, &target, false);
+    assert_false(redlock_line_is_in_line(&line, &target));
+}
+
+#define line_test(function) cmocka_unit_test_setup_teardown(function, open_line, close_line)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        line_test(ids_are_those_of_their_leases),
+        line_test(without_memory_the_others_keep_their_ids),
+        line_test(the_channel_is_drawn_once),
+        line_test(a_ticket_follows_the_clocks_of_most_nodes),
+        line_test(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try),
+        line_test(who_is_in_line_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
