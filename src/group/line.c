@@ -8,8 +8,10 @@
 
 #include "core/planted.h"
 
-#define PLACES_MIN  16
-#define DRIFT_PARTS 5000 /* 200 parts in a million */
+#define PLACES_MIN 16
+/* A ticket that is lower by so much is right, and the last one was wrong. */
+#define CORRECTION_US 1000000
+#define DRIFT_PARTS   5000 /* 200 parts in a million */
 
 bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, uint32_t *id) {
     uint32_t at = line->free_hint;
@@ -99,8 +101,11 @@ uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env
     qsort(ahead, count, sizeof *ahead, compare);
     const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
     const int64_t ticket = own ? env->wall_us(env->ctx) : now_ns / 1000 + ahead[count / 2];
-    line->last_ticket = ticket > (int64_t)line->last_ticket ? (uint64_t)ticket : line->last_ticket + 1;
-    line->last_ticket = line->last_ticket > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : line->last_ticket;
+    uint64_t next = ticket < 1 ? 1 : (uint64_t)ticket;
+    if (next <= line->last_ticket && line->last_ticket - next < CORRECTION_US) {
+        next = line->last_ticket + 1; /* acquires of the same moment keep their order */
+    }
+    line->last_ticket = next > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : next;
     return line->last_ticket;
 }
 

@@ -46,7 +46,7 @@ int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);
 /* Reads a node's clock. */
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample);
 /* Microseconds of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
- * Never 0, and larger each time. */
+ * Never 0, and larger each time, unless the clock was corrected. */
 uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env *env, int64_t now_ns);
 
 /* Whether a first try would jump the queue. */
