@@ -22,6 +22,10 @@ int64_t contender_now_ns(void) {
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+int64_t contender_now_us(void) {
+    return contender_now_ns() / 1000;
+}
+
 int64_t contender_cpu_ns(void) {
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
@@ -156,32 +160,74 @@ static void command_cycles(const struct contender *contender, void *data, const 
     contender_samples_end(&cycles.release);
 }
 
-static void command_contend(const struct contender *contender, void *data, const char *arguments) {
-    struct contender_contention contention = {0};
+size_t contender_wait_begin(struct contender_contest *contest, unsigned client) {
+    if (contest->count == contest->room) {
+        contest->room = contest->room ? 2 * contest->room : 4096;
+        contest->waits = realloc(contest->waits, contest->room * sizeof *contest->waits);
+        if (!contest->waits) {
+            contender_fatal("no memory for %zu waits", contest->room);
+        }
+    }
+    contest->waits[contest->count] = (struct contender_wait){.client = client, .began_us = contender_now_us()};
+    return contest->count++;
+}
+
+long long contender_counter_read(const char *path) {
+    long long value;
+    FILE *file = fopen(path, "r");
+    if (!file || fscanf(file, "%lld", &value) != 1) {
+        contender_fatal("%s: there is no counter", path);
+    }
+    (void)fclose(file);
+    return value;
+}
+
+void contender_counter_write(const char *path, long long value) {
+    FILE *file = fopen(path, "w");
+    if (!file || fprintf(file, "%lld", value) < 0 || fclose(file) != 0) {
+        contender_fatal("%s: %s", path, strerror(errno));
+    }
+}
+
+/* Reads the arguments of `line` or `loop`. Returns false if they have another form. */
+static bool read_contest(char *arguments, struct contender_contest *contest) {
+    int used = 0;
+    if (sscanf(arguments, "%u %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %n", &contest->clients, &contest->hold_us,
+               &contest->begin_us, &contest->space_us, &contest->end_us, &used) != 5 ||
+        contest->clients > CONTENDER_CLIENTS_MAX || arguments[used] == '\0') {
+        return false;
+    }
+    if (!contest->again) {
+        return sscanf(arguments + used, "%" SCNd64, &contest->free_us) == 1;
+    }
+    contest->counter = strcmp(arguments + used, "-") == 0 ? NULL : arguments + used;
+    return true;
+}
+
+static void command_contend(const struct contender *contender, void *data, bool again, char *arguments) {
+    struct contender_contest contest = {.again = again};
     char error[CONTENDER_ERROR_SIZE] = "";
     if (!contender->contend) {
         answer_error("unsupported");
         return;
     }
-    if (sscanf(arguments, "%u %" SCNd64 " %" SCNd64, &contention.clients, &contention.duration_ms,
-               &contention.hold_us) != 3 ||
-        contention.clients < 1 || contention.clients > CONTENDER_CLIENTS_MAX) {
-        answer_error("contend needs CLIENTS MS HOLD_US");
+    if (!read_contest(arguments, &contest)) {
+        answer_error(again ? "loop needs CLIENTS HOLD_US BEGIN_US SPACE_US END_US COUNTER"
+                           : "line needs WAITERS HOLD_US BEGIN_US SPACE_US END_US FREE_US");
         return;
     }
-    contender_samples_begin(&contention.handover, 20000);
-    contender->contend(data, &contention, error);
+    contender->contend(data, &contest, error);
     done();
-    (void)fputs("{\"grants\":[", stdout);
-    for (unsigned i = 0; i < contention.clients; i++) {
-        (void)printf("%s%" PRIu64, i ? "," : "", contention.grants[i]);
+    (void)fputs("{\"waits\":[", stdout);
+    for (size_t i = 0; i < contest.count; i++) {
+        const struct contender_wait *wait = &contest.waits[i];
+        (void)printf("%s[%u,%" PRId64 ",%" PRId64 ",%" PRId64 "]", i ? "," : "", wait->client, wait->began_us,
+                     wait->granted_us, wait->released_us);
     }
-    (void)printf("],\"seconds\":%.6f,\"failed\":%" PRIu64 ",\"overlaps\":%" PRIu64, (double)contention.took_ns / 1e9,
-                 contention.failed, contention.overlaps);
-    contender_write_samples(stdout, "handover_us", &contention.handover);
+    (void)printf("],\"failed\":%" PRIu64, contest.failed);
     json_error(stdout, error);
     (void)fputs("}\n", stdout);
-    contender_samples_end(&contention.handover);
+    free(contest.waits);
 }
 
 static void command_other(const struct contender *contender, void *data, const char *command, const char *arguments) {
@@ -225,8 +271,8 @@ int contender_run(const struct contender *contender, void *data) {
             command_connect(contender, data, arguments);
         } else if (strcmp(command, "cycles") == 0) {
             command_cycles(contender, data, arguments);
-        } else if (strcmp(command, "contend") == 0) {
-            command_contend(contender, data, arguments);
+        } else if (strcmp(command, "line") == 0 || strcmp(command, "loop") == 0) {
+            command_contend(contender, data, strcmp(command, "loop") == 0, arguments);
         } else {
             command_other(contender, data, command, arguments);
         }

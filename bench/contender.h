@@ -9,7 +9,7 @@
 
 #define CONTENDER_NODES_MAX   31
 #define CONTENDER_WORKERS_MAX 4096
-#define CONTENDER_CLIENTS_MAX 256
+#define CONTENDER_CLIENTS_MAX 1024
 #define CONTENDER_NAMES       8     /* used by each worker in turn */
 #define CONTENDER_TTL_MS      10000 /* ttl of every lock */
 #define CONTENDER_SAMPLES_MAX 200000
@@ -34,13 +34,22 @@ struct contender_cycles {
     struct contender_samples acquire, release;
 };
 
-struct contender_contention {
+/* One client's wish for the lock, in µs of CLOCK_MONOTONIC; 0 for what never came. */
+struct contender_wait {
+    unsigned client;
+    int64_t began_us, granted_us, released_us;
+};
+
+/* `line` or `loop`. A contender adds its waits with contender_wait_begin(). */
+struct contender_contest {
     unsigned clients;
-    int64_t duration_ms, hold_us;
-    uint64_t grants[CONTENDER_CLIENTS_MAX];
-    uint64_t failed, overlaps;
-    int64_t took_ns;
-    struct contender_samples handover;
+    int64_t hold_us, begin_us, space_us, end_us;
+    int64_t free_us;     /* when the leader, client number `clients`, releases; 0: there is none */
+    bool again;          /* clients begin again until end_us */
+    const char *counter; /* a file that each holder reads and writes back; NULL: none */
+    uint64_t failed;
+    size_t count, room;
+    struct contender_wait *waits;
 };
 
 /* A contender. Each function fills in the figures, and an error ("" for none). `cycles` may return
@@ -49,7 +58,7 @@ struct contender {
     const char *name, *version, *notes;
     void (*connect)(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]);
     void (*cycles)(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]);
-    void (*contend)(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
+    void (*contend)(void *data, struct contender_contest *contest, char error[CONTENDER_ERROR_SIZE]);
     /* Handles any other command. `arguments` is the rest of the line. Writes the members of a JSON
      * object. Returns false for an unknown command. */
     bool (*other)(void *data, const char *command, const char *arguments, FILE *json, char error[CONTENDER_ERROR_SIZE]);
@@ -69,11 +78,19 @@ void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
  * form. */
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
 
+/* Adds a wait that begins now. Returns its index. */
+size_t contender_wait_begin(struct contender_contest *contest, unsigned client);
+
+/* What the counter's file holds, and the same back. */
+long long contender_counter_read(const char *path);
+void contender_counter_write(const char *path, long long value);
+
 /* Reads commands until the end of input. Returns the exit status. */
 int contender_run(const struct contender *contender, void *data);
 
 /* CLOCK_MONOTONIC. */
 int64_t contender_now_ns(void);
+int64_t contender_now_us(void);
 
 /* Processor time that this process has used. */
 int64_t contender_cpu_ns(void);

@@ -191,19 +191,24 @@ static void command_connect(void *data, const struct contender_nodes *nodes, cha
 
 static bool command_other(void *data, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]) {
-    return redlock_client_fence(data, command, arguments, json, error) ||
+    return redlock_client_take(data, command, arguments, json, error) ||
+           redlock_client_fence(data, command, arguments, json, error) ||
            redlock_client_hold(data, command, arguments, json, error);
 }
 
-int main(void) {
-    static const struct contender contender = {.name = "redlock_async",
-                                               .version = "this tree",
-                                               .notes = "libredlock on the caller's loop; node timeout 250 ms",
-                                               .connect = command_connect,
-                                               .cycles = command_cycles,
-                                               .contend = redlock_client_contend,
-                                               .other = command_other};
-    struct redlock_client client = {.loop = ev_loop_new(EVFLAG_AUTO)};
+/* With the argument `polling`, its clients wait as those of REDLOCK_ORDER_NONE. */
+int main(int count, char **arguments) {
+    const bool polls = count == 2 && strcmp(arguments[1], "polling") == 0;
+    const struct contender contender = {.name = polls ? "redlock_polling" : "redlock_async",
+                                        .version = "this tree",
+                                        .notes = polls ? "redlock_async with REDLOCK_ORDER_NONE"
+                                                       : "libredlock on the caller's loop; node timeout 250 ms",
+                                        .connect = command_connect,
+                                        .cycles = command_cycles,
+                                        .contend = redlock_client_contend,
+                                        .other = command_other};
+    struct redlock_client client = {.loop = ev_loop_new(EVFLAG_AUTO),
+                                    .order = polls ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR};
     if (!client.loop) {
         contender_fatal("no event loop");
     }

@@ -18,7 +18,8 @@ struct team;
 struct worker {
     struct team *team;
     pthread_t thread;
-    uint64_t cycles, failed, grants, overlaps;
+    uint64_t cycles, failed;
+    unsigned index;
     int64_t began_ns, ended_ns;
     char names[CONTENDER_NAMES][NAME_SIZE];
     char error[CONTENDER_ERROR_SIZE];
@@ -28,13 +29,12 @@ struct worker {
 struct team {
     redlock_client *client;
     unsigned count;
-    int64_t duration_ns, hold_ns;
+    int64_t duration_ns;
     pthread_barrier_t start;
     struct worker *workers;
     pthread_mutex_t mutex; /* guards the members below */
-    struct contender_samples *acquire, *release, *handover;
-    unsigned holders;
-    int64_t released_ns; /* 0 before the first release */
+    struct contender_samples *acquire, *release;
+    struct contender_contest *contest;
 };
 
 static void must(int failed, const char *what) {
@@ -100,62 +100,76 @@ static void *run_cycles(void *data) {
     return NULL;
 }
 
-static void hold(int64_t hold_ns) {
-    struct timespec left = {.tv_sec = hold_ns / 1000000000, .tv_nsec = hold_ns % 1000000000};
-    if (hold_ns > 0) {
-        must(clock_nanosleep(CLOCK_MONOTONIC, 0, &left, NULL), "clock_nanosleep");
-    }
+static void sleep_until(int64_t until_us) {
+    const struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+    must(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL), "clock_nanosleep");
 }
 
-/* A grant after the end is released at once and not counted. */
-static void on_granted(struct worker *worker, int64_t end_ns) {
+static size_t begin_wait(struct worker *worker) {
     struct team *team = worker->team;
-    const int64_t now_ns = contender_now_ns();
     must(pthread_mutex_lock(&team->mutex), "pthread_mutex_lock");
-    worker->overlaps += team->holders++ > 0;
-    if (now_ns < end_ns && team->released_ns) {
-        contender_sample(team->handover, now_ns - team->released_ns);
-    }
+    size_t wait = contender_wait_begin(team->contest, worker->index);
     must(pthread_mutex_unlock(&team->mutex), "pthread_mutex_unlock");
-    if (now_ns < end_ns) {
-        worker->grants++;
-        hold(team->hold_ns);
+    return wait;
+}
+
+/* Holds the lock. A grant after the end is released at once and not counted. */
+static void hold(struct worker *worker, size_t wait) {
+    struct team *team = worker->team;
+    const struct contender_contest *contest = team->contest;
+    const bool leads = worker->index == contest->clients;
+    const int64_t granted_us = contender_now_us();
+    if (granted_us >= contest->end_us) {
+        return;
+    }
+    long long counter = contest->counter ? contender_counter_read(contest->counter) : 0;
+    sleep_until(leads ? contest->free_us : granted_us + contest->hold_us);
+    if (contest->counter) {
+        contender_counter_write(contest->counter, counter + 1);
     }
     must(pthread_mutex_lock(&team->mutex), "pthread_mutex_lock");
-    team->holders--;
-    team->released_ns = contender_now_ns();
+    contest->waits[wait].granted_us = granted_us;
+    contest->waits[wait].released_us = contender_now_us();
     must(pthread_mutex_unlock(&team->mutex), "pthread_mutex_unlock");
 }
 
 /* A blocking acquire cannot be cancelled. So it waits at most for the time left, in ms, rounded
  * up. */
+static void compete(struct worker *worker) {
+    redlock_client *client = worker->team->client;
+    const int64_t end_us = worker->team->contest->end_us;
+    redlock_client_acquire_options options;
+    redlock_result *result;
+    redlock_lease *lease;
+    const size_t wait = begin_wait(worker);
+    const int64_t left_us = end_us - contender_now_us();
+    redlock_client_acquire_options_default(&options);
+    options.lock.wait_timeout_ms = left_us > 0 ? (left_us + 999) / 1000 : 0;
+    int code = redlock_client_acquire(client, "bench-contended", &options, &lease, &result);
+    if (code == REDLOCK_OK) {
+        redlock_result_free(result);
+        result = NULL;
+        hold(worker, wait);
+        code = redlock_client_release(client, lease, NULL);
+    } else if ((code == REDLOCK_ERR_CONTENDED || code == REDLOCK_ERR_NO_QUORUM) && contender_now_us() >= end_us) {
+        code = REDLOCK_OK; /* the time ended before this attempt had a quorum */
+    }
+    if (code != REDLOCK_OK) {
+        count_failure(worker, code, result);
+    }
+    redlock_result_free(result);
+}
+
 static void *run_contention(void *data) {
     struct worker *worker = data;
-    redlock_client *client = worker->team->client;
-    redlock_client_acquire_options options;
-    redlock_client_acquire_options_default(&options);
+    const struct contender_contest *contest = worker->team->contest;
     (void)pthread_barrier_wait(&worker->team->start);
-    int64_t now_ns = worker->began_ns = contender_now_ns();
-    const int64_t end_ns = now_ns + worker->team->duration_ns;
-    for (; now_ns < end_ns; now_ns = contender_now_ns()) {
-        redlock_result *result;
-        redlock_lease *lease;
-        options.lock.wait_timeout_ms = (end_ns - now_ns + 999999) / 1000000;
-        int code = redlock_client_acquire(client, "bench-contended", &options, &lease, &result);
-        if (code == REDLOCK_OK) {
-            redlock_result_free(result);
-            result = NULL;
-            on_granted(worker, end_ns);
-            code = redlock_client_release(client, lease, NULL);
-        } else if ((code == REDLOCK_ERR_CONTENDED || code == REDLOCK_ERR_NO_QUORUM) && contender_now_ns() >= end_ns) {
-            code = REDLOCK_OK; /* the time ended before this attempt had a quorum */
-        }
-        if (code != REDLOCK_OK) {
-            count_failure(worker, code, result);
-        }
-        redlock_result_free(result);
+    if (worker->index < contest->clients) {
+        sleep_until(contest->begin_us + worker->index * contest->space_us);
     }
-    worker->ended_ns = now_ns;
+    do {
+        compete(worker);
+    } while (contest->again && contender_now_us() < contest->end_us);
     return NULL;
 }
 
@@ -171,6 +185,7 @@ static void run_team(struct team *team, void *(*body)(void *)) {
     for (unsigned w = 0; w < team->count; w++) {
         struct worker *worker = &team->workers[w];
         worker->team = team;
+        worker->index = w;
         for (unsigned n = 0; n < CONTENDER_NAMES; n++) {
             (void)snprintf(worker->names[n], NAME_SIZE, "bench-%u-%u", w, n);
         }
@@ -217,24 +232,15 @@ static void command_cycles(void *data, struct contender_cycles *cycles, char err
     cycles->took_ns = end_team(&team, &cycles->failed, error);
 }
 
-static void command_contend(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]) {
-    struct team team = {.client = *(redlock_client **)data,
-                        .count = contention->clients,
-                        .duration_ns = contention->duration_ms * 1000000,
-                        .hold_ns = contention->hold_us * 1000,
-                        .handover = &contention->handover};
+static void command_contend(void *data, struct contender_contest *contest, char error[CONTENDER_ERROR_SIZE]) {
+    struct team team = {
+        .client = *(redlock_client **)data, .count = contest->clients + (contest->free_us != 0), .contest = contest};
     if (!team.client) {
         (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
-        return;
+    } else if (team.count > 0) {
+        run_team(&team, run_contention);
+        (void)end_team(&team, &contest->failed, error);
     }
-    run_team(&team, run_contention);
-    for (unsigned w = 0; w < team.count; w++) {
-        contention->grants[w] = team.workers[w].grants;
-        contention->overlaps += team.workers[w].overlaps;
-    }
-    /* Grants count until the time is over. After that, workers only release. */
-    int64_t took_ns = end_team(&team, &contention->failed, error);
-    contention->took_ns = took_ns < team.duration_ns ? took_ns : team.duration_ns;
 }
 
 static void disconnect(redlock_client **client) {

@@ -11,6 +11,7 @@ struct redlock_client {
     struct ev_loop *loop;
     redlock_manager *manager;               /* NULL until connected */
     const redlock_acquire_options *acquire; /* for cycles; NULL: the defaults */
+    redlock_order order;                    /* of those that wait */
 };
 
 /* Keeps the message of the first failure. */
@@ -21,7 +22,11 @@ static inline void redlock_client_failed(const redlock_result *result, char erro
 }
 
 /* redlock_contend.c: many clients compete for one resource. */
-void redlock_client_contend(void *data, struct contender_contention *contention, char error[CONTENDER_ERROR_SIZE]);
+void redlock_client_contend(void *data, struct contender_contest *contest, char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_contend.c: `take` takes the resource and keeps it. */
+bool redlock_client_take(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
+                         char error[CONTENDER_ERROR_SIZE]);
 
 /* redlock_hold.c: `hold` and `churn` measure memory and time of many leases and many cycles. */
 bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,

@@ -15,13 +15,14 @@ contenders. Starts redis-servers on free loopback ports in a temporary folder. L
 take turns, and writes results.json, results.md and plots. The last lines of output are the ratios,
 one name=value on each line. Stops everything that it started, also after Ctrl-C.
 
-  --quick            less than two minutes of measuring, instead of less than twenty; wider spreads,
-                     peers only in (a), (b), (c)
+  --quick            less than three minutes of measuring, instead of less than half an hour; wider
+                     spreads, peers only in (a), (b), (c), (d)
   --only LIST        only these workloads: a,b,c,d,e,f,g,h,i,tool
                        a     one lock at a time: latency
                        b     many at a time: throughput, CPU
                        c     nodes dead, hung or slow
-                       d     many clients, one resource
+                       d     many clients, one resource, in one process and in many: handover, order,
+                             fairness; deaths of holders and waiters; beside other libraries
                        e     100,000 leases held; the heap after many cycles
                        f     1 to 9 nodes
                        g     round trips of 1, 5 and 50 ms

@@ -8,7 +8,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import processes
 
@@ -62,32 +62,49 @@ class Contender:
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._addresses: tuple[str, ...] = ()
+        self._before = self._began = 0.0  # processor time and time when the last command was sent
 
     def ask(self, command: str, seconds: float) -> Answer:
         """One command. Its processor time is read from outside, the same way for all, threads included."""
+        self.send(command)
+        return self.receive(seconds)
+
+    def send(self, command: str) -> None:
+        """A command whose answer is received later: others can be at work at the same time."""
         self.start()
         assert self._process and self._process.stdin
-        pid = self._process.pid
+        self._before, self._began = processes.cpu_seconds(self._process.pid), time.monotonic()
         try:
-            before, began = processes.cpu_seconds(pid), time.monotonic()
             self._process.stdin.write(command.encode() + b"\n")
             self._process.stdin.flush()
+        except OSError as error:
+            self._broken(error)
+
+    def receive(self, seconds: float) -> Answer:
+        """The answer to the command that was sent, in so many seconds from now."""
+        if not self._process:
+            raise ContenderError("ended before its answer")
+        pid = self._process.pid
+        try:
             said = self._line(seconds)
-            at_done, wall = processes.cpu_seconds(pid), time.monotonic() - began
+            at_done, wall = processes.cpu_seconds(pid), time.monotonic() - self._began
             if said != b"done":
                 raise ContenderError(f"said {said[:80].decode(errors='replace')!r} instead of 'done'")
             if processes.children(pid):
                 raise ContenderError("runs another process, whose processor time would be missed; its run must exec it")
             line = self._line(JSON_SECONDS)
-            cpu = self._settled(pid, at_done, line) - before
+            cpu = self._settled(pid, at_done, line) - self._before
             figures = json.loads(line)
             if not isinstance(figures, dict):
                 raise ContenderError("answered with JSON that is no object")
         except (ContenderError, OSError, ValueError) as error:
-            self.kill()
-            raise ContenderError(self._ended() if isinstance(error, BrokenPipeError) else str(error)) from error
-        refused = figures.get("error") if not any(key in figures for key in ("cycles", "grants")) else None
+            self._broken(error)
+        refused = figures.get("error") if not any(key in figures for key in ("cycles", "grants", "waits")) else None
         return Answer(figures, cpu, wall, str(refused) if refused is not None else None)
+
+    def _broken(self, error: Exception) -> NoReturn:
+        self.kill()
+        raise ContenderError(self._ended() if isinstance(error, BrokenPipeError) else str(error)) from error
 
     @staticmethod
     def _settled(pid: int, at_done: float, line: bytes) -> float:

@@ -1,8 +1,28 @@
 # A contender for the driver's own tests: it speaks the protocol, locks nothing, and its figures are made up from its arguments.
 # Usage: fake_contender.py NAME LATENCY_US [hangs-on WORD | dies-on WORD | refuses WORD | burns-on WORD]
+import fcntl
 import json
 import sys
 import time
+
+
+def waits(words: list[str]) -> list[list[int]]:
+    """Everybody has the lock once, one after the other, long after all have begun. Nobody waits for that here."""
+    clients, hold_us, begin_us, space_us, _ = (int(word) for word in words[1:6])
+    served_us = begin_us + 2_000_000
+    made = [
+        [number, begin_us + number * space_us, served_us + number * (hold_us + 100), served_us + number * (hold_us + 100) + hold_us]
+        for number in range(clients)
+    ]
+    if words[0] == "line" and words[6] != "0":
+        made.append([clients, begin_us - 2, begin_us - 1, int(words[6])])
+    if words[0] == "loop" and words[6] != "-":
+        with open(words[6], "r+") as counter:
+            fcntl.flock(counter, fcntl.LOCK_EX)
+            value = int(counter.read()) + len(made)
+            counter.seek(0)
+            counter.write(str(value))
+    return made
 
 
 def answer(words: list[str], latency_us: float) -> dict[str, object]:
@@ -19,9 +39,11 @@ def answer(words: list[str], latency_us: float) -> dict[str, object]:
             "acquire_us": [latency_us * (1 + number % 100 / 100) for number in range(kept)],
             "release_us": [latency_us / 2] * kept,
         }
-    if words[0] == "contend":
-        clients = int(words[1])
-        return {"grants": [10] * clients, "seconds": 1.0, "handover_us": [100.0, 200.0], "failed": 0, "overlaps": 0}
+    if words[0] in ("line", "loop"):
+        return {"waits": waits(words), "failed": 0}
+    if words[0] == "take":
+        now_us = time.monotonic_ns() // 1000
+        return {"began_us": now_us, "granted_us": now_us}
     return {"error": "unsupported"}
 
 

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from . import environment, peers, plots, ratios, report, tool
+from . import contest, environment, peers, plots, ratios, report, tool
 from .contenders import Contender, ContenderError, Program
+from .contention import Contention
 from .results import Results
-from .schedule import ALIASES, ASYNC, CORE, FULL, LETTERS, NODE_COUNTS, NODES, OWN, QUICK, TOOL, Mode, Planner
+from .schedule import ALIASES, ASYNC, CORE, FULL, HANDOVER, LETTERS, NODE_COUNTS, NODES, OWN, POLLING, QUICK, TOOL, Mode, Planner
 from .servers import Fleet, Proxy, ServerError, free_ports
 from .workloads import Runner, progress
 
@@ -88,8 +89,23 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
+def own_programs(build: Path, letters: list[str]) -> list[Program]:
+    made = [Program(name, (str(build / "bench" / name),)) for name in CORE]
+    if "i" in letters:
+        made.append(Program(HANDOVER, (str(build / "bench" / HANDOVER),)))
+    if "d" in letters:
+        made.append(Program(POLLING, (str(build / "bench" / ASYNC), "polling")))
+    return made
+
+
 def measure(
-    mode: Mode, build: Path, contenders: dict[str, Contender], letters: list[str], logs: Path, results: Results
+    mode: Mode,
+    build: Path,
+    contenders: dict[str, Contender],
+    programs: dict[str, Program],
+    letters: list[str],
+    logs: Path,
+    results: Results,
 ) -> None:
     """All workloads, on nodes that are started for them and end with them."""
     began = time.monotonic()
@@ -97,7 +113,10 @@ def measure(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="redlock-bench-")))
         without = [name for name in OWN if name not in contenders]
         workloads = Planner(mode, [name for name in contenders if name not in OWN], without).workloads(letters)
-        planned = sum(workload.seconds for workload in workloads)
+        others = [name for name in contenders if name not in OWN]
+        plan = contest.PLANS[mode.name]
+        contests = plan.seconds + len(others) * plan.peer_seconds() if "d" in letters else 0.0
+        planned = sum(workload.seconds for workload in workloads) + contests
         progress(f"planned: {planned:.0f} s, of {mode.bound_seconds:.0f} s at most")
         nodes = max(NODE_COUNTS) if "f" in letters else NODES
         ports = free_ports(nodes + NODES)
@@ -105,15 +124,20 @@ def measure(
         stack.callback(fleet.close)
         fleet.ensure(NODES)
         proxy = None
-        if {"c", "g", "h", "i"} & set(letters):
+        if {"c", "d", "g", "h", "i"} & set(letters):
             proxy = Proxy(build / "tools" / "proxy" / "redlock-proxy", ports[nodes:], ports[:NODES], logs / "proxy.log")
             stack.callback(proxy.close)
-        Runner(fleet, proxy, contenders, results, mode.bound_seconds - (time.monotonic() - began)).run(workloads)
+        end = began + mode.bound_seconds
+        Runner(fleet, proxy, contenders, results, end - contests - time.monotonic()).run(workloads)
+        if proxy and "d" in letters:
+            for contender in contenders.values():
+                contender.forget_connections()
+            contention = Contention(fleet, proxy, contenders, programs, results, folder, logs, end)
+            contention.run(plan, others)
         if TOOL in letters:
             progress("the tool, flock and redis-cli")
             fleet.ensure(NODES)
             addresses = tuple(server.address for server in fleet.servers[:NODES])
-            end = began + mode.bound_seconds
             tool.measure(results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end)
 
 
@@ -125,7 +149,7 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     logs.mkdir(parents=True)
     machine = environment.gather(ROOT)
     made = build_peers(wanted, build, logs)
-    programs = [Program(name, (str(build / "bench" / name),)) for name in (OWN if "i" in letters else CORE)]
+    programs = own_programs(build, letters)
     programs += [peer.program for peer in made if peer.program]
     results, problems = Results(), []
     began = time.monotonic()
@@ -133,7 +157,7 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     try:
         if ASYNC not in contenders:
             raise ServerError(f"{ASYNC} {results.absent[ASYNC]}")
-        measure(mode, build, contenders, letters, logs, results)
+        measure(mode, build, contenders, {program.name: program for program in programs}, letters, logs, results)
     except (ServerError, OSError) as error:
         # What was measured until then is worth a report.
         problems.append(f"the run broke off: {error}")

@@ -5,10 +5,10 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from . import gnuplot, tables
+from . import contest, gnuplot, tables
 from .gnuplot import Figure, Panel, Series
 from .results import Results
-from .schedule import BLOCKING, CONCURRENCIES, FLOOR, HOLD_US, NODE_COUNT_WORKERS, OWN, TOOL
+from .schedule import BLOCKING, CONCURRENCIES, FLOOR, NODE_COUNT_WORKERS, OWN, TOOL
 
 
 def _curves(results: Results, what: str) -> Panel:
@@ -101,20 +101,31 @@ def _down(results: Results) -> list[Figure]:
     return [Figure("faults", title, panels, same_y=True)]
 
 
+def _best_line(results: Results, clients: int, name: str, key: str) -> float | None:
+    """Over loopback and with holds of 1 ms, in as many processes as is best for this contender."""
+    values = [
+        tables.median(results, "d", point, name, key)
+        for point in results.points("d")
+        if point.startswith(f"{contest.LINE}:{clients}:") and point.endswith(f":1:{contest.NEAR}")
+    ]
+    return min((value for value in values if value is not None), default=None)
+
+
 def _contention(results: Results) -> list[Figure]:
-    xs = [(float(point), point) for point in results.points("d")]
-    ticks = [(point, x) for x, point in xs]
+    lines = [point.split(":") for point in results.points("d") if point.startswith(contest.LINE)]
+    counts = sorted({int(words[1]) for words in lines if words[3:] == ["1", contest.NEAR]})
+    ticks = [(f"{count:,}", float(count)) for count in counts]
     panels = []
-    for key, y in (
-        ("grants_per_s", "useful grants a second"),
-        ("handover_p50_us", "release to next grant, p50, µs"),
-        ("jain", "Jain's index of grants"),
-    ):
-        index = key == "jain"
-        limits = "[0:1.05]" if index else ""
-        series = _line(results, "d", xs, key)
-        panels.append(Panel("", "clients", y, series, log_x=True, log_y=not index, range_y=limits, ticks=ticks))
-    return [Figure("contention", f"Many clients, one resource, held for {HOLD_US / 1000:g} ms", panels)]
+    for key, y in (("handover_p50_us", "release to next grant, p50, µs"), ("total_ms", "until all were served, ms")):
+        series = []
+        for name in results.contenders("d"):
+            found = [(float(count), _best_line(results, count, name, key)) for count in counts]
+            points = [(x, value) for x, value in found if value]
+            if points:
+                series.append(Series(name, points))
+        panels.append(Panel("", "waiters", y, series, log_x=True, ticks=ticks))
+    title = "Waiters that each want one lock once, held for 1 ms, loopback, in the number of processes that suits each best"
+    return [Figure("contention", title, panels)]
 
 
 def _node_counts(results: Results) -> list[Figure]:

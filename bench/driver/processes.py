@@ -43,20 +43,26 @@ def start(
 
 
 def end(process: subprocess.Popen[bytes], *, kindly: float = 0.0) -> None:
-    """Ends it and reaps it: after some seconds of kindness for one that ends by itself, at once for one that does not."""
-    if process.stdin:
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        if process.poll() is None and kindly > 0:
+    """Ends it and reaps it: after some seconds of kindness for one that ends by itself, at once for one that does not. Without
+    kindness it has no time to clean up: its input ends only after it."""
+    if kindly > 0:
+        _close_input(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(kindly)
     if process.poll() is None:
         # A stopped process takes SIGKILL too; SIGCONT comes first so that nothing stays stopped should that fail.
         for number in (signal.SIGCONT, signal.SIGKILL):
             os.kill(process.pid, number)
         process.wait(END_SECONDS)
+    _close_input(process)
     if process.stdout:
         process.stdout.close()
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

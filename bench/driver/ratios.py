@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import stats
+from . import contest, stats
+from .contest import FAR_FIFTY, FIFTY, HOLDER_DEAD, MIXED, SPREAD_OUT, TEN, THOUSAND, TWO_HUNDRED, UNCONTENDED, WAITER_DEAD
 from .results import Results
 from .schedule import (
     ALTERNATE,
@@ -41,8 +42,22 @@ PROMISED = frozenset(
         "hung1_p50_ratio",
         "hung1_p99_ratio",
         "slow1_p50_ratio",
-        "contended_grants_64",
+        "contended_handover_ratio_link1",
+        "contended_handover_ratio",
+        "contended_handover_ratio_1000_10",
         "contended_jain_64",
+        "contended_jain_256",
+        "contended_requests_64",
+        "contended_total_ratio_200",
+        "contended_total_ratio_1000",
+        "contended_holder_dead_ms",
+        "contended_waiter_dead_ms",
+        "contended_peer_total_ratio_200",
+        "contended_peer_name",
+        "contended_mixed_share",
+        "contended_mixed_lost",
+        "contended_overlaps",
+        "contended_bypass_share",
         "lease_bytes",
         "late_extensions",
         "blocking_p50_ratio",
@@ -132,15 +147,64 @@ def _faults(results: Results) -> list[Ratio]:
     return made
 
 
+LOOP_64, LOOP_256, LOOP_COUNTED = (case.point for case in contest.loops(0))
+
+
+def best_peer_in_line(results: Results) -> tuple[stats.Spread, str] | None:
+    """Our time to serve 200 waiters ÷ that of the peer that is nearest, in the same round; and its name."""
+    point = TWO_HUNDRED.point
+    nearest: tuple[stats.Spread, str] | None = None
+    for peer in (name for name in results.contenders("d") if name not in OWN):
+        ratio = results.ratio("d", point, ASYNC, "total_ms", (point, peer))
+        if ratio and (nearest is None or ratio.median > nearest[0].median):
+            nearest = ratio, peer
+    return nearest
+
+
 def _contended(results: Results) -> list[Ratio]:
-    why = _why(results, "d", "64", ASYNC)
+    def why(point: str) -> str:
+        return _why(results, "d", point, ASYNC)
+
+    def spread(name: str, point: str, key: str) -> Ratio:
+        return _spread(name, results.spread("d", point, ASYNC, key), why(point))
+
+    def handover_to(name: str, point: str, to: str, key: str) -> Ratio:
+        above, below = results.by_round("d", point, ASYNC, "handover_p50_us"), results.by_round("d", to, ASYNC, key)
+        return _spread(name, stats.spread(stats.ratios(above, below)), why(point))
+
+    acquire, handover = "acquire_p50_us", "handover_p50_us"
     made = [
-        _spread("contended_grants_64", results.spread("d", "64", ASYNC, "grants_per_s"), why),
-        _spread("contended_jain_64", results.spread("d", "64", ASYNC, "jain"), why),
+        handover_to("contended_handover_ratio_link1", FAR_FIFTY.point, f"{UNCONTENDED}:{contest.FAR}", acquire),
+        handover_to("contended_handover_ratio", FIFTY.point, f"{UNCONTENDED}:{contest.NEAR}", acquire),
+        handover_to("contended_handover_ratio_1000_10", THOUSAND.point, TEN.point, handover),
+        spread("contended_jain_64", LOOP_64, "jain"),
+        spread("contended_jain_256", LOOP_256, "jain"),
+        spread("contended_requests_64", LOOP_COUNTED, "requests_each"),
+        spread("contended_servers_cpu_us_64", LOOP_64, "servers_cpu_us_each"),
+        spread("contended_grants_64", LOOP_64, "grants_per_s"),
+        spread("contended_total_ratio_200", SPREAD_OUT.point, "total_ratio"),
+        spread("contended_total_ratio_1000", THOUSAND.point, "total_ratio"),
+        *(
+            _spread(name, stats.spread(results.rounds_of("d", point, ASYNC, key)), why(point))
+            for name, point, key in (
+                ("contended_holder_dead_ms", HOLDER_DEAD, "beyond_ttl_ms"),
+                ("contended_waiter_dead_ms", WAITER_DEAD, "gap_ms"),
+            )
+        ),
     ]
-    overlaps = [results.total("d", point, ASYNC, "overlaps") for point in results.points("d")]
-    known = [count for count in overlaps if count is not None]
-    return made + [Ratio("contended_overlaps", sum(known) if known else None, why)]
+    best = best_peer_in_line(results)
+    no_peer = "no peer served 200 waiters, or we did not, in the round of the peers"
+    made.append(_spread("contended_peer_total_ratio_200", best[0] if best else None, no_peer))
+    made.append(Ratio("contended_peer_name", best[1] if best else None, no_peer))
+    made.append(spread("contended_mixed_share", MIXED, "share"))
+    made.append(Ratio("contended_mixed_lost", results.total("d", MIXED, ASYNC, "lost"), why(MIXED)))
+    points = results.points("d")
+    for name, key in (("contended_overlaps", "overlaps"), ("contended_bypasses", "bypasses"), ("contended_served", "served")):
+        known = [count for count in (results.total("d", point, ASYNC, key) for point in points) if count is not None]
+        made.append(Ratio(name, sum(known) if known else None, why(TEN.point)))
+    lines = [point for point in points if point.startswith(contest.LINE)]
+    bypassed, served = (sum(results.total("d", point, ASYNC, key) or 0 for point in lines) for key in ("bypasses", "served"))
+    return [*made, Ratio("contended_bypass_share", bypassed / served if served else None, why(TEN.point))]
 
 
 def _leases(results: Results) -> list[Ratio]:

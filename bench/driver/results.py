@@ -41,11 +41,8 @@ def figures_of(step: Step, answer: dict[str, Any], cpu_seconds: float, servers_c
                 figures[f"{name}_{key}_us"] = stats.percentile(samples, share)
     ends = number(answer.get("cycles"))
     if "grants" in answer:
-        grants = [float(count) for count in answer["grants"]]
-        ends = sum(grants)
+        ends = sum(float(count) for count in answer["grants"])
         figures["grants"] = ends
-        figures["grants_per_s"] = ends / (step.ms / 1000)
-        figures["jain"] = stats.jain(grants)
     elif ends and (number(answer.get("seconds")) or 0) > 0:
         figures["cycles_per_s"] = ends / float(answer["seconds"])
     figures["cpu_us"] = cpu_seconds * 1e6
@@ -69,6 +66,15 @@ class Results:
             for name in LATENCIES:
                 if answer.get(f"{name}_us"):
                     cell.setdefault(name, array("d")).extend(answer[f"{name}_us"])
+
+    def rounds_of(self, letter: str, point: str, contender: str, key: str) -> list[float]:
+        """Of all records, also where a round has several."""
+        found = [
+            number(record.figures.get(key))
+            for record in self.records
+            if (record.letter, record.point, record.contender) == (letter, point, contender)
+        ]
+        return [value for value in found if value is not None]
 
     def by_round(self, letter: str, point: str, contender: str, key: str) -> dict[int, float]:
         found: dict[int, float] = {}

@@ -51,6 +51,40 @@ def jain(grants: Sequence[float]) -> float | None:
     return sum(grants) ** 2 / (len(grants) * squares) if squares > 0 else None
 
 
+@dataclass(frozen=True)
+class Wait:
+    """One client's wish for the lock, in µs of one clock; 0 for what never came."""
+
+    client: int
+    began: int
+    granted: int = 0
+    released: int = 0
+
+
+def handovers(waits: Sequence[Wait]) -> list[int]:
+    """From the moment a holder began to release to the moment the next one held: one for each grant but the first."""
+    held = sorted((wait for wait in waits if wait.granted), key=lambda wait: wait.granted)
+    return [after.granted - before.released for before, after in zip(held, held[1:], strict=False) if before.released]
+
+
+def overlaps(waits: Sequence[Wait]) -> int:
+    """Grants while another one still held."""
+    count = latest = 0
+    for wait in sorted((wait for wait in waits if wait.granted), key=lambda wait: wait.granted):
+        count += wait.granted < latest
+        latest = max(latest, wait.released)
+    return count
+
+
+def bypasses(waits: Sequence[Wait]) -> int:
+    """Grants that went to a wait while one that had begun before it still waited, or was never served at all."""
+    count, earliest = 0, min((wait.began for wait in waits if not wait.granted), default=math.inf)
+    for wait in sorted((wait for wait in waits if wait.granted), key=lambda wait: wait.granted, reverse=True):
+        count += wait.began > earliest
+        earliest = min(earliest, wait.began)
+    return count
+
+
 def curve(ordered: Sequence[float], steps_a_decade: int = 12) -> list[tuple[float, float]]:
     """Points (share, value) of a percentile curve, denser towards 1, up to what the number of samples carries."""
     if not ordered:

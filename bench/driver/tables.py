@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from . import stats
+from . import contest, stats
 from .contenders import UNSUPPORTED
 from .results import Results
 from .schedule import (
@@ -207,18 +207,66 @@ def fault_title(fault: str) -> str:
     return f"{fault[-1]} {fault[:-1]}" + (" by 20 ms" if fault.startswith("slow") else "")
 
 
+CONTEST_COLUMNS = (
+    ("handover p50, µs", "handover_p50_us"),
+    ("p99, µs", "handover_p99_us"),
+    ("all served, ms", "total_ms"),
+    ("÷ least", "total_ratio"),
+    ("grants a second", "grants_per_s"),
+    ("Jain's index", "jain"),
+    ("passed over", "bypass_share"),
+    ("requests a grant", "requests_each"),
+    ("nodes' time a grant, µs", "servers_cpu_us_each"),
+    ("client's, µs", "cpu_us_each"),
+    ("overlaps", "overlaps"),
+    ("failed", "failed"),
+)
+
+
+def contest_cell(results: Results, point: str, name: str, key: str) -> str:
+    found = results.spread("d", point, name, key)
+    if found is None and key == "total_ms":
+        served, waiters = (results.total("d", point, name, each) for each in ("served", "waiters"))
+        return f"only {served:,.0f} of {waiters:,.0f}" if served is not None and waiters else NONE
+    return spread(found, factor=key in ("total_ratio", "jain", "bypass_share"))
+
+
 def contention(results: Results) -> list[str]:
-    points = [(f"{point} clients", point) for point in results.points("d")]
-    parts = []
-    for title, key in (
-        ("Useful grants a second", "grants_per_s"),
-        ("From a release to the next grant, p50 in µs", "handover_p50_us"),
-        ("From a release to the next grant, p99 in µs", "handover_p99_us"),
-        ("Fairness: Jain's index of the clients' grants, 1 if all got the same", "jain"),
-        ("Grants while another client still held", "overlaps"),
-    ):
-        parts += [f"{title}:", grid(results, "d", points, key, failures=key == "grants_per_s")]
-    return parts
+    parts = [
+        "In a line each client wants the lock once, and all wait when it first gets free. In a loop each begins again at once. "
+        "Handover: from a holder's call to release to the next holder's callback. ÷ least: until all were served ÷ (waiters × "
+        "(hold + handover p50)). Passed over: the share of the grants that went to a client while one that had begun earlier waited."
+    ]
+    for point in results.points("d"):
+        if not point.startswith((contest.LINE, contest.LOOP)):
+            continue
+        rows = []
+        for name in results.contenders("d"):
+            cells = [contest_cell(results, point, name, key) for _, key in CONTEST_COLUMNS]
+            if results.spread("d", point, name, "grants") is None:
+                if results.reason("d", point, name) is None:
+                    continue
+                cells[0] = gap(results, "d", point, name)
+            rows.append([label(name), *cells])
+        counted = ", while MONITOR counts the requests" if point.endswith(":counted") else ""
+        parts += [f"{contest.title(point).capitalize()}{counted}:", table(["contender", *(head for head, _ in CONTEST_COLUMNS)], rows)]
+    rows = [
+        [f"uncontended acquire p50, {where}, µs", spread(results.spread("d", f"{contest.UNCONTENDED}:{link}", ASYNC, "acquire_p50_us"))]
+        for link, where in contest.LINK_TITLES.items()
+    ]
+    dead = results.rounds_of("d", contest.HOLDER_DEAD, ASYNC, "beyond_ttl_ms"), results.rounds_of("d", contest.WAITER_DEAD, ASYNC, "gap_ms")
+    rows += [[what, spread(stats.spread(values))] for what, values in zip(DEATHS, dead, strict=True)]
+    rows += [
+        [f"share of the locks of {name}, one client of each library on one resource", spread(results.spread("d", contest.MIXED, name, "share"), factor=True)]
+        for name in (ASYNC, *contest.MIXED_PEERS)
+    ]
+    return [*parts, "Around it:", table(["figure", "value"], rows)]
+
+
+DEATHS = (
+    "the holder dies: from its grant to the next one, less its ttl, ms",
+    "the first in line dies: from the release to the second one's grant, ms",
+)
 
 
 def leases(results: Results) -> list[str]:

@@ -1,7 +1,7 @@
 # Ratios, tables and plots' scripts, made from records that are written here.
 import unittest
 
-from . import gnuplot, plots, ratios, report, tables
+from . import contest, gnuplot, plots, ratios, report, stats, tables
 from .contenders import About
 from .peers import Peer
 from .results import Record, Results, figures_of
@@ -44,13 +44,6 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(figures["servers_cpu_us_each"], 100.0)
         self.assertNotIn("release_p50_us", figures)
 
-    def test_contend(self) -> None:
-        step = Step(ASYNC, "2", "contend 2 500 1000", 500, 2.0)
-        answer = {"grants": [30, 10], "seconds": 0.6, "handover_us": [5.0], "failed": 0, "overlaps": 0}
-        figures = figures_of(step, answer, 0.01, 0.02)
-        self.assertEqual(figures["grants_per_s"], 80.0)
-        self.assertEqual(figures["jain"], 1600 / (2 * 1000))
-
     def test_no_cycle_makes_no_figure_a_cycle(self) -> None:
         step = Step(FLOOR, "1", "cycles 1 1000 0", 1000, 2.0)
         figures = figures_of(step, {"cycles": 0, "failed": 3, "seconds": 1.0}, 0.01, 0.02)
@@ -70,9 +63,9 @@ class Ratios(unittest.TestCase):
 
     def test_what_was_not_measured_says_why_on_the_line_before(self) -> None:
         made = results()
-        made.add(Record("d", "64", ASYNC, 0, "contend", error="no answer in 45 s"))
+        made.add(Record("d", ratios.LOOP_64, ASYNC, 0, "loop", error="no answer in 45 s"))
         lines = ratios.lines(ratios.make(made))
-        at = lines.index("contended_grants_64=unmeasured")
+        at = lines.index("contended_jain_64=unmeasured")
         self.assertIn("no answer in 45 s", lines[at - 1])
         self.assertIn("(e) did not run", lines[lines.index("lease_bytes=unmeasured") - 1])
 
@@ -124,7 +117,6 @@ def of_whole_plan() -> Results:
     made = Results()
     shapes: dict[str, dict[str, object]] = {
         "cycles": {"cycles": 40, "acquire_us": [110.0] * 40, "release_us": [50.0] * 40},
-        "contend": {"grants": [30, 10], "handover_us": [5.0], "overlaps": 0},
         "hold": {"leases": 100_000, "late": 0, "bytes_each": 507.0},
         "alternate": {"cycles": 80, "acquire_us": [110.0] * 40, "fenced_us": [121.0] * 40, "fenced_fast": 40, "fenced_slow": 0},
         "fenced": {"cycles": 40, "fenced_fast": 39, "fenced_slow": 1},
@@ -145,6 +137,14 @@ def of_whole_plan() -> Results:
                 answer = {"failed": 0, "seconds": 1.0, **shapes[step.command.split()[0]]}
                 figures = figures_of(step, answer, 0.5, 1.0)
                 made.add(Record(workload.letter, step.point, step.contender, number, step.command, figures), answer)
+    waits = [stats.Wait(number, number + 3, 2000 * number + 2000, 2000 * number + 3000) for number in range(1000)]
+    for case in (*contest.FULL.cases, *contest.FULL.peers):
+        if case.kind == contest.LOOP:
+            figures, between = contest.loop_figures(case, case.clients, waits[: case.clients])
+        else:
+            figures, between = contest.line_figures(case, stats.Wait(-1, 1, 2, 1500), waits[: case.clients])
+        for name in (ASYNC, "peer"):
+            made.add(Record("d", case.point, name, 0, case.point, figures), {"handover_us": between})
     return made
 
 
@@ -160,6 +160,16 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(drawn, {name for _, _, names in report.SECTIONS.values() for name in names})
         by_fault = {ratio.name: ratio.value for ratio in all_ratios if ratio.name.startswith(("hung1", "link2_hung1"))}
         self.assertEqual(set(by_fault.values()), {1.0})
+
+    def test_contests(self) -> None:
+        made = of_whole_plan()
+        found = by_name(made)
+        self.assertEqual(found["contended_jain_64"].value, 1.0)
+        self.assertEqual(found["contended_handover_ratio_1000_10"].value, 1.0)
+        self.assertEqual((found["contended_peer_total_ratio_200"].value, found["contended_peer_name"].value), (1.0, "peer"))
+        self.assertEqual((found["contended_overlaps"].value, found["contended_bypass_share"].value), (0, 0))
+        text = "\n".join(tables.contention(made))
+        self.assertIn("Line of 200 in 20 processes, held for 1 ms, links of 1 ms:", text)
 
     def test_fencing(self) -> None:
         made = of_whole_plan()

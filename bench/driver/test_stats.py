@@ -55,6 +55,31 @@ class Jain(unittest.TestCase):
         self.assertIsNone(stats.jain([0, 0]))
 
 
+class Waits(unittest.TestCase):
+    def test_handovers_are_from_release_to_the_next_grant_in_the_order_of_grants(self) -> None:
+        waits = [stats.Wait(1, 5, 130, 140), stats.Wait(0, 0, 100, 120), stats.Wait(2, 7), stats.Wait(0, 121, 145, 150)]
+        self.assertEqual(stats.handovers(waits), [10, 5])
+        self.assertEqual(stats.handovers(waits[:1]), [])
+
+    def test_an_overlap_is_a_grant_before_any_earlier_holder_has_released(self) -> None:
+        self.assertEqual(stats.overlaps([stats.Wait(0, 0, 100, 120), stats.Wait(1, 0, 120, 130)]), 0)
+        self.assertEqual(stats.overlaps([stats.Wait(0, 0, 100, 200), stats.Wait(1, 0, 110, 120), stats.Wait(2, 0, 150, 160)]), 2)
+
+    def test_nobody_is_passed_over_in_the_order_of_begins(self) -> None:
+        self.assertEqual(stats.bypasses([stats.Wait(n, n, 100 + n, 101 + n) for n in range(5)]), 0)
+
+    def test_each_grant_counts_once_that_goes_to_a_later_one_while_an_earlier_one_waits(self) -> None:
+        last_first = [stats.Wait(n, n, 200 - n, 201 - n) for n in range(5)]
+        self.assertEqual(stats.bypasses(last_first), 4)
+        self.assertEqual(stats.bypasses([stats.Wait(0, 0, 300, 301), stats.Wait(1, 1, 100, 101), stats.Wait(2, 2, 200, 201)]), 2)
+
+    def test_who_is_never_served_is_passed_over_by_all_that_began_later(self) -> None:
+        self.assertEqual(stats.bypasses([stats.Wait(0, 5), stats.Wait(1, 1, 100, 101), stats.Wait(2, 9, 200, 201)]), 1)
+
+    def test_who_begins_after_a_grant_was_not_passed_over_by_it(self) -> None:
+        self.assertEqual(stats.bypasses([stats.Wait(0, 0, 10, 20), stats.Wait(1, 15, 30, 40), stats.Wait(0, 21, 50, 60)]), 0)
+
+
 class Curve(unittest.TestCase):
     def test_rises_and_ends_where_ten_samples_are_left(self) -> None:
         points = stats.curve([float(number) for number in range(1, 1001)])

@@ -1,101 +1,156 @@
-// What "contend" measures: clients that want the same lock.
+// What "line" and "loop" measure: clients that want the same lock.
 
 package contender
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
 )
 
-type contendFigures struct {
-	Grants     []int64      `json:"grants"`
-	Seconds    float64      `json:"seconds"`
-	HandoverUS microseconds `json:"handover_us"`
-	Failed     int64        `json:"failed"`
-	Overlaps   int64        `json:"overlaps"`
-	Error      string       `json:"error,omitempty"`
+const clockMonotonic = 1
+
+// wait is a client's wish for the lock: client, began, granted and released, in µs of CLOCK_MONOTONIC; 0 for what never came.
+type wait [4]int64
+
+type contestFigures struct {
+	Waits  []wait `json:"waits"`
+	Failed int64  `json:"failed"`
+	Error  string `json:"error,omitempty"`
 }
 
-// contention is what the clients of the one resource tell each other.
-type contention struct {
-	start      time.Time
-	deadline   time.Time
-	hold       time.Duration
-	stop       context.Context // done at the deadline
-	holders    atomic.Int64
-	overlaps   atomic.Int64
-	failed     atomic.Int64
-	releasedNS atomic.Int64 // when a release was last called, since start; 0 once a grant has answered it
-	handed     atomic.Int64
-	handovers  samples
-	problem    firstError
+// contest is what the clients of the one resource share; its first members are the command's arguments.
+type contest struct {
+	clients                          int64
+	hold, begin, space, end, freedAt int64
+	again                            bool
+	counter                          string // a file that each holder reads and writes back
+	locker                           Locker
+	stop                             context.Context // done at the end
+	mutex                            sync.Mutex
+	waits                            []wait
+	failed                           atomic.Int64
+	problem                          firstError
 }
 
-func contend(locker Locker, clients int, duration, hold time.Duration) contendFigures {
-	c := contention{hold: hold, handovers: newSamples(maxHandovers)}
-	grants := make([]int64, clients)
-	locks := make([]Lock, clients)
-	for i := range locks {
-		locks[i] = locker.NewLock("bench-contended")
+// nowUS is CLOCK_MONOTONIC, which Go's own times keep to themselves.
+func nowUS() int64 {
+	var now syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&now)), 0); errno != 0 {
+		fatal("clock_gettime: %v", errno)
 	}
-	var all sync.WaitGroup
-	c.start = time.Now()
-	c.deadline = c.start.Add(duration)
-	var cancel context.CancelFunc
-	c.stop, cancel = context.WithDeadline(context.Background(), c.deadline)
+	return now.Nano() / 1000
+}
+
+func sleepUntil(us int64) {
+	time.Sleep(time.Duration(us-nowUS()) * time.Microsecond)
+}
+
+// newContest reads "CLIENTS HOLD_US BEGIN_US SPACE_US END_US" and then FREE_US of a line, or COUNTER of a loop.
+func newContest(locker Locker, again bool, words []string) (*contest, error) {
+	c := &contest{locker: locker, again: again}
+	if len(words) != 6 {
+		return nil, errors.New("six arguments are needed")
+	}
+	members := []*int64{&c.clients, &c.hold, &c.begin, &c.space, &c.end, &c.freedAt}
+	if again {
+		members = members[:5]
+		if words[5] != "-" {
+			c.counter = words[5]
+		}
+	}
+	for i, member := range members {
+		value, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil || value < 0 {
+			return nil, fmt.Errorf("%q is no number", words[i])
+		}
+		*member = value
+	}
+	if c.clients > maxClients {
+		return nil, fmt.Errorf("at most %d clients", maxClients)
+	}
+	return c, nil
+}
+
+func (c *contest) run() contestFigures {
+	stop, cancel := context.WithTimeout(context.Background(), time.Duration(c.end-nowUS())*time.Microsecond)
 	defer cancel()
-	for i := range locks {
-		all.Go(func() { grants[i] = c.client(locks[i]) })
+	c.stop = stop
+	c.waits = []wait{}
+	var all sync.WaitGroup
+	for i := range c.clients {
+		all.Go(func() { c.client(i, c.begin+i*c.space) })
+	}
+	if c.freedAt > 0 {
+		all.Go(func() { c.client(c.clients, 0) })
 	}
 	all.Wait()
-	return contendFigures{
-		Grants:     grants,
-		Seconds:    time.Since(c.start).Seconds(),
-		HandoverUS: c.handovers.first(c.handed.Load()),
-		Failed:     c.failed.Load(),
-		Overlaps:   c.overlaps.Load(),
-		Error:      c.problem.text(),
+	return contestFigures{Waits: c.waits, Failed: c.failed.Load(), Error: c.problem.text()}
+}
+
+func (c *contest) client(number, begin int64) {
+	lock := c.locker.NewLock("bench-contended")
+	sleepUntil(begin)
+	for again := true; again && nowUS() < c.end; again = c.again {
+		one := wait{number, nowUS()}
+		if err := lock.Acquire(c.stop); err == nil {
+			c.held(&one)
+			if err := lock.Release(); err != nil {
+				c.fail("release", err)
+			}
+		} else if !errors.Is(err, ErrStopped) {
+			c.fail("acquire", err)
+		}
+		c.mutex.Lock()
+		c.waits = append(c.waits, one)
+		c.mutex.Unlock()
 	}
 }
 
-// client acquires, holds and releases until the deadline, and returns how often it was granted the lock.
-func (c *contention) client(lock Lock) (grants int64) {
-	for time.Now().Before(c.deadline) {
-		err := lock.Acquire(c.stop)
-		if errors.Is(err, ErrStopped) {
-			return grants
-		}
-		if err != nil {
-			c.failed.Add(1)
-			c.problem.note("acquire", err)
-			continue
-		}
-		now := time.Now()
-		if c.holders.Add(1) > 1 {
-			c.overlaps.Add(1)
-		}
-		if now.Before(c.deadline) {
-			grants++
-			c.granted(now)
-			time.Sleep(c.hold)
-		}
-		c.holders.Add(-1)
-		c.releasedNS.Store(int64(time.Since(c.start)))
-		if err := lock.Release(); err != nil {
-			c.failed.Add(1)
-			c.problem.note("release", err)
-		}
-	}
-	return grants
-}
-
-func (c *contention) granted(now time.Time) {
-	released := c.releasedNS.Swap(0)
-	if released == 0 || c.handed.Load() >= maxHandovers {
+// held lets the time pass for which the lock is held; none after the end.
+func (c *contest) held(one *wait) {
+	granted := nowUS()
+	if granted >= c.end {
 		return
 	}
-	c.handovers.set(c.handed.Add(1)-1, now.Sub(c.start)-time.Duration(released))
+	value := c.read()
+	if one[0] == c.clients {
+		sleepUntil(c.freedAt)
+	} else {
+		sleepUntil(granted + c.hold)
+	}
+	if c.counter != "" {
+		if err := os.WriteFile(c.counter, strconv.AppendInt(nil, value+1, 10), 0o600); err != nil {
+			fatal("%v", err)
+		}
+	}
+	one[2], one[3] = granted, nowUS()
+}
+
+func (c *contest) read() int64 {
+	if c.counter == "" {
+		return 0
+	}
+	text, err := os.ReadFile(c.counter)
+	if err != nil {
+		fatal("%v", err)
+	}
+	value, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		fatal("%v", err)
+	}
+	return value
+}
+
+func (c *contest) fail(what string, err error) {
+	c.failed.Add(1)
+	c.problem.note(what, err)
 }

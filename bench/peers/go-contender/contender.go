@@ -19,9 +19,8 @@ const TTL = 10 * time.Second
 
 const (
 	maxWorkers     = 4096
-	maxClients     = 256
+	maxClients     = 1024
 	maxSamples     = 200_000
-	maxHandovers   = 20_000
 	namesPerWorker = 8
 	connectTimeout = 10 * time.Second
 )
@@ -113,15 +112,15 @@ func (s *session) do(words []string) (any, error) {
 			return nil, errors.New("cycles before connect")
 		}
 		return cycles(s.locker, n[0], time.Duration(n[1])*time.Millisecond, n[2]), nil
-	case "contend":
-		n, ok := numbers(arguments)
-		if !ok || len(n) != 3 || n[0] < 1 || n[0] > maxClients {
-			return nil, errors.New("contend needs CLIENTS MS HOLD_US")
-		}
+	case "line", "loop":
 		if s.locker == nil {
-			return nil, errors.New("contend before connect")
+			return nil, errors.New(command + " before connect")
 		}
-		return contend(s.locker, n[0], time.Duration(n[1])*time.Millisecond, time.Duration(n[2])*time.Microsecond), nil
+		c, err := newContest(s.locker, command == "loop", arguments)
+		if err != nil {
+			return nil, err
+		}
+		return c.run(), nil
 	}
 	return nil, errUnsupported
 }

@@ -1,64 +1,69 @@
-// Many clients of one resource: each acquires with the library's own waiting, holds, releases, and begins again.
+// Many clients of one resource: each acquires with the library's own waiting, holds and releases, once or again and again.
 import { setMaxListeners } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const RESOURCE = "bench-contended";
-const HANDOVERS_MAX = 20_000;
 
-// The lock has been granted to this client at `now`.
-async function hold(fight, index, now) {
-  fight.overlaps += fight.holders++ > 0;
-  if (!fight.over.aborted) {
-    fight.grants[index]++;
-    if (fight.released !== undefined && fight.handovers.length < HANDOVERS_MAX) {
-      fight.handovers.push(Math.round((now - fight.released) * 10_000) / 10);
-    }
-    fight.released = undefined;
-    if (fight.holdUs > 0) {
-      await sleep(fight.holdUs / 1000); // to the millisecond: Node has no finer timer
-    }
+// CLOCK_MONOTONIC.
+const nowUs = () => Number(process.hrtime.bigint() / 1000n);
+
+// To the millisecond: Node has no finer timer.
+const sleepUntil = (us) => sleep(Math.max((us - nowUs()) / 1000, 0));
+
+// The lock has been granted for this wait: [client, began, granted, released].
+async function hold(contest, wait) {
+  const granted = nowUs();
+  if (granted >= contest.endUs) {
+    return;
   }
-  fight.holders--;
+  const value = contest.counter && Number(readFileSync(contest.counter, "utf8"));
+  await sleepUntil(wait[0] === contest.clients ? contest.freeUs : granted + contest.holdUs);
+  if (contest.counter) {
+    writeFileSync(contest.counter, String(value + 1));
+  }
+  wait[2] = granted;
+  wait[3] = nowUs();
 }
 
-async function client(fight, index) {
-  while (!fight.over.aborted) {
+async function client(contest, number, beginUs) {
+  await sleepUntil(beginUs);
+  do {
+    const wait = [number, nowUs(), 0, 0];
+    contest.waits.push(wait);
     try {
-      const lock = await fight.locks.acquire(RESOURCE, fight.over);
-      await hold(fight, index, performance.now());
-      fight.released = performance.now();
-      await fight.locks.release(lock);
+      const lock = await contest.locks.acquire(RESOURCE, contest.over);
+      await hold(contest, wait);
+      await contest.locks.release(lock);
     } catch (error) {
-      if (!fight.over.aborted) {
-        fight.failed++;
-        fight.error ??= error.message;
+      if (!contest.over.aborted) {
+        contest.failed++;
+        contest.error ??= error.message;
       }
     }
-  }
+  } while (contest.again && nowUs() < contest.endUs);
 }
 
-export async function contend(locks, clients, ms, holdUs) {
-  const fight = {
+// `last` is FREE_US of a line, or COUNTER of a loop.
+export async function contend(locks, again, [clients, holdUs, beginUs, spaceUs, endUs], last) {
+  const contest = {
     locks,
+    again,
+    clients,
     holdUs,
-    over: AbortSignal.timeout(ms),
-    grants: Array(clients).fill(0),
-    holders: 0,
-    overlaps: 0,
+    endUs,
+    freeUs: again ? 0 : Number(last),
+    counter: again && last !== "-" ? last : undefined,
+    over: AbortSignal.timeout(Math.max(Math.ceil((endUs - nowUs()) / 1000), 0)),
+    waits: [],
     failed: 0,
-    handovers: [],
-    released: undefined, // when a release was last called; undefined once a grant has followed
     error: undefined,
   };
-  setMaxListeners(clients, fight.over);
-  const began = performance.now();
-  await Promise.all(fight.grants.map((_, index) => client(fight, index)));
-  return {
-    grants: fight.grants,
-    seconds: Math.min(performance.now() - began, ms) / 1000, // in which grants were counted
-    handover_us: fight.handovers,
-    failed: fight.failed,
-    overlaps: fight.overlaps,
-    error: fight.error,
-  };
+  setMaxListeners(clients + 1, contest.over);
+  const all = Array.from({ length: clients }, (_, number) => client(contest, number, beginUs + number * spaceUs));
+  if (contest.freeUs > 0) {
+    all.push(client(contest, clients, 0));
+  }
+  await Promise.all(all);
+  return { waits: contest.waits, failed: contest.failed, error: contest.error };
 }

@@ -7,7 +7,7 @@ import { contend } from "./contend.mjs";
 import { cycles } from "./cycles.mjs";
 
 const WORKERS_MAX = 4096;
-const CLIENTS_MAX = 256;
+const CLIENTS_MAX = 1024;
 const SAMPLES_MAX = 200_000;
 const OVERTIME_MS = 25_000;
 
@@ -18,7 +18,7 @@ function versions(library) {
 }
 
 function numbers(words, count) {
-  const all = words.map((word) => (/^\d{1,9}$/.test(word) ? Number(word) : NaN));
+  const all = words.map((word) => (/^\d{1,15}$/.test(word) ? Number(word) : NaN));
   return all.length === count && !all.some(Number.isNaN) ? all : undefined;
 }
 
@@ -43,21 +43,27 @@ async function execute(session, [command, ...words]) {
     session.nodes = await connect(session.makeLocks, words);
     return {};
   }
-  if (command !== "cycles" && command !== "contend") {
+  if (!["cycles", "line", "loop"].includes(command)) {
     throw new Error("unsupported");
-  }
-  const [count, ms, last] = numbers(words, 3) ?? [];
-  if (command === "cycles" && !(count >= 1 && count <= WORKERS_MAX && last <= SAMPLES_MAX)) {
-    throw new Error("cycles needs WORKERS MS SAMPLES");
-  }
-  if (command === "contend" && !(count >= 1 && count <= CLIENTS_MAX)) {
-    throw new Error("contend needs CLIENTS MS HOLD_US");
   }
   if (!session.nodes?.open) {
     throw new Error("not connected");
   }
-  const work = command === "cycles" ? cycles : contend;
-  return bounded(work(session.nodes.locks, count, ms, last), session.nodes, ms);
+  const { locks } = session.nodes;
+  if (command === "cycles") {
+    const [count, ms, samples] = numbers(words, 3) ?? [];
+    if (!(count >= 1 && count <= WORKERS_MAX && samples <= SAMPLES_MAX)) {
+      throw new Error("cycles needs WORKERS MS SAMPLES");
+    }
+    return bounded(cycles(locks, count, ms, samples), session.nodes, ms);
+  }
+  const last = words.pop();
+  const given = numbers(words, 5) ?? [];
+  if (!(given[0] <= CLIENTS_MAX)) {
+    throw new Error(`${command} needs CLIENTS HOLD_US BEGIN_US SPACE_US END_US and ${command === "line" ? "FREE_US" : "COUNTER"}`);
+  }
+  const ms = given[4] / 1000 - Number(process.hrtime.bigint()) / 1e6;
+  return bounded(contend(locks, command === "loop", given, last), session.nodes, ms);
 }
 
 /*

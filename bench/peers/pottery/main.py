@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from importlib.metadata import version
 from typing import Any
 
@@ -11,7 +12,7 @@ import nodes
 import workloads
 
 WORKERS_MAX = 4096
-CLIENTS_MAX = 256
+CLIENTS_MAX = 1024
 SAMPLES_MAX = 200_000
 OVERTIME_SECONDS = 25.0
 
@@ -41,13 +42,14 @@ class Session:
         if command == "cycles":
             match numbers(words):
                 case [workers, ms, samples] if 1 <= workers <= WORKERS_MAX and samples <= SAMPLES_MAX:
-                    return await self._bounded(workloads.cycles, workers, ms, samples)
+                    return await self._bounded(ms, workloads.cycles, workers, ms, samples)
             raise Refused("cycles needs WORKERS MS SAMPLES")
-        if command == "contend":
-            match numbers(words):
-                case [clients, ms, hold_us] if 1 <= clients <= CLIENTS_MAX:
-                    return await self._bounded(workloads.contend, clients, ms, hold_us)
-            raise Refused("contend needs CLIENTS MS HOLD_US")
+        if command in ("line", "loop"):
+            match numbers(words[:5]):
+                case [clients, _, _, _, end_us] as given if clients <= CLIENTS_MAX and len(words) == 6:
+                    ms = max(end_us / 1000 - time.monotonic() * 1000, 0)
+                    return await self._bounded(ms, workloads.contend, command == "loop", given, words[5])
+            raise Refused(f"{command} needs CLIENTS HOLD_US BEGIN_US SPACE_US END_US and FREE_US or COUNTER")
         raise Refused("unsupported")
 
     async def _connect(self, addresses: list[str]) -> None:
@@ -58,12 +60,12 @@ class Session:
         except nodes.ConnectError as error:
             raise Refused(str(error)) from error
 
-    async def _bounded(self, workload: Any, count: int, ms: int, last: int) -> dict[str, Any]:
+    async def _bounded(self, ms: float, workload: Any, *arguments: Any) -> dict[str, Any]:
         """Where nodes keep silent or workers are too many, it may take minutes; the driver is to get an answer all the same."""
         if not self._masters:
             raise Refused("not connected")
         try:
-            return await asyncio.wait_for(workload(self._masters, count, ms, last), ms / 1000 + OVERTIME_SECONDS)
+            return await asyncio.wait_for(workload(self._masters, *arguments), ms / 1000 + OVERTIME_SECONDS)
         except asyncio.TimeoutError:
             await nodes.cancel_others()
             await nodes.close(self._masters)

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from pottery import AIORedlock
@@ -15,7 +14,6 @@ import nodes
 
 NAMES = 8
 RESOURCE = "bench-contended"
-HANDOVERS_MAX = 20_000
 
 ERRORS = (PrimitiveError, RedisError)
 
@@ -67,51 +65,62 @@ async def cycles(masters: nodes.Masters, workers: int, ms: int, samples: int) ->
     return run.figures
 
 
-class Fight:
-    def __init__(self, clients: int, seconds: float, hold_us: int) -> None:
-        self.grants, self.handovers, self.hold_seconds = [0] * clients, [], hold_us / 1e6
-        self.failed = self.overlaps = self.holders = 0
-        self.released: float | None = None  # when a release was last called; None once a grant has followed
+def now_us() -> int:
+    """CLOCK_MONOTONIC."""
+    return time.monotonic_ns() // 1000
+
+
+async def sleep_until(us: int) -> None:
+    await asyncio.sleep(max((us - now_us()) / 1e6, 0))
+
+
+class Contest:
+    """`last` is FREE_US of a line, or COUNTER of a loop."""
+
+    def __init__(self, again: bool, given: list[int], last: str) -> None:
+        self.again = again
+        self.clients, self.hold_us, self.begin_us, self.space_us, self.end_us = given
+        self.free_us = 0 if again else int(last)
+        self.counter = Path(last) if again and last != "-" else None
+        self.waits: list[list[int]] = []  # client, began, granted, released
+        self.failed = 0
         self.error: str | None = None
-        self.began = time.monotonic()
-        self.end = self.began + seconds
 
-    async def client(self, index: int, lock: AIORedlock) -> None:
-        while (left := self.end - time.monotonic()) > 0:
-            try:
-                # Of itself it would wait for ever; it does not begin another try once the time is over.
-                if await lock.acquire(timeout=left):
-                    async with self._holding(index):
-                        await asyncio.sleep(self.hold_seconds)
-                    await lock.release()
-            except ERRORS as error:
-                self.failed += 1
-                self.error = self.error or told(error)
+    async def client(self, number: int, begin_us: int, lock: AIORedlock) -> None:
+        await sleep_until(begin_us)
+        await self._compete(number, lock)
+        while self.again and now_us() < self.end_us:
+            await self._compete(number, lock)
 
-    @asynccontextmanager
-    async def _holding(self, index: int) -> AsyncIterator[None]:
-        now = time.monotonic()
-        self.overlaps += self.holders > 0
-        self.holders += 1
-        if now < self.end:
-            self.grants[index] += 1
-            if self.released is not None and len(self.handovers) < HANDOVERS_MAX:
-                self.handovers.append(microseconds(now - self.released))
-            self.released = None
-        yield
-        self.holders -= 1
-        self.released = time.monotonic()
+    async def _compete(self, number: int, lock: AIORedlock) -> None:
+        wait = [number, now_us(), 0, 0]
+        self.waits.append(wait)
+        try:
+            # Of itself it would wait for ever; it does not begin another try once the time is over.
+            if await lock.acquire(timeout=max((self.end_us - now_us()) / 1e6, 0.001)):
+                await self._hold(wait)
+                await lock.release()
+        except ERRORS as error:
+            self.failed += 1
+            self.error = self.error or told(error)
+
+    async def _hold(self, wait: list[int]) -> None:
+        granted = now_us()
+        if granted >= self.end_us:
+            return
+        value = int(self.counter.read_text()) if self.counter else 0
+        await sleep_until(self.free_us if wait[0] == self.clients else granted + self.hold_us)
+        if self.counter:
+            self.counter.write_text(str(value + 1))
+        wait[2:] = [granted, now_us()]
 
 
-async def contend(masters: nodes.Masters, clients: int, ms: int, hold_us: int) -> dict[str, Any]:
-    locks = [nodes.lock(RESOURCE, masters) for _ in range(clients)]
-    fight = Fight(clients, ms / 1000, hold_us)
-    await asyncio.gather(*(fight.client(index, lock) for index, lock in enumerate(locks)))
-    return {
-        "grants": fight.grants,
-        "seconds": min(time.monotonic() - fight.began, ms / 1000),  # in which grants were counted
-        "handover_us": fight.handovers,
-        "failed": fight.failed,
-        "overlaps": fight.overlaps,
-        **({"error": fight.error} if fight.error else {}),
-    }
+async def contend(masters: nodes.Masters, again: bool, given: list[int], last: str) -> dict[str, Any]:
+    contest = Contest(again, given, last)
+    begins = [contest.begin_us + number * contest.space_us for number in range(contest.clients)]
+    if contest.free_us:
+        begins.append(0)
+    locks = [nodes.lock(RESOURCE, masters) for _ in begins]
+    await asyncio.gather(*(contest.client(number, begin, locks[number]) for number, begin in enumerate(begins)))
+    figures = {"waits": contest.waits, "failed": contest.failed}
+    return {**figures, "error": contest.error} if contest.error else figures

@@ -26,7 +26,7 @@ final class Contender {
     private Nodes nodes;
 
     private long number(String word, long least, long most) {
-        long number = word.matches("\\d{1,9}") ? Long.parseLong(word) : -1;
+        long number = word.matches("\\d{1,15}") ? Long.parseLong(word) : -1;
         if (number < least || number > most) {
             throw new IllegalArgumentException(word + " is not a number of " + least + ".." + most);
         }
@@ -48,18 +48,23 @@ final class Contender {
         if (command.equals("connect") && words.size() > 1) {
             return connect(words.subList(1, words.size()));
         }
-        if (!List.of("cycles", "contend").contains(command) || words.size() != 4) {
+        if (!List.of("cycles", "line", "loop").contains(command)) {
             throw new UnsupportedOperationException("unsupported");
         }
         if (nodes == null) {
             throw new IllegalStateException("not connected");
         }
-        long ms = number(words.get(2), 0, Integer.MAX_VALUE);
-        long last = number(words.get(3), 0, 100_000_000);
-        if (command.equals("cycles")) {
-            return new Cycles(nodes, (int) number(words.get(1), 1, 4096), ms, (int) last).run();
+        if (words.size() != (command.equals("cycles") ? 4 : 7)) {
+            throw new IllegalArgumentException(command + " with another number of arguments");
         }
-        return new Contention(nodes, (int) number(words.get(1), 1, 256), ms, last).run();
+        if (command.equals("cycles")) {
+            long ms = number(words.get(2), 0, Integer.MAX_VALUE);
+            long samples = number(words.get(3), 0, 100_000_000);
+            return new Cycles(nodes, (int) number(words.get(1), 1, 4096), ms, (int) samples).run();
+        }
+        number(words.get(1), 0, 1024);
+        List<Long> given = words.subList(1, 6).stream().map(word -> number(word, 0, Long.MAX_VALUE)).toList();
+        return new Contention(nodes, command.equals("loop"), given, words.get(6)).run();
     }
 
     private Supplier<String> answer(String line) {

@@ -1,5 +1,4 @@
 // A contender for the benchmarks: rslock as its README uses it. The protocol is in bench/README.md.
-mod contend;
 mod cycles;
 
 use redis::Client;
@@ -107,28 +106,15 @@ async fn answer(manager: &mut Option<LockManager>, line: &str) -> Result<Report,
     if words[0] == "connect" && words.len() > 1 {
         return connect(manager, &words[1..]).await;
     }
-    if !matches!(words[0], "cycles" | "contend") {
+    if words[0] != "cycles" {
         return Err("unsupported".into());
     }
     let connected = manager.as_ref().ok_or("not connected")?;
-    match (words[0], numbers(&words[1..])?.as_slice()) {
-        ("cycles", &[workers @ 1..=4096, ms, samples]) => {
-            cycles::run(
-                connected,
-                workers,
-                Duration::from_millis(ms),
-                samples as usize,
-            )
-            .await
-        }
-        ("contend", &[clients @ 1..=256, ms, hold_us]) => {
-            let hold = Duration::from_micros(hold_us);
-            contend::run(connected, clients, Duration::from_millis(ms), hold).await
-        }
-        _ => Err("cycles needs WORKERS (1 to 4096) MS SAMPLES, \
-            contend needs CLIENTS (1 to 256) MS HOLD_US"
-            .into()),
-    }
+    let &[workers @ 1..=4096, ms, samples] = numbers(&words[1..])?.as_slice() else {
+        return Err("cycles needs WORKERS (1 to 4096) MS SAMPLES".into());
+    };
+    let duration = Duration::from_millis(ms);
+    cycles::run(connected, workers, duration, samples as usize).await
 }
 
 #[tokio::main]

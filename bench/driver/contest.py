@@ -1,0 +1,209 @@
+# Workload (d): which contests there are, and what comes of the waits that the contenders tell of. Pure.
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import stats
+from .results import PERCENTILES
+from .schedule import ASYNC, BLOCKING, POLLING
+
+NEAR, FAR, UNEVEN = "near", "1ms", "uneven"
+# Round trips of the five nodes' links in microseconds; none is behind the proxy in NEAR.
+LINKS_US: dict[str, tuple[int, ...]] = {NEAR: (), FAR: (1000,) * 5, UNEVEN: (200, 500, 1000, 2000, 5000)}
+LINK_TITLES = {NEAR: "loopback", FAR: "links of 1 ms", UNEVEN: "links of 0.2, 0.5, 1, 2, 5 ms"}
+
+LINE, LOOP = "line", "loop"
+UNCONTENDED, MIXED, HOLDER_DEAD, WAITER_DEAD = "uncontended", "mixed", "holder dead", "waiter dead"
+SPACE_US = 500  # from the begin of one waiter to that of the next, over all processes
+MIXED_PEERS = ("redsync", "node-redlock", "redlock-py")
+DEAD_TTL_MS = 500
+EACH_US = 400  # an estimate of a handover, for the plan
+BETWEEN_SECONDS = 0.15  # what a contest takes beside its own time
+CONNECT_SECONDS = 0.01  # a process
+PEER_SECONDS = 2.5  # what the processes of a peer take to start
+
+
+@dataclass(frozen=True)
+class Case:
+    """So many clients in so many processes. In a line each wants the lock once, and all wait when it first gets free; in a
+    loop each begins again at once."""
+
+    kind: str
+    clients: int
+    processes: int = 1
+    hold_ms: int = 1
+    link: str = NEAR
+    ms: int = 0  # a loop's length, or the longest time that a line may take from its first release on
+    counted: bool = False  # with MONITOR, which counts requests and costs the nodes time
+
+    @property
+    def point(self) -> str:
+        words = [self.kind, str(self.clients), str(self.processes), str(self.hold_ms), self.link]
+        return ":".join(words + ["counted"] * self.counted)
+
+    @property
+    def hold_us(self) -> int:
+        return self.hold_ms * 1000
+
+    @property
+    def settle_us(self) -> int:
+        """From the last one's begin until the lock gets free: all of them wait."""
+        return 100_000 + 300 * self.clients
+
+    @property
+    def seconds(self) -> float:
+        """An estimate."""
+        around = BETWEEN_SECONDS + self.processes * CONNECT_SECONDS
+        if self.kind == LOOP:
+            return around + self.ms / 1000
+        line_us = self.clients * (SPACE_US + self.hold_us + EACH_US + max(LINKS_US[self.link], default=0)) + self.settle_us
+        return around + line_us / 1e6
+
+
+def title(point: str) -> str:
+    words = point.split(":")
+    if len(words) < 5:
+        return point
+    kind, clients, processes, hold_ms, link = words[:5]
+    where = "1 process" if processes == "1" else f"{processes} processes"
+    return f"{kind} of {clients} in {where}, held for {hold_ms} ms, {LINK_TITLES[link]}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    rounds: int
+    cases: tuple[Case, ...]  # ours, each round
+    others: tuple[Case, ...]  # of the blocking API and of polling, each round
+    peers: tuple[Case, ...]  # once
+    uncontended_ms: int
+    deaths: int  # of each kind, each round
+    mixed_rounds: int
+    mixed_ms: int
+
+    @property
+    def seconds(self) -> float:
+        links = len({case.link for case in self.cases})
+        round_seconds = sum(case.seconds for case in self.cases) + 2 * sum(case.seconds for case in self.others)
+        round_seconds += links * (self.uncontended_ms / 1000 + BETWEEN_SECONDS)
+        round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2)
+        return self.rounds * round_seconds + self.mixed_rounds * (self.mixed_ms / 1000 + BETWEEN_SECONDS)
+
+    def peer_seconds(self) -> float:
+        """Of one peer."""
+        across = any(case.processes > 1 for case in self.peers)
+        return PEER_SECONDS * across + sum(case.seconds + (case.ms / 2000 if case.kind == LINE else 0) for case in self.peers)
+
+
+TEN, FIFTY = Case(LINE, 10, 10, ms=3000), Case(LINE, 50, 10, ms=5000)
+TWO_HUNDRED, SPREAD_OUT = Case(LINE, 200, 1, ms=8000), Case(LINE, 200, 20, ms=8000)
+THOUSAND = Case(LINE, 1000, 20, ms=25_000)
+FAR_FIFTY = Case(LINE, 50, 10, link=FAR, ms=5000)
+
+
+def loops(ms: int) -> tuple[Case, Case, Case]:
+    return Case(LOOP, 64, ms=ms), Case(LOOP, 256, 16, ms=max(ms, 2000)), Case(LOOP, 64, ms=min(ms, 1000), counted=True)
+
+
+QUICK = Plan(
+    rounds=1,
+    cases=(TEN, FIFTY, TWO_HUNDRED, SPREAD_OUT, THOUSAND, *loops(1000), FAR_FIFTY),
+    others=(),
+    peers=(replace(TWO_HUNDRED, ms=2000),),
+    uncontended_ms=200,
+    deaths=2,
+    mixed_rounds=5,
+    mixed_ms=1000,
+)
+
+FULL = Plan(
+    rounds=3,
+    cases=(
+        Case(LINE, 2, 1, ms=3000),
+        Case(LINE, 10, 1, ms=3000),
+        TEN,
+        FIFTY,
+        Case(LINE, 50, 10, hold_ms=20, ms=10_000),
+        TWO_HUNDRED,
+        SPREAD_OUT,
+        THOUSAND,
+        Case(LINE, 1000, 20, ms=25_000, counted=True),
+        Case(LOOP, 2, 2, ms=1000),
+        Case(LOOP, 16, 4, hold_ms=20, ms=3000),
+        Case(LOOP, 64, 16, ms=2500),
+        *loops(2500),
+        Case(LINE, 10, 10, link=FAR, ms=3000),
+        FAR_FIFTY,
+        Case(LINE, 200, 20, link=FAR, ms=8000),
+        Case(LOOP, 64, 1, link=FAR, ms=2500),
+        Case(LINE, 50, 10, link=UNEVEN, ms=5000),
+        Case(LOOP, 64, 4, link=UNEVEN, ms=2500),
+    ),
+    others=(TEN, FIFTY, TWO_HUNDRED, Case(LOOP, 64, ms=2500)),
+    peers=(
+        Case(LINE, 10, 1, ms=6000),
+        Case(LINE, 50, 1, ms=6000),
+        TWO_HUNDRED,
+        Case(LINE, 40, 4, ms=6000),
+        Case(LOOP, 64, ms=2500),
+        Case(LOOP, 16, 4, hold_ms=20, ms=3000),
+        Case(LINE, 50, 1, link=FAR, ms=6000),
+    ),
+    uncontended_ms=500,
+    deaths=3,
+    mixed_rounds=5,
+    mixed_ms=2500,
+)
+
+PLANS = {"quick": QUICK, "full": FULL}
+OTHERS = (POLLING, BLOCKING)
+
+
+def shares(clients: int, processes: int) -> list[int]:
+    """How many of the clients each process has."""
+    return [clients // processes + (number < clients % processes) for number in range(processes)]
+
+
+def waits_of(answer: dict[str, Any], process: int) -> list[stats.Wait]:
+    """A client's number is its own over all processes."""
+    return [stats.Wait(process * 10_000 + client, *times) for client, *times in answer["waits"]]
+
+
+def _common(waits: Sequence[stats.Wait]) -> tuple[dict[str, Any], list[int]]:
+    grants = sum(1 for wait in waits if wait.granted)
+    between = stats.handovers(waits)
+    figures: dict[str, Any] = {"grants": grants, "overlaps": stats.overlaps(waits)}
+    if between:
+        ordered = sorted(between)
+        figures["handover_samples"] = len(ordered)
+        figures |= {f"handover_{key}_us": stats.percentile(ordered, share) for key, share in PERCENTILES.items()}
+    return figures, between
+
+
+def line_figures(case: Case, leader: stats.Wait, waits: Sequence[stats.Wait]) -> tuple[dict[str, Any], list[int]]:
+    """And the handovers. Raises ValueError where not all waited when the leader released."""
+    if not leader.released or not leader.granted <= min(wait.began for wait in waits):
+        raise ValueError("the leader did not hold the lock before the others began")
+    if len(waits) < case.clients or max(wait.began for wait in waits) >= leader.released:
+        raise ValueError("not all waited when the lock first got free")
+    figures, between = _common([leader, *waits])
+    served = figures["grants"] - 1
+    figures |= {"grants": served, "served": served, "waiters": case.clients, "bypasses": stats.bypasses(waits)}
+    figures["bypass_share"] = figures["bypasses"] / served if served else None
+    if served == case.clients:
+        total_us = max(wait.released for wait in waits) - leader.released
+        figures["total_ms"] = total_us / 1000
+        figures["total_ratio"] = total_us / (case.clients * (case.hold_us + figures["handover_p50_us"]))
+    return figures, between
+
+
+def loop_figures(case: Case, clients: int, waits: Sequence[stats.Wait]) -> tuple[dict[str, Any], list[int]]:
+    figures, between = _common(waits)
+    grants = Counter(wait.client for wait in waits if wait.granted)
+    figures["jain"] = stats.jain([float(count) for count in grants.values()] + [0.0] * (clients - len(grants)))
+    figures["grants_per_s"] = figures["grants"] / (case.ms / 1000)
+    figures["bypasses"] = stats.bypasses(waits)
+    figures["bypass_share"] = figures["bypasses"] / figures["grants"] if figures["grants"] else None
+    return figures, between
