@@ -146,7 +146,9 @@ class Contention:
             progress(f"  {name}: {point}: {reason}")
             self._failures[name] = self._failures.get(name, 0) + 1
 
-    def _add(self, point: str, name: str, figures: dict[str, Any], handover_us: Sequence[int] = (), error: str | None = None) -> None:
+    def _add(
+        self, point: str, name: str, figures: dict[str, Any], handover_us: Sequence[int] = (), error: str | None = None
+    ) -> None:
         figures["load"] = os.getloadavg()[0]
         record = Record(LETTER, point, name, self._round, point, figures, error)
         self._results.add(record, {"handover_us": handover_us})
@@ -197,7 +199,7 @@ class Contention:
 
     def _compete(self, name: str, case: Case) -> None:
         pool = self._pool(name, case.processes, case.link)
-        start_us = START_US if name in (ASYNC, *contest.OTHERS) else PEER_START_US
+        start_us = START_US if name in (ASYNC, *contest.OTHERS) else PEER_START_US * min(case.processes, 3)
         self._fleet.flush()
         monitor = Monitor([server.port for server in self._fleet.servers[:NODES]]) if case.counted else None
         try:

@@ -9,11 +9,10 @@ import time
 def waits(words: list[str]) -> list[list[int]]:
     """Everybody has the lock once, one after the other, long after all have begun. Nobody waits for that here."""
     clients, hold_us, begin_us, space_us, _ = (int(word) for word in words[1:6])
-    served_us = begin_us + 2_000_000
-    made = [
-        [number, begin_us + number * space_us, served_us + number * (hold_us + 100), served_us + number * (hold_us + 100) + hold_us]
-        for number in range(clients)
-    ]
+    made = []
+    for number in range(clients):
+        granted_us = begin_us + 2_000_000 + number * (hold_us + 100)
+        made.append([number, begin_us + number * space_us, granted_us, granted_us + hold_us])
     if words[0] == "line" and words[6] != "0":
         made.append([clients, begin_us - 2, begin_us - 1, int(words[6])])
     if words[0] == "loop" and words[6] != "-":

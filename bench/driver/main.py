@@ -132,7 +132,8 @@ def measure(
         if proxy and "d" in letters:
             for contender in contenders.values():
                 contender.forget_connections()
-            contention = Contention(fleet, proxy, contenders, programs, results, folder, logs, end)
+            contests_end = min(end, time.monotonic() + plan.bound_seconds)
+            contention = Contention(fleet, proxy, contenders, programs, results, folder, logs, contests_end)
             contention.run(plan, others)
         if TOOL in letters:
             progress("the tool, flock and redis-cli")

@@ -184,14 +184,11 @@ def _contended(results: Results) -> list[Ratio]:
         spread("contended_grants_64", LOOP_64, "grants_per_s"),
         spread("contended_total_ratio_200", SPREAD_OUT.point, "total_ratio"),
         spread("contended_total_ratio_1000", THOUSAND.point, "total_ratio"),
-        *(
-            _spread(name, stats.spread(results.rounds_of("d", point, ASYNC, key)), why(point))
-            for name, point, key in (
-                ("contended_holder_dead_ms", HOLDER_DEAD, "beyond_ttl_ms"),
-                ("contended_waiter_dead_ms", WAITER_DEAD, "gap_ms"),
-            )
-        ),
     ]
+    for name, point, key in (("holder", HOLDER_DEAD, "beyond_ttl_ms"), ("waiter", WAITER_DEAD, "gap_ms")):
+        deaths = stats.spread(results.rounds_of("d", point, ASYNC, key))
+        made.append(_spread(f"contended_{name}_dead_ms", deaths, why(point)))
+        made.append(Ratio(f"contended_{name}_dead_worst_ms", deaths.high if deaths else None, why(point)))
     best = best_peer_in_line(results)
     no_peer = "no peer served 200 waiters, or we did not, in the round of the peers"
     made.append(_spread("contended_peer_total_ratio_200", best[0] if best else None, no_peer))

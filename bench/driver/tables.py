@@ -235,7 +235,8 @@ def contention(results: Results) -> list[str]:
     parts = [
         "In a line each client wants the lock once, and all wait when it first gets free. In a loop each begins again at once. "
         "Handover: from a holder's call to release to the next holder's callback. ÷ least: until all were served ÷ (waiters × "
-        "(hold + handover p50)). Passed over: the share of the grants that went to a client while one that had begun earlier waited."
+        "(hold + handover p50)). Passed over: the share of the grants that went to a client while one that had begun earlier "
+        "waited."
     ]
     for point in results.points("d"):
         if not point.startswith((contest.LINE, contest.LOOP)):
@@ -249,23 +250,27 @@ def contention(results: Results) -> list[str]:
                 cells[0] = gap(results, "d", point, name)
             rows.append([label(name), *cells])
         counted = ", while MONITOR counts the requests" if point.endswith(":counted") else ""
-        parts += [f"{contest.title(point).capitalize()}{counted}:", table(["contender", *(head for head, _ in CONTEST_COLUMNS)], rows)]
-    rows = [
-        [f"uncontended acquire p50, {where}, µs", spread(results.spread("d", f"{contest.UNCONTENDED}:{link}", ASYNC, "acquire_p50_us"))]
-        for link, where in contest.LINK_TITLES.items()
-    ]
-    dead = results.rounds_of("d", contest.HOLDER_DEAD, ASYNC, "beyond_ttl_ms"), results.rounds_of("d", contest.WAITER_DEAD, ASYNC, "gap_ms")
-    rows += [[what, spread(stats.spread(values))] for what, values in zip(DEATHS, dead, strict=True)]
-    rows += [
-        [f"share of the locks of {name}, one client of each library on one resource", spread(results.spread("d", contest.MIXED, name, "share"), factor=True)]
-        for name in (ASYNC, *contest.MIXED_PEERS)
-    ]
-    return [*parts, "Around it:", table(["figure", "value"], rows)]
+        head = [name for name, _ in CONTEST_COLUMNS]
+        parts += [f"{contest.title(point).capitalize()}{counted}:", table(["contender", *head], rows)]
+    return [*parts, "Around it:", table(["figure", "value"], around_contests(results))]
+
+
+def around_contests(results: Results) -> list[list[str]]:
+    rows = []
+    for link, where in contest.LINK_TITLES.items():
+        found = results.spread("d", f"{contest.UNCONTENDED}:{link}", ASYNC, "acquire_p50_us")
+        rows.append([f"uncontended acquire p50, {where}, µs", spread(found)])
+    for what, point, key in DEATHS:
+        rows.append([what, spread(stats.spread(results.rounds_of("d", point, ASYNC, key)))])
+    for name in (ASYNC, *contest.MIXED_PEERS):
+        found = results.spread("d", contest.MIXED, name, "share")
+        rows.append([f"share of the locks of {name}, one client of each library on one resource", spread(found, factor=True)])
+    return rows
 
 
 DEATHS = (
-    "the holder dies: from its grant to the next one, less its ttl, ms",
-    "the first in line dies: from the release to the second one's grant, ms",
+    ("the holder dies: from its grant to the next one, less its ttl, ms", contest.HOLDER_DEAD, "beyond_ttl_ms"),
+    ("the first in line dies: from the release to the second one's grant, ms", contest.WAITER_DEAD, "gap_ms"),
 )
 
 

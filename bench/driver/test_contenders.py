@@ -113,6 +113,17 @@ class Protocol(WithContenders):
         with self.assertRaisesRegex(ContenderError, "runs another process"):
             contender.ask("cycles 1 10 0", 20.0)
 
+    def test_who_is_killed_does_not_see_its_input_end_before(self) -> None:
+        cleaned = self.logs / "cleaned"
+        hello = '{"name": "", "version": "", "language": "", "notes": ""}'
+        program = f"import sys, pathlib; print('{hello}', flush=True); sys.stdin.read(); pathlib.Path('{cleaned}').touch()"
+        for end, expected in ((Contender.kill, False), (Contender.close, True)):
+            contender = Contender(Program("cleaner", (sys.executable, "-c", program)), self.logs)
+            self.addCleanup(contender.kill)
+            contender.start()
+            end(contender)
+            self.assertEqual(cleaned.exists(), expected)
+
     def test_its_clock_counts_other_processes_threads(self) -> None:
         program = (
             "import threading, time\n"

@@ -1,4 +1,5 @@
 // A contender for the benchmarks: rslock as its README uses it. The protocol is in bench/README.md.
+mod contend;
 mod cycles;
 
 use redis::Client;
@@ -15,6 +16,7 @@ const CONNECT_BOUND: Duration = Duration::from_secs(10);
 const GRACE: Duration = Duration::from_secs(30);
 /// LockManager::set_retry counts tries, not retries.
 const ONE_TRY: u32 = 1;
+const CLIENTS_MAX: u64 = 1024;
 
 const NOTES: &str =
     "Tokio's multi-threaded runtime, one multiplexed connection a node shared by all tasks. \
@@ -87,7 +89,7 @@ async fn join<T: 'static>(tasks: &mut JoinSet<T>, duration: Duration) -> Result<
 }
 
 fn numbers(words: &[&str]) -> Result<Vec<u64>, String> {
-    let number = |word: &&str| word.parse::<u32>().map(u64::from);
+    let number = |word: &&str| word.parse::<u64>();
     words
         .iter()
         .map(|word| number(word).map_err(|_| format!("not a number: {word}")))
@@ -101,15 +103,40 @@ fn microseconds(times: &[Duration]) -> Vec<f64> {
         .collect()
 }
 
+/// The last word is FREE_US of a line, or COUNTER of a loop.
+fn contest(words: &[&str]) -> Result<contend::Contest, String> {
+    let again = words[0] == "loop";
+    let given = words.get(1..if again { 6 } else { 7 }).map(numbers);
+    let (Some(given), 7) = (given.transpose()?, words.len()) else {
+        return Err(format!("{} needs six arguments", words[0]));
+    };
+    if given[0] > CLIENTS_MAX {
+        return Err(format!("at most {CLIENTS_MAX} clients"));
+    }
+    Ok(contend::Contest {
+        again,
+        clients: given[0],
+        hold_us: given[1],
+        begin_us: given[2],
+        space_us: given[3],
+        end_us: given[4],
+        free_us: if again { 0 } else { given[5] },
+        counter: (again && words[6] != "-").then(|| words[6].to_string()),
+    })
+}
+
 async fn answer(manager: &mut Option<LockManager>, line: &str) -> Result<Report, String> {
     let words: Vec<&str> = line.split(' ').collect();
     if words[0] == "connect" && words.len() > 1 {
         return connect(manager, &words[1..]).await;
     }
-    if words[0] != "cycles" {
+    if !matches!(words[0], "cycles" | "line" | "loop") {
         return Err("unsupported".into());
     }
     let connected = manager.as_ref().ok_or("not connected")?;
+    if words[0] != "cycles" {
+        return contend::run(connected, contest(&words)?).await;
+    }
     let &[workers @ 1..=4096, ms, samples] = numbers(&words[1..])?.as_slice() else {
         return Err("cycles needs WORKERS (1 to 4096) MS SAMPLES".into());
     };
