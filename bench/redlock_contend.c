@@ -253,6 +253,9 @@ bool redlock_client_take(struct redlock_client *client, const char *command, con
         (void)snprintf(error, CONTENDER_ERROR_SIZE, "take needs TTL_MS, after connect");
         return true;
     }
+    /* As those who wait, it is one that would hand over. */
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    options.order = client->order;
     const int64_t began_us = contender_now_us();
     if (redlock_acquire(client->manager, RESOURCE, &options, NULL, on_taken, &taking) != REDLOCK_OK) {
         contender_fatal("redlock_acquire is refused");
