@@ -14,10 +14,10 @@ from typing import Any
 from . import contest, stats
 from .contenders import UNSUPPORTED, Answer, Contender, ContenderError, Program
 from .contest import Case, Plan
-from .results import Record, Results, figures_of
+from .results import OVER, Record, Results, figures_of
 from .schedule import ASYNC, NODES, SAMPLES_A_MS, Step
 from .servers import HOST, Fleet, Proxy
-from .workloads import OVER, progress
+from .workloads import progress
 
 LETTER = "d"
 START_US = 30_000  # from a command to the first waiter's begin

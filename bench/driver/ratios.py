@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from . import contest, stats
 from .contest import FAR_FIFTY, FIFTY, HOLDER_DEAD, MIXED, SPREAD_OUT, TEN, THOUSAND, TWO_HUNDRED, UNCONTENDED, WAITER_DEAD
-from .results import Results
+from .results import OVER, Results
 from .schedule import (
     ALTERNATE,
     ASYNC,
@@ -154,7 +154,11 @@ def best_peer_in_line(results: Results) -> tuple[stats.Spread, str] | None:
     """Our time to serve 200 waiters ÷ that of the peer that is nearest, in the same round; and its name."""
     point = TWO_HUNDRED.point
     nearest: tuple[stats.Spread, str] | None = None
-    for peer in (name for name in results.contenders("d") if name not in OWN):
+    peers = [name for name in results.contenders("d") if name not in OWN]
+    # The best one may be among those that had no time.
+    if any(results.reason("d", point, peer) == OVER for peer in peers):
+        return None
+    for peer in peers:
         ratio = results.ratio("d", point, ASYNC, "total_ms", (point, peer))
         if ratio and (nearest is None or ratio.median > nearest[0].median):
             nearest = ratio, peer
@@ -190,7 +194,7 @@ def _contended(results: Results) -> list[Ratio]:
         made.append(_spread(f"contended_{name}_dead_ms", deaths, why(point)))
         made.append(Ratio(f"contended_{name}_dead_worst_ms", deaths.high if deaths else None, why(point)))
     best = best_peer_in_line(results)
-    no_peer = "no peer served 200 waiters, or we did not, in the round of the peers"
+    no_peer = "no peer served 200 waiters, or we did not, or some peer had no time"
     made.append(_spread("contended_peer_total_ratio_200", best[0] if best else None, no_peer))
     made.append(Ratio("contended_peer_name", best[1] if best else None, no_peer))
     made.append(spread("contended_mixed_share", MIXED, "share"))

@@ -12,6 +12,8 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
 LATENCIES = ("acquire", "release", "handover", "fenced")
 
+OVER = "not measured: the time was over"
+
 Cell = tuple[str, str, str]  # letter, point, contender
 
 

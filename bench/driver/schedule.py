@@ -128,7 +128,7 @@ class Mode:
 
 QUICK = Mode(
     name="quick",
-    bound_seconds=165.0,
+    bound_seconds=175.0,
     patience_seconds=5.0,
     fault_patience_seconds=2.0,
     warm_up_ms=300,

@@ -4,7 +4,7 @@ import unittest
 from . import contest, gnuplot, plots, ratios, report, stats, tables
 from .contenders import About
 from .peers import Peer
-from .results import Record, Results, figures_of
+from .results import OVER, Record, Results, figures_of
 from .schedule import ASYNC, FLOOR, FULL, LETTERS, TOOL, Planner, Step
 
 
@@ -168,6 +168,8 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(found["contended_handover_ratio_1000_10"].value, 1.0)
         self.assertEqual((found["contended_peer_total_ratio_200"].value, found["contended_peer_name"].value), (1.0, "peer"))
         self.assertEqual((found["contended_overlaps"].value, found["contended_bypass_share"].value), (0, 0))
+        made.add(Record("d", contest.TWO_HUNDRED.point, "best", 0, "line", error=OVER))
+        self.assertIsNone(by_name(made)["contended_peer_total_ratio_200"].value)
         text = "\n".join(tables.contention(made))
         self.assertIn("Line of 200 in 20 processes, held for 1 ms, links of 1 ms:", text)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from .contenders import UNSUPPORTED, Contender, ContenderError
-from .results import Cell, Record, Results, figures_of
+from .results import OVER, Cell, Record, Results, figures_of
 from .schedule import OWN, Stage, Step, Workload, stage_seconds
 from .servers import Fleet, Proxy
 
@@ -16,8 +16,6 @@ from .servers import Fleet, Proxy
 SLOW_FACTOR = 3
 SLOW_SECONDS = 3.0
 CONNECT_TRIES = 2
-
-OVER = "not measured: the time was over"
 
 
 def progress(text: str) -> None:
