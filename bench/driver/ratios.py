@@ -58,6 +58,7 @@ PROMISED = frozenset(
         "contended_mixed_lost",
         "contended_overlaps",
         "contended_bypass_share",
+        "contended_bypass_5ms_share",
         "lease_bytes",
         "late_extensions",
         "blocking_p50_ratio",
@@ -204,8 +205,12 @@ def _contended(results: Results) -> list[Ratio]:
         known = [count for count in (results.total("d", point, ASYNC, key) for point in points) if count is not None]
         made.append(Ratio(name, sum(known) if known else None, why(TEN.point)))
     lines = [point for point in points if point.startswith(contest.LINE)]
-    bypassed, served = (sum(results.total("d", point, ASYNC, key) or 0 for point in lines) for key in ("bypasses", "served"))
-    return [*made, Ratio("contended_bypass_share", bypassed / served if served else None, why(TEN.point))]
+    bypassed, clearly, served = (
+        sum(results.total("d", point, ASYNC, key) or 0 for point in lines) for key in ("bypasses", "bypasses_clear", "served")
+    )
+    for name, count in (("contended_bypass_share", bypassed), ("contended_bypass_5ms_share", clearly)):
+        made.append(Ratio(name, count / served if served else None, why(TEN.point)))
+    return made
 
 
 def _leases(results: Results) -> list[Ratio]:

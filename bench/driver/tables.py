@@ -215,6 +215,7 @@ CONTEST_COLUMNS = (
     ("grants a second", "grants_per_s"),
     ("Jain's index", "jain"),
     ("passed over", "bypass_share"),
+    ("by over 5 ms", "bypass_clear_share"),
     ("requests a grant", "requests_each"),
     ("nodes' time a grant, µs", "servers_cpu_us_each"),
     ("client's, µs", "cpu_us_each"),
@@ -228,7 +229,7 @@ def contest_cell(results: Results, point: str, name: str, key: str) -> str:
     if found is None and key == "total_ms":
         served, waiters = (results.total("d", point, name, each) for each in ("served", "waiters"))
         return f"only {served:,.0f} of {waiters:,.0f}" if served is not None and waiters else NONE
-    return spread(found, factor=key in ("total_ratio", "jain", "bypass_share"))
+    return spread(found, factor=key in ("total_ratio", "jain", "bypass_share", "bypass_clear_share"))
 
 
 def contention(results: Results) -> list[str]:

@@ -73,6 +73,10 @@ class Waits(unittest.TestCase):
         self.assertEqual(stats.bypasses(last_first), 4)
         self.assertEqual(stats.bypasses([stats.Wait(0, 0, 300, 301), stats.Wait(1, 1, 100, 101), stats.Wait(2, 2, 200, 201)]), 2)
 
+    def test_who_began_hardly_earlier_does_not_count(self) -> None:
+        waits = [stats.Wait(0, 0, 300, 301), stats.Wait(1, 10, 100, 101), stats.Wait(2, 11, 200, 201)]
+        self.assertEqual([stats.bypasses(waits, slack) for slack in (9, 10, 11)], [2, 1, 0])
+
     def test_who_is_never_served_is_passed_over_by_all_that_began_later(self) -> None:
         self.assertEqual(stats.bypasses([stats.Wait(0, 5), stats.Wait(1, 1, 100, 101), stats.Wait(2, 9, 200, 201)]), 1)
 
