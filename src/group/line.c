@@ -136,3 +136,25 @@ void redlock_line_leave(struct redlock_line *line, const struct redlock_target *
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {
     line->handed_over[bucket_of(target)] = handed_over;
 }
+
+uint64_t redlock_line_hash(const char *bytes, size_t size) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    }
+    return hash;
+}
+
+void redlock_line_keep(struct redlock_line *line, const char *token, size_t size) {
+    line->kept[line->kept_count++ % REDLOCK_LINE_KEPT] = redlock_line_hash(token, size);
+}
+
+bool redlock_line_is_kept(const struct redlock_line *line, const char *token, size_t size) {
+    const uint64_t hash = redlock_line_hash(token, size);
+    for (uint32_t i = 0; i < REDLOCK_LINE_KEPT && i < line->kept_count; i++) {
+        if (line->kept[i] == hash) {
+            return true;
+        }
+    }
+    return false;
+}

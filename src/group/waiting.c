@@ -26,6 +26,9 @@ static void set_in_line(struct redlock_lease *lease, bool in_line) {
 
 void redlock_waiting_end(struct redlock_lease *lease) {
     set_in_line(lease, false);
+    if (lease->forgotten || lease->core.plan.lock_delay_ms > 0) {
+        redlock_line_keep(&lease->group->line, lease->token, lease->token_size);
+    }
     if (lease->waiting->listed) {
         redlock_line_remove(&lease->group->line, lease->waiting->id);
     }
@@ -99,18 +102,10 @@ static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, co
     return memcmp(token, lease->token, size) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
 }
 
-/* FNV-1a */
-static uint64_t hash_of(const char *bytes, size_t size) {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
-
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
     return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
-                                       .holder_id = answer->holder ? hash_of(answer->holder, answer->holder_size) : 0,
+                                       .holder_id =
+                                           answer->holder ? redlock_line_hash(answer->holder, answer->holder_size) : 0,
                                        .pttl_ms = answer->holder_ttl_ms,
                                        .rank = answer->rank};
 }
