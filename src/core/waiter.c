@@ -9,8 +9,9 @@
 #define STALE_AFTER    3 /* refreshes */
 #define QUEUE_TTL      6 /* refreshes */
 #define LOOK_MIN_MS    2
-#define LOOK_DOUBLINGS 8
-#define LISTEN_MS      2 /* the other nodes confirm, too */
+/* Then the earlier one may be deaf there, and the others hand the lock to each other. */
+#define YIELDS_HANDED 2
+#define LISTEN_MS     2 /* the other nodes confirm, too */
 /* Behind a holder that will not tell us: once more after a sixteenth to a quarter of the time that
  * it has held the lock, as far as we saw. The delay does not grow with the number of tries: then
  * others who poll would always be quicker. */
@@ -190,19 +191,18 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
         lease->attempts++;
     }
     actions->keeps = keeps;
-    lease->queue->yields = lease->queue->yields < LOOK_DOUBLINGS ? lease->queue->yields + 1 : LOOK_DOUBLINGS;
+    if (lease->queue->yields < YIELDS_HANDED) {
+        lease->queue->yields++;
+    }
     ask(lease, event, takes, REDLOCK_QUEUE_YIELDED, actions);
 }
 
 /* How long the answers of a handover may take to come in. */
 static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
-    /* Waiters behind one that is dead hand the lock to each other: ever more slowly. */
-    const unsigned shift = lease->queue->yields < LOOK_DOUBLINGS ? lease->queue->yields : LOOK_DOUBLINGS;
     const int64_t delay_ns = 2 * lease->queue->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
-    const int64_t look_ns = delay_ns > max_ns                            ? max_ns
-                            : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
-                                                                         : delay_ns;
-    return look_ns << shift;
+    return delay_ns > max_ns                            ? max_ns
+           : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
+                                                        : delay_ns;
 }
 
 /* Some nodes granted, but no quorum, and the others have answered since. */
@@ -213,7 +213,7 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         yield(lease, event, true, false, actions);
     } else if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
         /* If it is dead, taking the other nodes again would only split them again. */
-        yield(lease, event, false, false, actions);
+        yield(lease, event, queue->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
         /* Two such waiters would hand the lock to each other all the time: stay out for a while. */
         struct redlock_event away = *event;
