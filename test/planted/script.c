@@ -9,6 +9,9 @@ const struct redlock_script *redlock_script_get(enum redlock_script_id id) {
         [REDLOCK_BUG_FENCE_ACCEPTS_EQUAL] = REDLOCK_SCRIPT_ACQUIRE,
         [REDLOCK_BUG_FENCE_ACKS_ANY] = REDLOCK_SCRIPT_FENCE,
         [REDLOCK_BUG_HEAL_COUNTS] = REDLOCK_SCRIPT_EXTEND,
+        [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_QUEUE_SERVES_STALE] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_QUEUE_NO_EXPIRY] = REDLOCK_SCRIPT_WAIT,
     };
     const struct redlock_script *planted = &planted_scripts[redlock_planted_bug];
     return planted->source != NULL && replaced[redlock_planted_bug] == id ? planted : &redlock_scripts[id];

@@ -23,6 +23,7 @@ void sim_backing_clock(struct sim_client *client, unsigned node, const struct si
     bool seen = link->clock_read && stepped->off_ns - link->off_ns >= world->profile.step_min_ns;
     link->clock_read = true;
     link->off_ns = stepped->off_ns;
+    link->steps = seen ? stepped->steps : link->steps;
     for (unsigned i = 0; i < world->backing_count && seen; i++) {
         struct sim_backing *backing = &world->backings[i];
         if (backing->client == client->index && backing->steps[node] < stepped->steps) {
@@ -44,7 +45,11 @@ void sim_backing_granted(struct sim_client *client, unsigned node, const char *t
     }
     struct sim_backing *backing = &world->backings[at];
     backing->granted |= REDLOCK_NODE(node);
-    backing->voided &= ~REDLOCK_NODE(node);
+    if (steps < client->links[node].steps) { /* a push that comes late */
+        backing->voided |= REDLOCK_NODE(node);
+    } else {
+        backing->voided &= ~REDLOCK_NODE(node);
+    }
     backing->steps[node] = steps;
 }
 

@@ -24,6 +24,14 @@ static void come_back_late(struct sim_lease *lease, unsigned slot) {
     }
 }
 
+/* The user holds it for a short time only. */
+static void come_back_soon(struct sim_lease *lease, unsigned slot) {
+    struct sim_world *world = lease->owner->world;
+    const int64_t most_ns = (world->profile.ttl_min_ms < 40 ? world->profile.ttl_min_ms : 40) * SIM_MS / 2;
+    sim_push(world, lease->owner->step_ns + sim_random_between(&world->random, 0, most_ns),
+             (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
+}
+
 static void cancel_another(struct sim_client *client) {
     unsigned from = sim_random_below(&client->world->random, SIM_SLOTS_MAX);
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
@@ -44,6 +52,8 @@ static void react(struct sim_client *client, unsigned slot) {
         if (lease != NULL && !client->closing) {
             sim_user_release(lease);
         }
+    } else if (world->profile.crowd && lease != NULL && dice < 80) {
+        come_back_soon(lease, slot);
     } else if (dice < 15) {
         sim_user_act(client, slot);
     } else if (dice < (lease == NULL ? 45u : 25u)) {
@@ -72,7 +82,8 @@ void sim_on_acquired(const redlock_result *result, void *data) {
             sim_violation(world, "budget", "a schedule needs more than %u leases", SIM_LEASES_MAX);
             return;
         }
-        assert(lease->token[0] == 'c' && lease->token[1] == (char)('0' + client->index)); /* as env_random() made it */
+        const char *name = sim_name(lease->token);
+        assert(name[0] == 'c' && name[1] == (char)('0' + client->index)); /* as env_random() made it */
         client->slots[call->slot].lease = lease;
         lease->held = true;
         lease->ttl_ms = call->ttl_ms;
@@ -81,12 +92,15 @@ void sim_on_acquired(const redlock_result *result, void *data) {
         lease->capped = call->capped;
         lease->lock_delay_ms = call->lock_delay_ms;
         sim_grant_acquired(call, lease);
+        sim_line_acquired(call, lease->token);
         world->holds++;
         SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms, fencing token %llu", client->index,
-                  sim_resource_name(call->resource), lease->token, (long long)sim_lease_validity_ms(world, lease),
+                  sim_resource_name(call->resource), sim_name(lease->token),
+                  (long long)sim_lease_validity_ms(world, lease),
                   (unsigned long long)redlock_lease_fence(lease->handle));
     } else if (call->probe) {
-        sim_violation(world, "progress", "after all faults healed '%s' could not be acquired: %s",
+        sim_violation(world, world->profile.all_probe ? "served" : "progress",
+                      "after all faults healed, client %u could not acquire '%s': %s", client->index,
                       sim_resource_name(call->resource), redlock_error_name(code));
     }
     react(client, call->slot);
@@ -104,7 +118,7 @@ void sim_on_extended(const redlock_result *result, void *data) {
             lease->ends_ns = 0; /* the lease has a new deadline */
         }
         SIM_TRACE(call->client->world, "client %u HOLDS '%s' (%.8s) for %lld ms", call->client->index,
-                  sim_resource_name(call->resource), lease->token,
+                  sim_resource_name(call->resource), sim_name(lease->token),
                   (long long)sim_lease_validity_ms(call->client->world, lease));
     }
     int slot = sim_slot_of(lease);
@@ -124,8 +138,10 @@ void sim_on_released(const redlock_result *result, void *data) {
         sim_violation(world, "progress", "after all faults healed '%s' could not be released: %s",
                       sim_resource_name(call->resource), redlock_error_name(redlock_result_code(result)));
     }
-    world->probed++;
-    sim_push(world, call->client->step_ns, (struct sim_event){.kind = SIM_PROBE});
+    if (--world->probes == 0) {
+        world->probed++;
+        sim_push(world, call->client->step_ns, (struct sim_event){.kind = SIM_PROBE});
+    }
 }
 
 void sim_on_inspected(const redlock_result *result, void *data) {

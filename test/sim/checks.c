@@ -27,7 +27,7 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
 static bool backs(const struct sim_node *node, const char *token, int64_t until_ns) {
     for (unsigned k = 0; k < node->fake.key_count; k++) {
         const struct fake_key *key = &node->fake.keys[k];
-        if (key->used && key->gone_ns >= until_ns && memcmp(key->value, token, SIM_TOKEN_SIZE) == 0) {
+        if (key->used && key->gone_ns >= until_ns && sim_key_has(key, token)) {
             return true;
         }
     }
@@ -56,8 +56,8 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
     if (count <= world->profile.nodes / 2) {
         sim_violation(world, "backing",
                       "client %u holds '%s' (%.8s) for %lld ms more, but only %u of %u nodes will have its key so long",
-                      lease->client, sim_resource_name(lease->resource), lease->token, (long long)validity_ms, count,
-                      world->profile.nodes);
+                      lease->client, sim_resource_name(lease->resource), sim_name(lease->token), (long long)validity_ms,
+                      count, world->profile.nodes);
     }
 }
 
@@ -82,7 +82,7 @@ static void check_on_lost(struct sim_world *world, struct sim_lease *lease) {
         world->now_ns - lease->expired_ns - (sim_client_paused(client, world->now_ns) - lease->expired_paused_ns);
     if (lease->has_on_lost && !lease->lost && client->busy_until_ns <= world->now_ns && running > SLACK_NS) {
         sim_violation(world, "loss", "client %u: on_lost has not run for '%s' (%.8s), lost since %.3f ms",
-                      lease->client, sim_resource_name(lease->resource), lease->token, (double)running / 1e6);
+                      lease->client, sim_resource_name(lease->resource), sim_name(lease->token), (double)running / 1e6);
     }
 }
 
@@ -105,12 +105,12 @@ void sim_check(struct sim_world *world) {
         }
         if (lease->lost || lease->expired) {
             sim_violation(world, "resurrection", "client %u: '%s' (%.8s) is valid again after its end", lease->client,
-                          sim_resource_name(lease->resource), lease->token);
+                          sim_resource_name(lease->resource), sim_name(lease->token));
         }
         lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
         if (world->profile.clock_guard && !sim_backing_is_enough(world, lease)) {
             sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
-                          lease->client, sim_resource_name(lease->resource), lease->token);
+                          lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
         }
         sim_grant_promise(world, lease, validity_ms);
         if (lease->shared || world->profile.trust == SIM_RECKLESS) {
@@ -120,7 +120,8 @@ void sim_check(struct sim_world *world) {
         const struct sim_lease **holder = &holders[lease->resource];
         if (*holder != NULL) {
             sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
-                          (*holder)->token, lease->client, lease->token, sim_resource_name(lease->resource));
+                          sim_name((*holder)->token), lease->client, sim_name(lease->token),
+                          sim_resource_name(lease->resource));
         }
         *holder = lease;
     }
@@ -222,7 +223,9 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     redlock_vote first = {.size = sizeof first};
     redlock_result_vote(result, 0, &first);
     bool needed = world->profile.one_hung && first.kind == REDLOCK_VOTE_GRANTED;
-    bool quick = !needed && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
+    bool in_line = call->kind == SIM_CALL_ACQUIRE && code == REDLOCK_OK &&
+                   sim_ticket(redlock_lease_token(redlock_result_lease(result))) != 0;
+    bool quick = !needed && !in_line && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
     int64_t trips = call->fencing ? 2 : 1; /* a token may have to be written back */
     if (world->profile.calm && quick && code == REDLOCK_OK && took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {
         sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",
@@ -240,7 +243,7 @@ void sim_check_lost(const struct sim_lease *lease) {
     bool patient = lease->ttl_ms * SIM_MS > 40 * world->profile.delay_max_ns + 40 * SIM_MS;
     if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient) {
         sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
-                      sim_resource_name(lease->resource), lease->token);
+                      sim_resource_name(lease->resource), sim_name(lease->token));
     }
 }
 
@@ -286,6 +289,10 @@ void sim_check_end(struct sim_world *world) {
         if (world->clients[i].group != NULL) {
             sim_violation(world, "close", "client %u never came to its end", i);
         }
+    }
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        sim_node_clock(world, &world->nodes[i]);
+        sim_lines_end(world, i);
     }
     if (world->probed < world->profile.resources) {
         sim_violation(world, "progress", "only %u of %u resources could be acquired after all faults healed",

@@ -47,7 +47,8 @@ static int env_random(void *ctx, void *buffer, size_t size) {
         sim_random_permille(&client->world->random, world->profile.no_random_permille)) {
         return REDLOCK_ERR_RANDOM;
     }
-    if (client->group == NULL) { /* the low digits of fencing tokens: its group is being made */
+    if (client->group == NULL &&
+        size <= sizeof(uint16_t)) { /* the low digits of fencing tokens: its group is being made */
         memset(bytes, world->profile.same_digits ? 7 : (int)client->index, size);
         return REDLOCK_OK;
     }
@@ -94,11 +95,13 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + size);
     memset(bytes, 0, sizeof *bytes);
     bytes->operation = (uint8_t)message->operation;
-    if (message->token_size == SIM_TOKEN_SIZE) {
-        memcpy(bytes->token, message->token, SIM_TOKEN_SIZE);
+    if (message->token != NULL) {
+        sim_token_set(bytes->token, message->token, message->token_size);
     }
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
+    bytes->stale_ms = message->place != NULL ? message->place->stale_ms : 0;
+    bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
     redlock_nodes taken = 0;
@@ -114,9 +117,11 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
             sim_link_flush(client, i, client->step_ns);
         }
     }
+    sim_line_sent(client, taken, bytes);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               redlock_journal_operation(message->operation), message->by_source ? " (by source)" : "",
-              message->target != NULL ? message->target->key : "", bytes->token, message->round, taken, nodes & ~taken);
+              message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,
+              nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
 }
@@ -220,7 +225,8 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     static const char *const names[SIM_NODES_MAX] = {"node0", "node1", "node2", "node3", "node4", "node5", "node6"};
     struct sim_client *client = &world->clients[index];
     struct sim_clock clock = client->clock;
-    int64_t wall_off_ns = client->wall_off_ns;
+    const int64_t wall_off_ns = client->wall_off_ns;
+    const bool is_old = client->is_old;
     const struct sim_profile *profile = &world->profile;
     memset(client, 0, offsetof(struct sim_client, links));
     memset(client->slots, 0, sizeof client->slots);
@@ -228,6 +234,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     client->index = index;
     client->clock = clock;
     client->wall_off_ns = wall_off_ns;
+    client->is_old = is_old;
     client->text = redlock_text_new(REDLOCK_CAUSE_NONE, "simulated");
     struct redlock_env env = {.ctx = client,
                               .now_ns = env_now,
@@ -235,6 +242,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .random = env_random,
                               .wake_at = env_wake_at,
                               .send = env_send,
+                              .listen = sim_listen,
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = world->profile.nodes,

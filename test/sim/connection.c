@@ -23,6 +23,7 @@ static void fill_greeting(struct sim_world *world, const struct sim_node *node, 
     int64_t now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     snprintf(greeting->run_id, sizeof greeting->run_id, "run %u of %u", node->run, (unsigned)(node - world->nodes));
     greeting->stepped = node->stepped;
+    greeting->run = node->run;
     greeting->said.run_id = greeting->run_id;
     greeting->said.uptime_s = now_us < node->started_us ? 0 : (now_us / 1000000 - node->started_us / 1000000);
     greeting->said.clock.server_us = now_us;
@@ -114,6 +115,7 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
     link->blocked_ns = 0;
     sim_client_enter(client);
     end_entries(client, node);
+    sim_subscription_end(client, node);
     if (client->group != NULL) {
         redlock_group_ready_changed(client->group, node, false);
     }
@@ -193,6 +195,7 @@ void sim_link_handshake(struct sim_world *world, const struct sim_event *event) 
 
 static void greet(struct sim_client *client, unsigned node, const struct sim_greeting *greeting) {
     struct redlock_greeting said = greeting->said;
+    client->links[node].run = greeting->run;
     said.clock.read_ns = sim_client_now(client);
     if (client->world->profile.clock_guard) {
         sim_backing_clock(client, node, &greeting->stepped);
@@ -214,9 +217,8 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     link->flush_asked = true;
     SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
     sim_client_enter(client);
-    if (sim_is_guarded(world)) {
-        greet(client, event->node, event->data);
-    }
+    greet(client, event->node, event->data);
+    sim_subscription_begin(client, event->node);
     if (client->group != NULL) {
         redlock_group_ready_changed(client->group, event->node, true);
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "fake_store.h"
 
 #define SERVED_MAX 64
@@ -141,7 +142,7 @@ static enum served serve(struct fake_node *node, const struct sim_argument *a, c
         }
         const struct fake_part waiter = *part;
         drop_part(node, waiters, part);
-        if (node->now_ms > waiter.good_until_ms) {
+        if (node->now_ms > waiter.good_until_ms && !REDLOCK_PLANTED(QUEUE_SERVES_STALE)) {
             continue;
         }
         struct fake_key *key = fake_add(node, &a[0], &token);
@@ -192,8 +193,10 @@ static bool enter(struct fake_node *node, const struct sim_argument *a, struct f
     waiter->good_until_ms = node->now_ms + stale_ms;
     waiter->channel_size = (uint8_t)v[6].size;
     memcpy(waiter->channel, v[6].bytes, v[6].size);
-    fake_expire(node, queue, queue_ttl_ms);
-    fake_expire(node, waiters, queue_ttl_ms);
+    if (!REDLOCK_PLANTED(QUEUE_NO_EXPIRY)) {
+        fake_expire(node, queue, queue_ttl_ms);
+        fake_expire(node, waiters, queue_ttl_ms);
+    }
     return true;
 }
 
@@ -248,7 +251,7 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
         a[0], {queue, (size_t)size}, {waiters, (size_t)snprintf(waiters, sizeof waiters, "%ser", queue)}};
     struct fake_key *lock = fake_find(node, &a[0]);
     if (lock == NULL || !fake_holds(lock, &a[1])) {
-        if (leave(node, &names[1], FAKE_ZSET, &a[1])) {
+        if (!REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave(node, &names[1], FAKE_ZSET, &a[1])) {
             (void)leave(node, &names[2], FAKE_HASH, &a[1]);
         }
         fake_reply_integer(reply, lock == NULL ? 0 : -1);

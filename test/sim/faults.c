@@ -33,7 +33,7 @@ void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key
     }
     node->ghost_count = kept;
     if (kept < SIM_GHOSTS_MAX && key->expires_ms != FAKE_NO_TTL) {
-        memcpy(node->ghosts[kept].token, key->value, SIM_TOKEN_SIZE);
+        sim_token_set(node->ghosts[kept].token, key->value, key->value_size);
         node->ghosts[kept].gone_ns = key->gone_ns;
         node->ghost_count++;
     }
@@ -74,6 +74,7 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
     }
     SIM_TRACE(world, "node %u crashes %s memory%s for %.3f ms", index, forget ? "without" : "with",
               silent ? ", silently," : "", (double)(until - world->now_ns) / 1e6);
+    sim_subscriptions_die(world, index, silent);
     node->down_until_ns = until;
     sim_push(world, until, (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget});
 }
@@ -194,6 +195,16 @@ static unsigned wrong_clocks(const struct sim_world *world) {
     return wrong;
 }
 
+/* Sometimes an old snapshot is loaded, with the queues but without the locks. */
+static void forget(struct sim_world *world, struct sim_node *node) {
+    if (sim_random_percent(&world->random, 60)) {
+        fake_node_clear(&node->fake);
+    }
+    for (unsigned i = 0; i < node->fake.key_count; i++) {
+        node->fake.keys[i].used = false;
+    }
+}
+
 void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_node *node = &world->nodes[event->node];
     node->down = false;
@@ -207,7 +218,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
     node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     if (event->entry) {
-        fake_node_clear(&node->fake);
+        forget(world, node);
     }
     SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
     if (event->entry && world->profile.steps_at_boot && wrong_clocks(world) < wrong_clocks_max(world) &&
@@ -302,7 +313,7 @@ static void drop_locks(struct sim_world *world) {
     }
 }
 
-/* Counters, if they may be lost; locks only if no lease depends on them. */
+/* Counters, if they may be lost; locks only if no lease depends on them; a queue always. */
 static void evict(struct sim_world *world, unsigned index) {
     struct fake_node *node = &world->nodes[index].fake;
     if (world->profile.storm && sim_random_percent(&world->random, 70)) {
@@ -310,6 +321,12 @@ static void evict(struct sim_world *world, unsigned index) {
         return;
     }
     unsigned from = sim_random_below(&world->random, FAKE_KEYS_MAX);
+    if (sim_random_percent(&world->random, 30)) {
+        struct fake_key *set = &node->sets[from % FAKE_SETS_MAX];
+        SIM_TRACE(world, "node %u drops '%.*s'", index, set->name_size, set->name);
+        set->used = false;
+        return;
+    }
     for (unsigned i = 0; i < node->key_count; i++) {
         struct fake_key *key = &node->keys[(from + i) % node->key_count];
         bool allowed = sim_key_is_counter(key) ? world->profile.counters_die : world->profile.trust == SIM_RECKLESS;
@@ -339,6 +356,28 @@ static void lie(struct sim_world *world) {
     if (key == NULL || (key->value_size == sizeof digits && memcmp(key->value, digits, sizeof digits) < 0)) {
         (void)fake_add(node, &counter, &number);
         SIM_TRACE(world, "node %u has the counter '%s' at %.20s", liar, name, digits);
+    }
+}
+
+/* It has its own tokens, and does not know of queues. */
+static void take_as_peer(struct sim_world *world) {
+    const int64_t ttl_ms = sim_random_between(&world->random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
+    const unsigned resource = sim_random_below(&world->random, world->profile.resources);
+    char name[FAKE_NAME_MAX], token[24];
+    const int name_size =
+        snprintf(name, sizeof name, "%s%s", world->seed % 3 == 0 ? "lock:" : "", sim_resource_name(resource));
+    const int size = snprintf(token, sizeof token, "peer%llu", (unsigned long long)world->events);
+    const struct sim_argument key = {name, (size_t)name_size}, value = {token, (size_t)size};
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        struct sim_node *node = &world->nodes[i];
+        sim_node_clock(world, node);
+        struct fake_key *taken =
+            node->down || fake_find(&node->fake, &key) != NULL ? NULL : fake_add(&node->fake, &key, &value);
+        if (taken != NULL) {
+            taken->expires_ms = node->fake.now_ms + ttl_ms;
+            taken->gone_ns = sim_key_gone_ns(node, taken);
+            SIM_TRACE(world, "node %u: %s takes '%s' for %lld ms", i, token, name, (long long)ttl_ms);
+        }
     }
 }
 
@@ -398,6 +437,15 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
     case SIM_FAULT_LIE:
         lie(world);
         break;
+    case SIM_FAULT_STALL:
+        sim_subscription_stall(world, client, node, for_ns);
+        break;
+    case SIM_FAULT_DEAFEN:
+        sim_subscription_kill(world, client, node);
+        break;
+    case SIM_FAULT_PEER:
+        take_as_peer(world);
+        break;
     case SIM_FAULTS:
         break;
     }
@@ -429,6 +477,7 @@ int64_t sim_faults_heal(struct sim_world *world) {
             const struct sim_link *link = &world->clients[k].links[i];
             healed = later(healed, later(later(link->up_cut_ns, link->down_cut_ns), later(link->up_ns, link->down_ns)));
             healed = later(healed, later(link->blocked_ns, node->late_ns[k]));
+            healed = later(healed, later(link->subscription.down_ns, link->deaf_ns));
         }
     }
     for (unsigned k = 0; k < world->profile.clients; k++) {

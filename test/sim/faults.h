@@ -20,6 +20,9 @@ enum sim_fault {
     SIM_FAULT_WALL,    /* a client's wall clock is set */
     SIM_FAULT_EVICT,   /* a node drops a key */
     SIM_FAULT_LIE,     /* the last node has a counter that no client made */
+    SIM_FAULT_STALL,   /* pushes of a node to a client are held up */
+    SIM_FAULT_DEAFEN,  /* a node drops a client's subscription */
+    SIM_FAULT_PEER,    /* a client of another library takes a lock */
     SIM_FAULTS
 };
 

@@ -53,12 +53,15 @@ void sim_forget_token(struct sim_world *world, const char *token) {
 }
 
 static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
-    unsigned client = (unsigned)(key->value[1] - '0');
+    unsigned client = (unsigned)(sim_key_name(key)[1] - '0');
+    if (key->value[0] == 'p') {
+        return true; /* a peer's */
+    }
     if (world->clients[client].closing) {
         return true; /* close() gives releases one node timeout; a crash none */
     }
     for (unsigned i = 0; i < world->forgotten_count; i++) {
-        if (memcmp(world->forgotten[i], key->value, SIM_TOKEN_SIZE) == 0) {
+        if (sim_key_has(key, world->forgotten[i])) {
             return true;
         }
     }
@@ -71,6 +74,10 @@ void sim_leftover_event(struct sim_world *world) {
     int64_t free_ns = world->now_ns;
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         const struct fake_node *node = &world->nodes[i].fake;
+        sim_node_clock(world, &world->nodes[i]);
+        if (checked && !world->nodes[i].stepped_back) {
+            sim_lines_left(world, i);
+        }
         for (unsigned k = 0; k < node->key_count; k++) {
             const struct fake_key *key = &node->keys[k];
             if (!key->used || key->gone_ns <= world->now_ns || sim_key_is_counter(key)) {
@@ -81,7 +88,7 @@ void sim_leftover_event(struct sim_world *world) {
             }
             if (checked && !world->nodes[i].stepped_back && !may_stay(world, key)) {
                 sim_violation(world, "leftover", "node %u still has '%.*s' = %.8s, for %.3f ms more", i, key->name_size,
-                              key->name, key->value, (double)(key->gone_ns - world->now_ns) / 1e6);
+                              key->name, sim_key_name(key), (double)(key->gone_ns - world->now_ns) / 1e6);
             }
         }
     }
@@ -97,25 +104,31 @@ void sim_leftover_event(struct sim_world *world) {
     sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
 }
 
+static bool is_here(const struct sim_client *client) {
+    return client->group != NULL && !client->closing;
+}
+
+/* Takes the next resource again: one client, or all at once. */
+static void probe(struct sim_world *world) {
+    const unsigned most = world->profile.all_probe ? world->profile.clients : 1;
+    for (unsigned i = 0; i < world->profile.clients && world->probes < most; i++) {
+        if (is_here(&world->clients[i])) {
+            sim_client_enter(&world->clients[i]);
+            world->probes += sim_user_acquire(&world->clients[i], 0, world->probed, true);
+            sim_client_leave(&world->clients[i]);
+        }
+    }
+}
+
 void sim_probe_event(struct sim_world *world) {
-    unsigned first = 0;
-    while (first < world->profile.clients && (world->clients[first].group == NULL || world->clients[first].closing)) {
-        first++;
-    }
-    if (first == world->profile.clients) {
-        return;
-    }
     if (world->probed < world->profile.resources) {
-        struct sim_client *client = &world->clients[first];
-        sim_client_enter(client);
-        sim_user_acquire(client, 0, world->probed, true);
-        sim_client_leave(client);
+        probe(world);
         return;
     }
     world->phase = SIM_CLOSING;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         struct sim_client *client = &world->clients[i];
-        if (client->group == NULL || client->closing) {
+        if (!is_here(client)) {
             continue;
         }
         sim_client_enter(client);

@@ -23,8 +23,8 @@ static void check_fences(struct sim_world *world, const struct sim_grant *a, con
                  (b->answered_ns < a->asked_ns && b->fence > a->fence);
     if (wrong) {
         sim_violation(world, "fence", "'%s': client %u (%.8s) has the fencing token %llu, client %u (%.8s) later %llu",
-                      sim_resource_name(a->resource), a->client, a->token, (unsigned long long)a->fence, b->client,
-                      b->token, (unsigned long long)b->fence);
+                      sim_resource_name(a->resource), a->client, sim_name(a->token), (unsigned long long)a->fence,
+                      b->client, sim_name(b->token), (unsigned long long)b->fence);
     }
 }
 
@@ -33,8 +33,8 @@ static void check_delay(struct sim_world *world, const struct sim_grant *earlier
         return;
     }
     sim_violation(world, "delay", "client %u (%.8s) has '%s' %.3f ms before the lock delay of client %u (%.8s) is over",
-                  grant->client, grant->token, sim_resource_name(grant->resource),
-                  (double)(earlier->promised_ns - grant->answered_ns) / 1e6, earlier->client, earlier->token);
+                  grant->client, sim_name(grant->token), sim_resource_name(grant->resource),
+                  (double)(earlier->promised_ns - grant->answered_ns) / 1e6, earlier->client, sim_name(earlier->token));
 }
 
 void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
@@ -51,8 +51,8 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
                                 .answered_ns = call->client->step_ns};
     memcpy(grant->token, lease->token, SIM_TOKEN_SIZE);
     if (grant->fenced != (grant->fence != 0)) {
-        sim_violation(world, "fence", "client %u (%.8s) has the fencing token %llu", lease->client, lease->token,
-                      (unsigned long long)grant->fence);
+        sim_violation(world, "fence", "client %u (%.8s) has the fencing token %llu", lease->client,
+                      sim_name(lease->token), (unsigned long long)grant->fence);
     }
     for (unsigned i = 0; i < world->grant_count; i++) {
         check_fences(world, &world->grants[i], grant);
@@ -91,9 +91,10 @@ void sim_grant_extended(const struct sim_call *call) {
         /* A node in both quorums had the other key first, then this key. Extensions set no key. */
         if (other != grant && other->resource == grant->resource && other->asked_ns > grant->answered_ns &&
             other->answered_ns < call->asked_ns && !was_set_after(world, grant, other)) {
-            sim_violation(
-                world, "takeover", "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
-                call->client->index, sim_resource_name(grant->resource), grant->token, other->client, other->token);
+            sim_violation(world, "takeover",
+                          "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
+                          call->client->index, sim_resource_name(grant->resource), sim_name(grant->token),
+                          other->client, sim_name(other->token));
         }
     }
 }

@@ -94,6 +94,18 @@ bool sim_key_is_counter(const struct fake_key *key) {
            memcmp(key->name + key->name_size - (sizeof suffix - 1), suffix, sizeof suffix - 1) == 0;
 }
 
+struct fake_key *sim_key_at(struct sim_world *world, unsigned node, unsigned resource, const char *suffix) {
+    char name[FAKE_NAME_MAX];
+    const int size =
+        snprintf(name, sizeof name, "%s%s%s", world->seed % 3 == 0 ? "lock:" : "", sim_resource_name(resource), suffix);
+    return fake_node_find(&world->nodes[node].fake, name, (size_t)size);
+}
+
+void sim_node_clock(const struct sim_world *world, struct sim_node *node) {
+    node->fake.now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
+    node->fake.now_ms = node->fake.now_us / 1000;
+}
+
 int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key) {
     return key->expires_ms == FAKE_NO_TTL ? SIM_NEVER : sim_clock_true(&node->clock, (key->expires_ms + 1) * SIM_MS);
 }
@@ -143,7 +155,7 @@ static const char *describe(const struct fake_reply *reply) {
     case REDLOCK_REPLY_NIL:
         return "nil";
     case REDLOCK_REPLY_INTEGER:
-        return reply->integer == 1 ? "1" : reply->integer == 0 ? "0" : "-1";
+        return reply->integer == 2 ? "2" : reply->integer == 1 ? "1" : reply->integer == 0 ? "0" : "-1";
     default:
         return "a value";
     }
@@ -173,6 +185,11 @@ static void trace_request(struct sim_world *world, const struct sim_event *event
               from == NULL ? words : from, describe(reply));
 }
 
+static void refuse_queue(struct fake_reply *reply) {
+    static const char text[] = "NOPERM this user has no permissions to run the 'zadd' command";
+    *reply = (struct fake_reply){.type = REDLOCK_REPLY_ERROR, .bytes = text, .size = sizeof text - 1};
+}
+
 void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
@@ -183,8 +200,20 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     const struct sim_bytes *bytes = event->data;
     struct sim_reply *reply = sim_arena(world, sizeof *reply);
     reply->stepped = node->stepped;
-    node->fake.now_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
-    fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
+    sim_node_clock(world, node);
+    const bool waits = bytes->operation == REDLOCK_OP_WAIT;
+    const struct fake_key *lock = waits ? sim_key_at(world, event->node, bytes->resource, "") : NULL;
+    const bool had = lock != NULL && sim_key_has(lock, bytes->token);
+    const bool starves = world->control == SIM_CONTROL_STARVED && world->phase == SIM_PROBING &&
+                         event->client + 1U == world->profile.clients && bytes->operation != REDLOCK_OP_RELEASE;
+    if ((waits && node->refuses_queue) || starves) {
+        refuse_queue(&reply->fake);
+    } else {
+        fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
+    }
+    if (waits || bytes->operation == REDLOCK_OP_RELEASE) {
+        sim_line_executed(world, event->node, bytes, reply, had);
+    }
     if (node->fake.wrote) {
         note_expiry(node);
         if (bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL) {
@@ -219,7 +248,8 @@ static void note_backing(struct sim_client *client, unsigned node, const struct 
     if (answer->clock.server_us != 0) {
         sim_backing_clock(client, node, stepped);
     }
-    if (answer->vote == REDLOCK_VOTE_GRANTED && (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND)) {
+    if (answer->vote == REDLOCK_VOTE_GRANTED &&
+        (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_WAIT)) {
         sim_backing_granted(client, node, entry->bytes->token, stepped->steps);
     }
 }

@@ -52,6 +52,15 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_CLOCK_MEDIAN] = "clock-median",
     [REDLOCK_BUG_DEBT_ENDS_BY_CLOCK] = "debt-ends-by-clock",
     [REDLOCK_BUG_PLAIN_CLOSE] = "plain-close",
+    [REDLOCK_BUG_QUEUE_NO_SERIALS] = "queue-no-serials",
+    [REDLOCK_BUG_QUEUE_BOUND_AT_PUSH] = "queue-bound-at-push",
+    [REDLOCK_BUG_QUEUE_LATE_BACKING] = "queue-late-backing",
+    [REDLOCK_BUG_QUEUE_YIELD_KEEPS] = "queue-yield-keeps",
+    [REDLOCK_BUG_QUEUE_OWN_CLOCK] = "queue-own-clock",
+    [REDLOCK_BUG_QUEUE_ANY_SERVER] = "queue-any-server",
+    [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = "queue-release-stays",
+    [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
+    [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
 };
 
 static const char *const control_names[] = {
@@ -63,6 +72,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_NO_CLOCK_GUARD] = "no-clock-guard",
     [SIM_CONTROL_RIGHTED] = "righted",
     [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",
+    [SIM_CONTROL_STARVED] = "starved",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;

@@ -25,12 +25,54 @@ static void draw_speed(struct sim_profile *profile, struct sim_random *random) {
     profile->node_timeout_ms = sim_random_between(random, least_ms, sim_random_percent(random, 80) ? 50 : 400);
 }
 
+/* Who waits, and what their queues must stand. */
+static void draw_queue(struct sim_profile *profile, struct sim_random *random) {
+    profile->crowd = sim_random_percent(random, 20);
+    if (profile->crowd) {
+        profile->clients = 3 + sim_random_below(random, SIM_CLIENTS_MAX - 2);
+        profile->resources = 1;
+        profile->slots = 1 + sim_random_percent(random, 20);
+    }
+    for (unsigned i = 0; i < profile->clients && sim_random_percent(random, 30); i++) {
+        profile->old_clients |= sim_random_percent(random, 40) << i;
+    }
+    profile->all_probe = sim_random_percent(random, 25);
+}
+
+/* What may go wrong with a queue. */
+static void draw_queue_faults(struct sim_profile *profile, struct sim_random *random) {
+    if (sim_random_percent(random, 60)) {
+        profile->stall_permille = 20 + sim_random_below(random, 400);
+    }
+    if (profile->stalls) {
+        profile->stall_permille = 100 + sim_random_below(random, 400);
+        profile->faults &=
+            1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK | 1U << SIM_FAULT_PAUSE;
+        profile->faults |= 1U << SIM_FAULT_STALL;
+    } else if (sim_random_percent(random, 6)) {
+        profile->refusing = sim_random_below(random, 1U << profile->nodes);
+    }
+}
+
+/* Keys end while pushes are held up, and little else happens. */
+static void draw_stalls(struct sim_profile *profile, struct sim_random *random) {
+    profile->stalls = true;
+    profile->calm = false;
+    profile->nodes = 3;
+    profile->ttl_min_ms = 40;
+    profile->ttl_max_ms = 80;
+    profile->delay_max_ns = 1000000;
+    profile->delay_min_ns = 200000;
+    profile->node_timeout_ms = sim_random_between(random, 5, 20);
+}
+
 static void draw_trust(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     unsigned dice = sim_random_below(&world->random, 100);
     profile->trust = dice < 60 ? SIM_TRUSTED : dice < 88 ? SIM_GUARDED : SIM_RECKLESS;
     switch (world->control) {
     case SIM_CONTROL_NONE:
+    case SIM_CONTROL_STARVED:
         break;
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
@@ -123,7 +165,7 @@ static void limit_faults(struct sim_profile *profile) {
         forbidden |= 1u << SIM_FAULT_LIE;
     }
     if (!profile->fencing) {
-        forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_EVICT | 1u << SIM_FAULT_LIE;
+        forbidden |= 1u << SIM_FAULT_WALL | 1u << SIM_FAULT_LIE;
     }
     if (profile->prompt) {
         forbidden |= 1u << SIM_FAULT_HANG | 1u << SIM_FAULT_CUT | 1u << SIM_FAULT_ISOLATE | 1u << SIM_FAULT_PAUSE |
@@ -167,6 +209,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_RIGHTED:
+    case SIM_CONTROL_STARVED:
         break;
     }
 }
@@ -181,8 +224,12 @@ void sim_profile_draw(struct sim_world *world) {
                                     .calm = sim_random_percent(random, 15),
                                     .may_kill = sim_random_percent(random, 80),
                                     .auto_extend = sim_random_percent(random, 50)};
+    draw_queue(profile, random);
     draw_ttl(profile, random);
     draw_speed(profile, random);
+    if (profile->crowd && sim_random_percent(random, 30)) {
+        draw_stalls(profile, random);
+    }
     draw_trust(world);
     draw_fencing(world);
     /* Events come on the scale of the ttl or of the node timeout. */
@@ -192,7 +239,7 @@ void sim_profile_draw(struct sim_world *world) {
         scale_ms = 2;
     }
     unsigned users = profile->clients * profile->slots;
-    profile->active_ns = scale_ms * SIM_MS * sim_random_between(random, 2, 6);
+    profile->active_ns = scale_ms * SIM_MS * sim_random_between(random, 2, profile->stalls ? 20 : 6);
     profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 30);
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
     if (profile->trust == SIM_GUARDED) {
@@ -225,4 +272,5 @@ void sim_profile_draw(struct sim_world *world) {
         profile->leap_permille = profile->spike_permille = 0;
     }
     draw_faults(world);
+    draw_queue_faults(profile, random);
 }

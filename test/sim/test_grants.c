@@ -9,8 +9,8 @@
 
 #include "world.h"
 
-#define OLD "c0000001aaaaaaaaaaaaaaaaaaaaaaaa"
-#define NEW "c1000001bbbbbbbbbbbbbbbbbbbbbbbb"
+static const char OLD[SIM_TOKEN_SIZE + 1] = "c0000001aaaaaaaaaaaaaaaaaaaaaaaa";
+static const char NEW[SIM_TOKEN_SIZE + 1] = "00000000000000f1c1000001bbbbbbbbbbbbbbbbbbbbbbbb";
 
 static struct sim_world *world;
 

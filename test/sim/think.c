@@ -42,7 +42,7 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
         }
         return;
     }
-    if (dice < 35) {
+    if (dice < (world->profile.crowd ? 75u : 35u)) {
         sim_user_release(lease);
     } else if (dice < 70) {
         sim_user_extend(lease);
@@ -62,7 +62,7 @@ void sim_user_act(struct sim_client *client, unsigned slot) {
         act_held(client, at->lease);
     } else if (at->acquiring == NULL) {
         act_idle(client, slot);
-    } else if (sim_random_percent(&world->random, 30)) {
+    } else if (sim_random_percent(&world->random, world->profile.crowd ? 8 : 30)) {
         sim_user_cancel(at->acquiring);
     }
 }
@@ -86,6 +86,7 @@ static void crash(struct sim_client *client) {
     sim_client_count(client);
     redlock_group_delete(client->group);
     client->group = NULL;
+    sim_subscriptions_leave(client);
 }
 
 /* Just after having begun something, and perhaps just before a pause. */

@@ -68,11 +68,12 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         }
         options->retry_delay_min_ms = 5;
         options->retry_delay_max_ms = 50;
-    } else if (sim_random_percent(random, 50)) {
+    } else if (sim_random_percent(random, world->profile.crowd ? 85 : 50)) {
         options->wait_timeout_ms = sim_random_between(random, 1, 2 + world->profile.active_ns / 2 / SIM_MS);
     } else if (sim_random_percent(random, 15)) {
         options->wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     }
+    options->order = client->is_old || sim_random_percent(random, 15) ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
     options->auto_extend = !probe && world->profile.auto_extend && sim_random_percent(random, 60);
     if (options->auto_extend && sim_random_percent(random, 20)) {
         options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);
@@ -83,6 +84,7 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         options->lock_delay_ms = sim_random_between(random, 0, world->profile.lock_delay_max_ms);
     }
     call->fencing = options->fencing;
+    call->fair = options->order == REDLOCK_ORDER_FAIR && options->wait_timeout_ms != 0;
     call->lock_delay_ms = options->lock_delay_ms;
     call->ttl_ms = options->ttl_ms;
     call->has_on_lost = options->on_lost != NULL;
@@ -148,7 +150,7 @@ void sim_user_extend(struct sim_lease *lease) {
     int code = redlock_extend(lease->handle, ttl_ms, sim_on_extended, call);
     sim_api_leave(client);
     SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index, sim_resource_name(lease->resource),
-              lease->token, (long long)ttl_ms, redlock_error_name(code));
+              sim_name(lease->token), (long long)ttl_ms, redlock_error_name(code));
     if (code == REDLOCK_OK) {
         lease->extending = true;
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
@@ -183,7 +185,8 @@ void sim_user_release(struct sim_lease *lease) {
         call->resource = lease->resource;
         call->probe = probe;
     }
-    SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
+    SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
+              sim_name(lease->token));
     redlock_lease *handle = lease->handle;
     const int64_t left_ms = sim_lease_validity_ms(world, lease);
     if (!lease->lost) {
@@ -206,7 +209,8 @@ void sim_user_release(struct sim_lease *lease) {
 void sim_user_forget(struct sim_lease *lease) {
     struct sim_client *client = lease->owner;
     struct sim_world *world = client->world;
-    SIM_TRACE(world, "client %u forgets '%s' (%.8s)", client->index, sim_resource_name(lease->resource), lease->token);
+    SIM_TRACE(world, "client %u forgets '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
+              sim_name(lease->token));
     sim_forget_token(world, lease->token);
     redlock_lease *handle = lease->handle;
     end_lease(lease);
@@ -242,7 +246,8 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
         return;
     }
     SIM_TRACE(world, "client %u/%u adopts '%s' (%.8s) %s client %u", client->index, slot,
-              sim_resource_name(lease->resource), lease->token, instead ? "instead of" : "beside", lease->client);
+              sim_resource_name(lease->resource), sim_name(lease->token), instead ? "instead of" : "beside",
+              lease->client);
     adopted->has_on_lost = true;
     adopted->lock_delay_ms = options.lock_delay_ms;
     adopted->ttl_ms = options.ttl_ms;
@@ -315,6 +320,7 @@ static void drained(void *ctx) {
     struct redlock_group *group = client->group;
     client->group = NULL;
     redlock_group_delete(group);
+    sim_subscriptions_leave(client);
 }
 
 void sim_user_close(struct sim_client *client) {

@@ -97,9 +97,22 @@ static struct sim_event pop(struct sim_world *world) {
     return first;
 }
 
+/* A SUBSCRIBE waits for the node, and for the way to it. */
+static bool is_held_up(struct sim_world *world, const struct sim_event *event) {
+    const struct sim_node *node = &world->nodes[event->node];
+    const int64_t cut_ns = world->clients[event->client].links[event->node].up_cut_ns;
+    const int64_t until_ns = node->hung_until_ns > cut_ns ? node->hung_until_ns : cut_ns;
+    if (until_ns <= world->now_ns) {
+        return false;
+    }
+    sim_put_off(world, *event, until_ns);
+    return true;
+}
+
 /* Whether the event must wait for a process that does not run now. If so, delays it. */
 static bool waits(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
+    bool keeps_order;
     switch ((enum sim_event_kind)event->kind) {
     case SIM_REPLY:
     case SIM_TIMEOUT:
@@ -109,14 +122,20 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
     case SIM_UNBLOCK:
     case SIM_WAKE:
     case SIM_USER:
+    case SIM_LISTEN:
+    case SIM_PUSH:
+    case SIM_DEAF:
+    case SIM_RESUBSCRIBE:
         if (client->busy_until_ns <= world->now_ns) {
             return false;
         }
         /* Replies keep their order. After a pause, chance decides whether a timer or a socket comes
          * first. */
-        sim_put_off(world, *event,
-                    client->busy_until_ns + (event->kind == SIM_REPLY ? 0 : sim_random_below(&world->random, 2)));
+        keeps_order = event->kind == SIM_REPLY || event->kind == SIM_LISTEN || event->kind == SIM_PUSH;
+        sim_put_off(world, *event, client->busy_until_ns + (keeps_order ? 0 : sim_random_below(&world->random, 2)));
         return true;
+    case SIM_SUBSCRIBE:
+        return is_held_up(world, event);
     case SIM_ARRIVE:
     case SIM_HANDSHAKE: {
         struct sim_node *node = &world->nodes[event->node];
@@ -170,6 +189,24 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     case SIM_UNBLOCK:
         sim_link_unblock(world, event);
         break;
+    case SIM_SUBSCRIBE:
+        sim_subscribe_event(world, event);
+        break;
+    case SIM_LISTEN:
+        sim_listening_event(world, event);
+        break;
+    case SIM_PUSH:
+        sim_push_event(world, event);
+        break;
+    case SIM_DEAF:
+        sim_deaf_event(world, event);
+        break;
+    case SIM_UNHEARD:
+        sim_unheard_event(world, event);
+        break;
+    case SIM_RESUBSCRIBE:
+        sim_resubscribe_event(world, event);
+        break;
     case SIM_WAKE:
         sim_client_wake(world, event);
         break;
@@ -211,7 +248,9 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->heap_count = 0;
     world->arena_used = 0;
     world->lease_count = world->call_count = 0;
-    world->probed = world->users = world->forgotten_count = 0;
+    world->probed = world->probes = world->users = world->forgotten_count = 0;
+    world->place_count = 0;
+    memset(world->lines, 0, sizeof world->lines);
     world->grant_count = world->set_count = world->backing_count = 0;
     world->events = 0;
     world->checker = NULL;
@@ -233,6 +272,10 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     const struct sim_profile *profile = &world->profile;
     int64_t off_ms = profile->trust == SIM_GUARDED ? 100 : 500000;
     memset(node, 0, sizeof *node);
+    node->world = world;
+    node->fake.publish = sim_publish;
+    node->fake.publish_ctx = node;
+    node->refuses_queue = (profile->refusing >> (node - world->nodes) & 1) != 0;
     set_clock(world, &node->clock);
     node->clock.offset_ns = SIM_WALL_NS + sim_random_between(&world->random, -off_ms, off_ms) * SIM_MS;
     node->stepped_ns = node->righted_ns = -SIM_NEVER / 2;
@@ -276,6 +319,7 @@ static void begin(struct sim_world *world) {
     for (unsigned i = 0; i < profile->clients; i++) {
         set_clock(world, &world->clients[i].clock);
         world->clients[i].wall_off_ns = draw_wall_off_ns(world);
+        world->clients[i].is_old = (profile->old_clients >> i & 1) != 0;
         if (!sim_client_open(world, i)) {
             sim_violation(world, "memory", "client %u could not be made", i);
             return;

@@ -10,10 +10,14 @@
 #include "clock.h"
 #include "fake_node.h"
 #include "group/group.h"
+#include "lines.h"
+#include "profile.h"
 #include "random.h"
+#include "subscription.h"
+#include "token.h"
 
 #define SIM_NODES_MAX     7
-#define SIM_CLIENTS_MAX   4
+#define SIM_CLIENTS_MAX   6
 #define SIM_RESOURCES_MAX 2
 #define SIM_INFLIGHT_MAX  64
 #define SIM_LEASES_MAX    256
@@ -23,7 +27,6 @@
 #define SIM_SETS_MAX      2048
 #define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
-#define SIM_TOKEN_SIZE    32
 #define SIM_MS            INT64_C(1000000)
 #define SIM_NEVER         INT64_MAX
 
@@ -36,16 +39,22 @@ enum sim_event_kind {
     SIM_HANDSHAKE, /* a node answers the handshake */
     SIM_READY,     /* a client has its connection */
     SIM_UNBLOCK,   /* a socket takes bytes again */
-    SIM_WAKE,      /* the group's timer */
-    SIM_USER,      /* the user of a client does something */
-    SIM_FAULT,     /* something breaks */
-    SIM_AMBUSH,    /* clocks step, and a client comes that has read none of them */
-    SIM_RESTART,   /* a crashed node comes back */
-    SIM_MODE,      /* a node's mode ends */
-    SIM_CHECK,     /* the checkers look at a client whose step ends now */
-    SIM_HEAL,      /* the last fault is over: users finish */
-    SIM_LEFTOVER,  /* no key of ours may be left */
-    SIM_PROBE      /* each resource can be taken again */
+    SIM_SUBSCRIBE, /* a node reads a client's SUBSCRIBE */
+    SIM_LISTEN,    /* a client reads the answer to it */
+    SIM_PUSH,      /* a push reaches a client */
+    SIM_DEAF,      /* a client notices that its subscription is gone */
+    SIM_UNHEARD,   /* a node notices that */
+    SIM_RESUBSCRIBE,
+    SIM_WAKE,     /* the group's timer */
+    SIM_USER,     /* the user of a client does something */
+    SIM_FAULT,    /* something breaks */
+    SIM_AMBUSH,   /* clocks step, and a client comes that has read none of them */
+    SIM_RESTART,  /* a crashed node comes back */
+    SIM_MODE,     /* a node's mode ends */
+    SIM_CHECK,    /* the checkers look at a client whose step ends now */
+    SIM_HEAL,     /* the last fault is over: users finish */
+    SIM_LEFTOVER, /* no key of ours may be left */
+    SIM_PROBE     /* each resource can be taken again */
 };
 
 struct sim_event {
@@ -61,7 +70,8 @@ struct sim_bytes {
     int64_t sent_ns;
     int64_t ttl_ms;             /* ACQUIRE, EXTEND, HEAL */
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
-    uint8_t operation;
+    int64_t stale_ms;           /* WAIT */
+    uint8_t operation, resource;
     uint32_t size;
     char bytes[];
 };
@@ -100,19 +110,24 @@ struct sim_greeting {
     struct redlock_greeting said;
     struct sim_stepped stepped;
     char run_id[24];
+    uint32_t run;
 };
 
 struct sim_link {
     enum sim_link_state state;
-    uint32_t gen;                   /* of the connection */
-    uint32_t head, tail;            /* entries in flight, by number */
-    uint32_t unwritten;             /* the first entry that is not written */
-    uint8_t timeouts;               /* in a row */
-    uint8_t failures;               /* of connecting, in a row */
-    bool first_try_done;            /* the first try is over */
-    bool flush_asked;               /* entries wait for the end of this turn */
+    uint32_t gen;        /* of the connection */
+    uint32_t head, tail; /* entries in flight, by number */
+    uint32_t unwritten;  /* the first entry that is not written */
+    uint8_t timeouts;    /* in a row */
+    uint8_t failures;    /* of connecting, in a row */
+    bool first_try_done; /* the first try is over */
+    bool flush_asked;    /* entries wait for the end of this turn */
+    uint32_t run;        /* the process of the node that it is connected to */
+    struct sim_subscription subscription;
+    int64_t deaf_ns;                /* until then its client does not know that it is not heard */
     bool clock_read;                /* its client has read this node's clock, */
     int64_t off_ns;                 /* when steps had made this of it */
+    uint32_t steps;                 /* and it had seen this number of steps forward */
     int64_t up_ns, down_ns;         /* the last arrival each way: bytes keep their order */
     int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
     int64_t blocked_ns;             /* the socket takes no bytes until then */
@@ -126,6 +141,7 @@ struct sim_ghost {
 };
 
 struct sim_node {
+    struct sim_world *world;
     struct fake_node fake;
     struct sim_clock clock;
     struct sim_stepped stepped;
@@ -141,6 +157,8 @@ struct sim_node {
     int64_t hung_until_ns, strange_until_ns;
     int64_t late_ns[SIM_CLIENTS_MAX];     /* bytes of connections that were given up come no sooner */
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
+    uint32_t heard_gen[SIM_CLIENTS_MAX];  /* the subscription that it believes in; 0: none */
+    bool refuses_queue;                   /* an ACL lacks what a queue needs */
 };
 
 /* What a user knows of a lease. */
@@ -172,7 +190,7 @@ struct sim_call {
     enum sim_call_kind kind;
     uint8_t slot, resource;
     bool done, cancelled, probe;
-    bool auto_extend, has_on_lost, capped, fencing;
+    bool auto_extend, has_on_lost, capped, fencing, fair;
     int64_t ttl_ms, lock_delay_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
@@ -228,64 +246,11 @@ struct sim_client {
     int64_t closed_ns, closed_paused_ns;
     uint32_t wake_serial;
     uint64_t tokens_drawn;
-    struct redlock_text *text; /* one error text for all */
+    struct redlock_text *text;      /* one error text for all */
+    bool is_old;                    /* its program never queues */
+    char channel[SIM_CHANNEL_SIZE]; /* "": it does not listen */
     struct sim_link links[SIM_NODES_MAX];
     struct sim_slot slots[SIM_SLOTS_MAX];
-};
-
-/*
- * What is assumed, and what protects.
- * TRUSTED  no node forgets a lock before its ttl, and no node's clock steps: the lock needs no guards
- * GUARDED  nodes forget and clocks step, within what docs/safety.md allows for; guards are on
- * RECKLESS nodes forget and clocks step as they like, with no guards: the lock is not safe, and fencing tokens are
- */
-enum sim_trust { SIM_TRUSTED, SIM_GUARDED, SIM_RECKLESS };
-
-/* What a schedule may do, drawn from its seed. */
-struct sim_profile {
-    unsigned nodes, clients, resources, slots;
-    bool calm;        /* no faults, no pauses, delays far below timeouts */
-    bool one_hung;    /* calm but for node 0, which hangs all the time */
-    bool leaps;       /* pauses inside env calls */
-    bool may_kill;    /* CLIENT KILL ID is permitted (R9) */
-    bool auto_extend; /* users like it */
-    enum sim_trust trust;
-    bool early;        /* each client has met each node before anything happens */
-    bool counters_die; /* nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong */
-    bool prompt;  /* no pauses and no delays beyond the node timeout: clocks are read well, and may step by little */
-    bool storm;   /* locks are dropped all the time, and most proposals are too low */
-    bool fencing; /* users ask for fencing tokens */
-    bool same_digits; /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
-    bool heal;        /* as they should be */
-    redlock_restart_guard restart_guard;
-    bool clock_guard, first_boot;
-    bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
-    bool steps_at_boot;         /* and then its clock is set, so that it seems to have been up for long */
-    int64_t guarded_ttl_max_ms; /* with the lock delay */
-    int64_t lock_delay_max_ms;
-    int64_t fence_expiry_ms;
-    int64_t step_min_ns, step_max_ns; /* of nodes' clocks */
-    int64_t uptime_ns;                /* of nodes, when it begins */
-    unsigned faults;                  /* bit i: enum sim_fault i may happen */
-    unsigned leap_permille;
-    unsigned no_random_permille; /* the kernel gives no random bytes */
-    int64_t fault_gap_ns, user_gap_ns, active_ns;
-    int64_t delay_min_ns, delay_max_ns;
-    unsigned spike_permille;
-    int64_t node_timeout_ms;
-    int64_t ttl_min_ms, ttl_max_ms;
-};
-
-/* Runs that break an assumption, or run without a protection. */
-enum sim_control {
-    SIM_CONTROL_NONE,
-    SIM_CONTROL_SKEW,             /* clocks run at rates beyond the drift */
-    SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nothing protects against it */
-    SIM_CONTROL_GUARDED,          /* nothing is broken: all schedules are GUARDED, as in the next two */
-    SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
-    SIM_CONTROL_NO_CLOCK_GUARD,
-    SIM_CONTROL_RIGHTED,       /* a clock is set right just before a client reads it for the first time */
-    SIM_CONTROL_WRONG_AND_LOST /* wrong wall clocks, and counters that are lost */
 };
 
 /* What the managers counted, over all schedules. */
@@ -314,6 +279,7 @@ struct sim_world {
     struct sim_call calls[SIM_CALLS_MAX];
     unsigned call_count;
     unsigned probed; /* resources that were taken again after the faults healed */
+    unsigned probes; /* clients that want the next of them */
     unsigned users;  /* things that users did */
     struct sim_grant grants[SIM_LEASES_MAX];
     unsigned grant_count;
@@ -321,6 +287,9 @@ struct sim_world {
     unsigned set_count;
     struct sim_backing backings[SIM_BACKINGS_MAX];
     unsigned backing_count;
+    struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
+    struct sim_place places[SIM_PLACES_MAX];
+    unsigned place_count;
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
     unsigned forgotten_count;
     const char *only_checker; /* all others are silent; NULL for none */
@@ -349,14 +318,15 @@ void sim_forget_token(struct sim_world *world, const char *token);
 /* How long bytes travel, this time. */
 int64_t sim_delay_ns(struct sim_world *world);
 
-/* --- profile.c --- */
-void sim_profile_draw(struct sim_world *world);
-
 /* --- link.c --- */
 bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t reply_kind,
                    void *owner, uint32_t round);
 void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
 bool sim_key_is_counter(const struct fake_key *key);
+/* The key of this resource with this suffix, if the node has it now. */
+struct fake_key *sim_key_at(struct sim_world *world, unsigned node, unsigned resource, const char *suffix);
+/* The node looks at its clock. */
+void sim_node_clock(const struct sim_world *world, struct sim_node *node);
 /* When the key will be gone, in true time. */
 int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key);
 void sim_link_arrive(struct sim_world *world, const struct sim_event *event);

@@ -1,0 +1,225 @@
+/* The checkers of queues: who was served, in which order, and what is left of them. */
+#include "lines.h"
+
+#include <string.h>
+
+#include "world.h"
+
+/* Tokens are counted by env_random(): digits 2 to 7 of their name. NULL: it is not ours. */
+static struct sim_line *slot_of(struct sim_world *world, const char *token) {
+    const char *name = sim_name(token);
+    char digits[7] = "";
+    if (name[0] != 'c' || sim_token_size(token) != SIM_TOKEN_SIZE) {
+        return NULL;
+    }
+    memcpy(digits, name + 2, 6);
+    return &world->lines[(unsigned)(name[1] - '0') % SIM_CLIENTS_MAX][strtoul(digits, NULL, 16) % SIM_LINES_MAX];
+}
+
+static struct sim_line *line_of(struct sim_world *world, const char *token) {
+    struct sim_line *line = slot_of(world, token);
+    return line != NULL && memcmp(line->token, token, SIM_TOKEN_SIZE) == 0 ? line : NULL;
+}
+
+static void enter_place(struct sim_client *client, const struct sim_bytes *bytes) {
+    struct sim_world *world = client->world;
+    const uint64_t ticket = sim_ticket(bytes->token);
+    for (unsigned i = 0; i < world->place_count; i++) {
+        if (world->places[i].ticket == ticket && world->places[i].client == client->index) {
+            return;
+        }
+    }
+    if (world->place_count < SIM_PLACES_MAX) {
+        world->places[world->place_count++] = (struct sim_place){.client = (uint8_t)client->index,
+                                                                 .resource = bytes->resource,
+                                                                 .ticket = ticket,
+                                                                 .asked_ns = client->step_ns};
+    }
+}
+
+void sim_line_sent(struct sim_client *client, uint32_t nodes, const struct sim_bytes *bytes) {
+    struct sim_world *world = client->world;
+    struct sim_line *line = line_of(world, bytes->token);
+    if (bytes->operation == REDLOCK_OP_RELEASE && line != NULL) {
+        line->released |= nodes;
+    }
+    if (bytes->operation != REDLOCK_OP_WAIT) {
+        return;
+    }
+    if (line == NULL && (line = slot_of(world, bytes->token)) != NULL) {
+        *line = (struct sim_line){.released = 0};
+        memcpy(line->token, bytes->token, SIM_TOKEN_SIZE);
+    }
+    if (line != NULL && (line->released & nodes) != 0) {
+        sim_violation(world, "queued", "client %u wants a place for %.8s, which it has released at nodes %#x",
+                      client->index, sim_name(bytes->token), line->released & nodes);
+    }
+    if (world->profile.calm) {
+        enter_place(client, bytes);
+    }
+}
+
+void sim_line_served(struct sim_world *world, unsigned node, const char *token) {
+    struct sim_line *line = line_of(world, token);
+    sim_grant_set(world, node, token);
+    if (line == NULL) {
+        return;
+    }
+    if (line->taken_ns[node] == 0) {
+        line->taken_ns[node] = world->now_ns;
+    }
+    const int64_t late_ms = world->nodes[node].fake.now_ms - line->good_until_ms[node];
+    if (line->good_until_ms[node] != 0 && late_ms > 0) {
+        sim_violation(world, "stale", "node %u serves %.8s, whose entry is stale since %lld ms", node, sim_name(token),
+                      (long long)late_ms);
+    }
+}
+
+/* The next member of the queue from *at onwards; NULL for none. */
+static const struct fake_part *next_in(const struct fake_node *fake, const struct fake_key *queue, unsigned *at) {
+    while (queue != NULL && *at < fake->part_count) {
+        const struct fake_part *part = &fake->parts[(*at)++];
+        if (part->set == queue->id) {
+            return part;
+        }
+    }
+    return NULL;
+}
+
+/* Whether this token is that of the place, or was. */
+static bool is_of(const struct sim_place *place, const char *bytes, size_t size) {
+    char token[SIM_TOKEN_SIZE];
+    sim_token_set(token, bytes, size);
+    return sim_ticket(token) == place->ticket && sim_name(token)[1] == (char)('0' + place->client);
+}
+
+static bool is_in_line(struct sim_world *world, unsigned node, const struct sim_place *place) {
+    const struct fake_key *lock = sim_key_at(world, node, place->resource, "");
+    const struct fake_node *fake = &world->nodes[node].fake;
+    const struct fake_key *queue = sim_key_at(world, node, place->resource, ":wait");
+    unsigned at = 0;
+    if (lock != NULL && is_of(place, lock->value, lock->value_size)) {
+        return true;
+    }
+    for (const struct fake_part *part; (part = next_in(fake, queue, &at)) != NULL;) {
+        if (is_of(place, part->token, part->token_size)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void follow_places(struct sim_world *world, unsigned node, unsigned resource) {
+    for (unsigned i = 0; i < world->place_count; i++) {
+        struct sim_place *place = &world->places[i];
+        if (place->resource != resource) {
+            continue;
+        }
+        if (!is_in_line(world, node, place)) {
+            place->since_ns[node] = 0;
+        } else if (place->since_ns[node] == 0) {
+            place->since_ns[node] = world->now_ns;
+        }
+    }
+}
+
+static void check_left_queue(struct sim_world *world, unsigned node, const struct sim_bytes *bytes) {
+    const struct fake_node *fake = &world->nodes[node].fake;
+    const struct fake_key *queue = sim_key_at(world, node, bytes->resource, ":wait");
+    unsigned at = 0;
+    /* A node that takes no writes keeps it in line. It may be served until it is stale; the push is
+     * answered by a release, if it comes through. */
+    if (fake->mode != FAKE_NORMAL) {
+        sim_forget_token(world, bytes->token);
+        return;
+    }
+    for (const struct fake_part *part; (part = next_in(fake, queue, &at)) != NULL;) {
+        char token[SIM_TOKEN_SIZE];
+        sim_token_set(token, part->token, part->token_size);
+        if (memcmp(token, bytes->token, SIM_TOKEN_SIZE) == 0) {
+            sim_violation(world, "queued", "node %u still has %.8s in line after its release", node,
+                          sim_name(bytes->token));
+        }
+    }
+}
+
+void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
+                       const struct sim_reply *reply, bool had) {
+    struct sim_line *line = line_of(world, bytes->token);
+    const enum redlock_reply_type type = reply->fake.type;
+    if (bytes->operation == REDLOCK_OP_WAIT && type == REDLOCK_REPLY_ARRAY) {
+        if (line != NULL) {
+            line->good_until_ms[node] = world->nodes[node].fake.now_ms + bytes->stale_ms;
+        }
+        if (reply->fake.integer == 1 && !had) {
+            sim_line_served(world, node, bytes->token);
+        }
+    } else if (bytes->operation == REDLOCK_OP_RELEASE && type == REDLOCK_REPLY_INTEGER) {
+        check_left_queue(world, node, bytes);
+    }
+    if (world->profile.calm && world->place_count > 0) {
+        follow_places(world, node, bytes->resource);
+    }
+}
+
+/* An acquire that began earlier, and was in line at a quorum before the first node gave the lock to
+ * this one, comes first. A ticket is as wrong as the clock that it comes from: rates, and a round
+ * trip. */
+void sim_line_acquired(const struct sim_call *call, const char *token) {
+    struct sim_world *world = call->client->world;
+    const struct sim_line *line = line_of(world, token);
+    const int64_t margin_ns = world->now_ns / 50 + 4 * world->profile.delay_max_ns + 2 * SIM_MS;
+    int64_t taken_ns = SIM_NEVER;
+    if (line == NULL || sim_ticket(token) == 0 || !world->profile.calm) {
+        return;
+    }
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        taken_ns = line->taken_ns[i] != 0 && line->taken_ns[i] < taken_ns ? line->taken_ns[i] : taken_ns;
+    }
+    for (unsigned k = 0; k < world->place_count; k++) {
+        const struct sim_place *place = &world->places[k];
+        unsigned count = 0;
+        for (unsigned i = 0; i < world->profile.nodes; i++) {
+            count += place->since_ns[i] != 0 && place->since_ns[i] < taken_ns;
+        }
+        if (place->resource == call->resource && place->asked_ns + margin_ns < call->asked_ns &&
+            count > world->profile.nodes / 2) {
+            sim_violation(world, "bypass",
+                          "client %u (%.8s) gets '%s' before client %u, which asked %.3f ms earlier and is in line",
+                          call->client->index, sim_name(token), sim_resource_name(call->resource), place->client,
+                          (double)(call->asked_ns - place->asked_ns) / 1e6);
+        }
+    }
+}
+
+void sim_lines_left(struct sim_world *world, unsigned node) {
+    const struct fake_node *fake = &world->nodes[node].fake;
+    for (unsigned r = 0; r < world->profile.resources; r++) {
+        const struct fake_key *queue = sim_key_at(world, node, r, ":wait");
+        unsigned at = 0;
+        for (const struct fake_part *part; (part = next_in(fake, queue, &at)) != NULL;) {
+            char token[SIM_TOKEN_SIZE];
+            sim_token_set(token, part->token, part->token_size);
+            const struct sim_line *line = line_of(world, token);
+            const bool closing = world->clients[sim_name(token)[1] - '0'].closing;
+            if (line != NULL && !closing && line->good_until_ms[node] >= fake->now_ms) {
+                sim_violation(world, "queued", "node %u has %.8s in line, though all users have finished", node,
+                              sim_name(token));
+            }
+        }
+    }
+}
+
+void sim_lines_end(struct sim_world *world, unsigned node) {
+    const struct fake_node *fake = &world->nodes[node].fake;
+    for (unsigned i = 0; i < fake->set_count; i++) {
+        const struct fake_key *key = &fake->sets[i];
+        if (!key->used || world->nodes[node].stepped_back) {
+            continue;
+        }
+        if (key->expires_ms == FAKE_NO_TTL || key->expires_ms > fake->now_ms + SIM_QUEUE_TTL_MAX) {
+            sim_violation(world, "queue-end", "node %u: '%.*s' does not end by itself", node, key->name_size,
+                          key->name);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+/* What a node tells a client without being asked: subscriptions, and pushes on them. */
+#include "subscription.h"
+
+#include <string.h>
+
+#include "core/planted.h"
+#include "wire/push.h"
+#include "world.h"
+
+/* A push under way. */
+struct sim_pushed {
+    uint32_t steps; /* of the node's clock, before it */
+    size_t size;
+    char token[SIM_TOKEN_SIZE];
+    char payload[];
+};
+
+static struct sim_event event_of(enum sim_event_kind kind, unsigned client, unsigned node) {
+    return (struct sim_event){.kind = (uint8_t)kind, .client = (uint8_t)client, .node = (uint8_t)node};
+}
+
+static struct sim_subscription *of(struct sim_world *world, const struct sim_event *event) {
+    return &world->clients[event->client].links[event->node].subscription;
+}
+
+/* Whether the event is for the client's present connection. */
+static bool is_present(struct sim_world *world, const struct sim_event *event) {
+    const struct sim_subscription *subscription = of(world, event);
+    return world->clients[event->client].group != NULL && subscription->open && subscription->gen == event->gen;
+}
+
+static void tell(struct sim_client *client, unsigned node, enum redlock_listening listening) {
+    struct sim_subscription *subscription = &client->links[node].subscription;
+    static const char *const words[] = {"is deaf to", "listens to", "is refused a subscription by"};
+    if (subscription->told == listening || client->group == NULL) {
+        return;
+    }
+    subscription->told = listening;
+    SIM_TRACE(client->world, "client %u %s node %u", client->index, words[listening], node);
+    redlock_group_listens(client->group, node, listening, listening == REDLOCK_LISTENING ? NULL : client->text);
+}
+
+void sim_listen(void *ctx, const char *channel) {
+    struct sim_client *client = ctx;
+    memcpy(client->channel, channel, strnlen(channel, SIM_CHANNEL_SIZE - 1));
+    for (unsigned i = 0; i < client->world->profile.nodes; i++) {
+        const enum sim_link_state state = client->links[i].state;
+        if (state == SIM_LINK_READY || state == SIM_LINK_STALLED) {
+            sim_subscription_begin(client, i);
+        }
+    }
+}
+
+void sim_subscription_begin(struct sim_client *client, unsigned node) {
+    struct sim_world *world = client->world;
+    struct sim_subscription *subscription = &client->links[node].subscription;
+    if (client->channel[0] == '\0' || subscription->open) {
+        return;
+    }
+    subscription->open = true;
+    subscription->gen++;
+    struct sim_event event = event_of(SIM_SUBSCRIBE, client->index, node);
+    event.gen = subscription->gen;
+    sim_push(world, client->step_ns + 2 * sim_delay_ns(world) + 2 * sim_delay_ns(world), event);
+}
+
+void sim_subscription_end(struct sim_client *client, unsigned node) {
+    struct sim_world *world = client->world;
+    struct sim_subscription *subscription = &client->links[node].subscription;
+    if (!subscription->open) {
+        return;
+    }
+    subscription->open = false;
+    subscription->down_ns = 0;
+    /* The node believes in the connection until it is told, or tries to write for long enough. */
+    const int64_t long_ns = sim_random_percent(&world->random, 20) ? 20 * world->profile.node_timeout_ms * SIM_MS : 0;
+    struct sim_event event = event_of(SIM_UNHEARD, client->index, node);
+    event.gen = subscription->gen;
+    sim_push(world, client->step_ns + sim_delay_ns(world) + sim_random_between(&world->random, 0, long_ns), event);
+    tell(client, node, REDLOCK_LISTENING_NOT);
+}
+
+void sim_subscription_kill(struct sim_world *world, unsigned client, unsigned node) {
+    const struct sim_subscription *subscription = &world->clients[client].links[node].subscription;
+    if (!subscription->open) {
+        return;
+    }
+    /* Sometimes nobody tells the client, for longer than its lease may live. */
+    const bool silent = sim_random_percent(&world->random, 30);
+    const int64_t late_ns = silent ? sim_random_between(&world->random, 0, 2 * world->profile.ttl_max_ms * SIM_MS) : 0;
+    SIM_TRACE(world, "node %u drops the subscription of client %u%s", node, client, silent ? ", silently" : "");
+    world->nodes[node].heard_gen[client] = 0;
+    world->clients[client].links[node].deaf_ns = world->now_ns + late_ns;
+    struct sim_event event = event_of(SIM_DEAF, client, node);
+    event.gen = subscription->gen;
+    sim_push(world, world->now_ns + sim_delay_ns(world) + late_ns, event);
+}
+
+void sim_subscriptions_die(struct sim_world *world, unsigned node, bool silent) {
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const struct sim_subscription *subscription = &world->clients[i].links[node].subscription;
+        world->nodes[node].heard_gen[i] = 0;
+        if (subscription->open && !silent) {
+            struct sim_event event = event_of(SIM_DEAF, i, node);
+            event.gen = subscription->gen;
+            sim_push(world, world->now_ns + sim_delay_ns(world), event);
+        }
+    }
+}
+
+void sim_subscriptions_leave(struct sim_client *client) {
+    for (unsigned i = 0; i < client->world->profile.nodes; i++) {
+        sim_subscription_end(client, i);
+    }
+}
+
+void sim_subscription_stall(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns) {
+    struct sim_subscription *subscription = &world->clients[client].links[node].subscription;
+    if (subscription->down_ns < world->now_ns + for_ns) {
+        subscription->down_ns = world->now_ns + for_ns;
+        SIM_TRACE(world, "client %u: pushes of node %u are held up for %.3f ms", client, node, (double)for_ns / 1e6);
+    }
+}
+
+/* Mostly for longer than a lease lives: a shorter stall shows little (docs/waiting.md). */
+static int64_t draw_stall_ns(struct sim_world *world) {
+    const int64_t ttl_ms = world->profile.ttl_max_ms < 2000 ? world->profile.ttl_max_ms : 2000;
+    return sim_random_between(&world->random, ttl_ms * SIM_MS / 2, 5 * ttl_ms * SIM_MS / 2);
+}
+
+static struct sim_client *client_of(struct sim_world *world, const char *channel, size_t size) {
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const char *own = world->clients[i].channel;
+        if (strlen(own) == size && memcmp(own, channel, size) == 0) {
+            return &world->clients[i];
+        }
+    }
+    return NULL;
+}
+
+static struct redlock_reply message_of(const char *channel, const char *payload, size_t size) {
+    struct redlock_reply reply = {.value = {.type = REDLOCK_REPLY_ARRAY}, .element_count = 3};
+    const char *const words[] = {"message", channel, payload};
+    const size_t sizes[] = {7, strlen(channel), size};
+    for (unsigned i = 0; i < 3; i++) {
+        reply.elements[i] =
+            (struct redlock_reply_value){.type = REDLOCK_REPLY_STRING, .bytes = words[i], .size = sizes[i]};
+    }
+    return reply;
+}
+
+/* The push reaches the client, if its connection is still there then. */
+static void carry(struct sim_node *node, struct sim_client *client, const char *payload, size_t size) {
+    struct sim_world *world = node->world;
+    const unsigned index = (unsigned)(node - world->nodes);
+    struct sim_subscription *subscription = &client->links[index].subscription;
+    struct sim_pushed *pushed = sim_arena(world, sizeof *pushed + size);
+    struct redlock_push read;
+    memcpy(pushed->payload, payload, size);
+    pushed->size = size;
+    pushed->steps = node->stepped.steps;
+    const struct redlock_reply reply = message_of(client->channel, pushed->payload, size);
+    if (!redlock_wire_push(&reply, client->channel, &read)) {
+        sim_violation(world, "push", "node %u pushes '%.*s'", index, (int)size, payload);
+        return;
+    }
+    sim_token_set(pushed->token, read.token, read.token_size);
+    sim_line_served(world, index, pushed->token);
+    SIM_TRACE(world, "node %u → client %u: '%.*s' is handed to %.8s, round %u", index, client->index,
+              (int)read.key_size, read.key, sim_name(pushed->token), read.round);
+    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, world->profile.stall_permille)) {
+        sim_subscription_stall(world, client->index, index, draw_stall_ns(world));
+    }
+    const int64_t at_ns = world->now_ns + sim_delay_ns(world);
+    subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
+    struct sim_event event = event_of(SIM_PUSH, client->index, index);
+    event.gen = node->heard_gen[client->index];
+    event.data = pushed;
+    sim_push(world, subscription->down_ns, event);
+}
+
+bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size) {
+    struct sim_node *node = ctx;
+    struct sim_client *client = client_of(node->world, channel, channel_size);
+    if (client == NULL || node->heard_gen[client->index] == 0) {
+        return false;
+    }
+    carry(node, client, payload, size);
+    return true;
+}
+
+/* The node reads SUBSCRIBE. */
+void sim_subscribe_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_node *node = &world->nodes[event->node];
+    struct sim_subscription *subscription = of(world, event);
+    if (!is_present(world, event)) {
+        return;
+    }
+    struct sim_event reply = *event;
+    const bool fails = node->down || node->fake.mode == FAKE_LOADING;
+    reply.kind = fails ? SIM_DEAF : SIM_LISTEN;
+    reply.entry = node->refuses_queue ? 0 : node->run;
+    if (!fails && !node->refuses_queue) {
+        node->heard_gen[event->client] = event->gen;
+    }
+    const int64_t at_ns = world->now_ns + sim_delay_ns(world);
+    subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
+    sim_push(world, subscription->down_ns, reply);
+}
+
+/* The client reads the answer to SUBSCRIBE. entry: the run of the server; 0: refused */
+void sim_listening_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    const struct sim_link *link = &client->links[event->node];
+    if (!is_present(world, event)) {
+        return;
+    }
+    if (link->down_cut_ns > world->now_ns) {
+        sim_put_off(world, *event, link->down_cut_ns);
+        return;
+    }
+    if (event->entry != 0 && event->entry != link->run && !REDLOCK_PLANTED(QUEUE_ANY_SERVER)) {
+        sim_deaf_event(world, event); /* another server than that of the first connection */
+        return;
+    }
+    sim_client_enter(client);
+    of(world, event)->failures = 0;
+    tell(client, event->node, event->entry == 0 ? REDLOCK_LISTENING_REFUSED : REDLOCK_LISTENING);
+    sim_client_leave(client);
+}
+
+void sim_push_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    const struct sim_link *link = &client->links[event->node];
+    const struct sim_pushed *pushed = event->data;
+    struct redlock_push push;
+    if (!is_present(world, event) || link->subscription.told != REDLOCK_LISTENING) {
+        return;
+    }
+    if (link->down_cut_ns > world->now_ns) {
+        sim_put_off(world, *event, link->down_cut_ns);
+        return;
+    }
+    const struct redlock_reply reply = message_of(client->channel, pushed->payload, pushed->size);
+    if (redlock_wire_push(&reply, client->channel, &push)) {
+        SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u", client->index,
+                  event->node, sim_name(pushed->token), push.round);
+        sim_client_enter(client);
+        if (world->profile.clock_guard) {
+            sim_backing_granted(client, event->node, pushed->token, pushed->steps);
+        }
+        redlock_group_pushed(client->group, event->node, &push);
+        sim_client_leave(client);
+    }
+}
+
+/* The client learns that its connection is gone. */
+void sim_deaf_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_subscription *subscription = of(world, event);
+    if (!is_present(world, event)) {
+        return;
+    }
+    int64_t backoff_ms = INT64_C(10) << (subscription->failures < 8 ? subscription->failures : 8);
+    if (subscription->failures < 8) {
+        subscription->failures++;
+    }
+    if (backoff_ms > 2000) {
+        backoff_ms = 2000;
+    }
+    sim_client_enter(client);
+    sim_subscription_end(client, event->node);
+    sim_client_leave(client);
+    struct sim_event again = event_of(SIM_RESUBSCRIBE, event->client, event->node);
+    again.gen = event->gen;
+    sim_push(world, world->now_ns + sim_random_between(&world->random, backoff_ms / 2, backoff_ms) * SIM_MS, again);
+}
+
+void sim_unheard_event(struct sim_world *world, const struct sim_event *event) {
+    uint32_t *heard_gen = &world->nodes[event->node].heard_gen[event->client];
+    if (*heard_gen == event->gen) {
+        *heard_gen = 0;
+    }
+}
+
+void sim_resubscribe_event(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    const struct sim_link *link = &client->links[event->node];
+    const bool up = link->state == SIM_LINK_READY || link->state == SIM_LINK_STALLED;
+    if (client->group == NULL || link->subscription.gen != event->gen || !up) {
+        return;
+    }
+    sim_client_enter(client);
+    sim_subscription_begin(client, event->node);
+    sim_client_leave(client);
+}

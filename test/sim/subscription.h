@@ -1,0 +1,51 @@
+/* A client's second connection to a node, which only subscribes: opened by env.listen(), and by
+ * itself again whenever the first connection is ready; closed with the first connection. */
+#ifndef SIM_SUBSCRIPTION_H
+#define SIM_SUBSCRIPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/message.h"
+
+#define SIM_CHANNEL_SIZE 64
+
+struct sim_world;
+struct sim_client;
+struct sim_event;
+
+struct sim_subscription {
+    enum redlock_listening told; /* to the group */
+    bool open;
+    uint32_t gen;     /* of the connection */
+    uint8_t failures; /* in a row */
+    int64_t down_ns;  /* the last arrival: pushes keep their order */
+};
+
+/* env.listen() */
+void sim_listen(void *ctx, const char *channel);
+/* The first connection is ready, or is lost. Call these in a step of the client. */
+void sim_subscription_begin(struct sim_client *client, unsigned node);
+void sim_subscription_end(struct sim_client *client, unsigned node);
+
+/* The node closes the connection. Its client may be the last to know. */
+void sim_subscription_kill(struct sim_world *world, unsigned client, unsigned node);
+/* The process of the node ends: so do all its subscriptions. `silent`: no client is told. */
+void sim_subscriptions_die(struct sim_world *world, unsigned node, bool silent);
+/* The process of a client ended. */
+void sim_subscriptions_leave(struct sim_client *client);
+/* Pushes of this node come no sooner from now on. */
+void sim_subscription_stall(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns);
+
+/* What PUBLISH does: `ctx` is the struct sim_node. Returns whether somebody is subscribed. */
+bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size);
+
+void sim_subscribe_event(struct sim_world *world, const struct sim_event *event);
+void sim_listening_event(struct sim_world *world, const struct sim_event *event);
+void sim_push_event(struct sim_world *world, const struct sim_event *event);
+void sim_deaf_event(struct sim_world *world, const struct sim_event *event);
+void sim_unheard_event(struct sim_world *world, const struct sim_event *event);
+void sim_resubscribe_event(struct sim_world *world, const struct sim_event *event);
+
+#endif

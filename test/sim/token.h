@@ -1,0 +1,49 @@
+/* Tokens: of 48 characters for those who wait, of 32 for others, and those of peers. */
+#ifndef SIM_TOKEN_H
+#define SIM_TOKEN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_node.h"
+
+#define SIM_TICKET_SIZE 16
+#define SIM_PLAIN_SIZE  32
+#define SIM_TOKEN_SIZE  (SIM_TICKET_SIZE + SIM_PLAIN_SIZE) /* a shorter token ends in zeros */
+
+static inline size_t sim_token_size(const char *token) {
+    return token[SIM_PLAIN_SIZE] == '\0' ? strnlen(token, SIM_PLAIN_SIZE) : SIM_TOKEN_SIZE;
+}
+
+/* The part that a person can follow in a trace. */
+static inline const char *sim_name(const char *token) {
+    return token[SIM_PLAIN_SIZE] == '\0' ? token : token + SIM_TICKET_SIZE;
+}
+
+/* 0 for a token without a place in a queue. */
+static inline uint64_t sim_ticket(const char *token) {
+    char digits[SIM_TICKET_SIZE + 1] = "";
+    if (token[SIM_PLAIN_SIZE] == '\0') {
+        return 0;
+    }
+    memcpy(digits, token, SIM_TICKET_SIZE);
+    return strtoull(digits, NULL, 16);
+}
+
+static inline void sim_token_set(char token[SIM_TOKEN_SIZE], const char *bytes, size_t size) {
+    memset(token, 0, SIM_TOKEN_SIZE);
+    memcpy(token, bytes, size < SIM_TOKEN_SIZE ? size : SIM_TOKEN_SIZE);
+}
+
+static inline bool sim_key_has(const struct fake_key *key, const char *token) {
+    const size_t size = sim_token_size(token);
+    return key->value_size == size && memcmp(key->value, token, size) == 0;
+}
+
+static inline const char *sim_key_name(const struct fake_key *key) {
+    return key->value_size == SIM_TOKEN_SIZE ? key->value + SIM_TICKET_SIZE : key->value;
+}
+
+#endif
