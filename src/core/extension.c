@@ -40,6 +40,11 @@ static bool is_deadline_set(const struct redlock_lease_core *lease) {
     return lease->operation == REDLOCK_OP_FENCE || lease->operation == REDLOCK_OP_WAIT;
 }
 
+/* The lease came from a queue, maybe with a second round trip for its fencing token. */
+static bool stands_on_grants(const struct redlock_lease_core *lease) {
+    return lease->operation == REDLOCK_OP_WAIT || (lease->queue && lease->operation == REDLOCK_OP_FENCE);
+}
+
 /* The time that the deadline is counted from. A FENCE round starts later than that, and grants of a
  * queue may come from earlier WAITs. */
 static int64_t term_start_ns(const struct redlock_lease_core *lease) {
@@ -52,11 +57,13 @@ int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
 
 /*
  * Heals only after a won round and before the old deadline (docs/protocols.md, "Healing"). A tenth
- * of the ttl is left for late votes. Locks that are held for less time are not healed, which saves
- * requests.
+ * of the ttl is left for late votes; grants of a queue may have come long after the start. Locks
+ * that are held for less time are not healed, which saves requests.
  */
 static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
-    const int64_t tenth_ns = redlock_extension_heal_ns(lease), half_ns = now_ns + (before_ns - now_ns) / 2;
+    const int64_t late_ns = stands_on_grants(lease) ? now_ns - term_start_ns(lease) : 0;
+    const int64_t tenth_ns = redlock_after_ns(redlock_extension_heal_ns(lease), late_ns);
+    const int64_t half_ns = now_ns + (before_ns - now_ns) / 2;
     lease->heal_ns = !lease->plan.heal ? REDLOCK_NEVER_NS : tenth_ns < half_ns ? tenth_ns : half_ns;
     lease->heal_before_ns = before_ns;
 }
@@ -105,7 +112,7 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
     } else {
         lease->next_try_ns = REDLOCK_NEVER_NS;
     }
-    if (lease->operation == REDLOCK_OP_WAIT || (lease->queue && lease->operation == REDLOCK_OP_FENCE)) {
+    if (stands_on_grants(lease)) {
         renew_if_short(lease, now_ns);
     }
     if (adopted) {

@@ -39,6 +39,9 @@ void redlock_keys_sent(struct redlock_keys *keys, enum redlock_operation operati
 /* The SET surely did nothing on these nodes. */
 void redlock_keys_not_set(struct redlock_keys *keys, redlock_nodes nodes);
 
+/* These nodes granted, and have said since that they have the key no more. */
+void redlock_keys_lost(struct redlock_keys *keys, redlock_nodes nodes);
+
 /* We will ask these nodes to HEAL, or they have told us of a grant. */
 void redlock_keys_heal(struct redlock_keys *keys, redlock_nodes nodes);
 /* Only some of the `asked` nodes took the HEAL. What the others said before still counts (R4). */

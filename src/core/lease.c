@@ -169,9 +169,8 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
     case REDLOCK_LEASE_HELD:
         if (lease->operation == REDLOCK_OP_WAIT) {
             redlock_waiter_note_late(lease, event);
-        } else {
-            redlock_extension_late(lease, event->now_ns, actions);
         }
+        redlock_extension_late(lease, event->now_ns, actions);
         break;
     default:
         break;
@@ -224,6 +223,9 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
+    if (lease->queue) { /* pushes from before the jump may still come */
+        redlock_queue_void(lease->queue, event->nodes);
+    }
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:

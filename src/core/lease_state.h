@@ -37,7 +37,7 @@
  * FENCING    WON in time          → HELD       acquired OK
  *            LOST to a higher counter
  *                                 → FENCING    send FENCE again, with a number above it
- *            all else             as ACQUIRING
+ *            all else             as ACQUIRING, but never QUEUED: it tries again after the delay
  * QUEUED     a quorum of grants, in time
  *                                 → HELD       acquired OK; extended at once if less than three
  *                                              quarters of the validity are left
@@ -148,7 +148,7 @@ enum redlock_event_type {
     REDLOCK_EVENT_ADOPT,   /* plan */
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes: FAILED votes of the current round, nothing was sent */
-    REDLOCK_EVENT_GRANT,   /* nodes (one), round: a push; the WAIT of that round was granted */
+    REDLOCK_EVENT_GRANT,   /* nodes (one), round: by push or late; the WAIT of that round was granted */
     REDLOCK_EVENT_LISTEN,  /* a node tells us of grants from now on: take a place again */
     REDLOCK_EVENT_POLL,    /* a quorum of nodes cannot keep a queue: try again after delays */
     REDLOCK_EVENT_VOID,    /* nodes: their clocks jumped, so their earlier votes are void */
@@ -173,8 +173,8 @@ struct redlock_event {
     bool in_line;     /* BEGIN: others here wait for this resource, so do not try first */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_queue_view *view;
-    /* BEGIN, TIMER, and all events of a lease that is QUEUED: nodes that may not vote on an
-     * acquire. */
+    /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
+     * vote on an acquire. */
     redlock_nodes may_not_vote;
     int64_t wall_us; /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
     const struct redlock_plan *plan;

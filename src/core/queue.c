@@ -43,7 +43,7 @@ bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t ro
 void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
                         int64_t now_ns) {
     struct redlock_queue_node *at = &queue->nodes[node];
-    at->queued = queue->round;
+    at->queued = at->queued > queue->round ? at->queued : queue->round; /* a void stays */
     at->holder = (uint8_t)view->holder;
     at->holder_id = view->holder_id;
     at->rank = view->rank;
@@ -56,6 +56,7 @@ void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct
 }
 
 void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes) {
+    queue->fresh &= ~(queue->granted & nodes);
     queue->granted &= ~nodes;
     NODES(i, nodes) {
         if (HAS(nodes, i)) {

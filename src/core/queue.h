@@ -68,7 +68,8 @@ struct redlock_queue {
     bool behind;             /* one other token had a quorum when we last knew */
     uint64_t holder_id;      /* that token, or the last one that had */
     int64_t holder_since_ns; /* when we first saw it there */
-    int64_t slowest_ns;      /* the slowest answer to the current WAIT, or to the one before */
+    int32_t ttl_ms;          /* that the WAITs of the current token ask for */
+    int64_t slowest_ns;      /* the slowest answer to the current WAIT so far, or to the one before */
     int64_t refresh_ns;
     int64_t look_ns; /* when to find out why there is no quorum */
     int64_t ask_ns;  /* when the first in line asks, or the retry where too few answered */
@@ -84,7 +85,7 @@ bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t ro
 /* The node answered the current WAIT with "queued". */
 void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
                         int64_t now_ns);
-/* The grants of these nodes, and of all WAITs sent so far, do not count. */
+/* The grants of these nodes do not count, whenever they come, if their WAIT was sent before now. */
 void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes);
 
 /* The send time that the lease may count from: the quorum-th latest bound of the grants. Only with

@@ -1,6 +1,8 @@
 /* The state QUEUED. */
 #include "core/waiter.h"
 
+#include <assert.h>
+
 #include "core/backoff.h"
 #include "core/planted.h"
 #include "core/validity.h"
@@ -39,9 +41,18 @@ static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
+/* Until a quorum has answered the current WAIT, there is no other: it would make the answers that
+ * are under way late, over and over where a round trip takes longer than we wait. */
+static int64_t open_until_ns(const struct redlock_lease_core *lease) {
+    const bool open = redlock_round_pending(&lease->votes) != 0 && answered(lease) < lease->votes.quorum;
+    return open ? redlock_after_ms(lease->start_ns, lease->plan.node_timeout_ms) : lease->start_ns;
+}
+
 static void schedule(struct redlock_lease_core *lease) {
     const struct redlock_queue *queue = lease->queue;
-    lease->next_try_ns = min_ns(queue->refresh_ns, min_ns(queue->look_ns, queue->ask_ns));
+    const int64_t due_ns = min_ns(queue->refresh_ns, min_ns(queue->look_ns, queue->ask_ns));
+    const int64_t open_ns = open_until_ns(lease);
+    lease->next_try_ns = due_ns > open_ns ? due_ns : open_ns;
 }
 
 static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -86,7 +97,8 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     lease->attempts++;
-    lease->round_ttl_ms = lease->plan.ttl_ms;
+    lease->heal_ns = REDLOCK_NEVER_NS; /* of a first try */
+    lease->round_ttl_ms = lease->queue->ttl_ms = lease->plan.ttl_ms;
     lease->queue->yields = 0;
     actions->fresh_token = true;
     lease->queue->behind = false;
@@ -120,16 +132,30 @@ static void note_view(struct redlock_lease_core *lease, unsigned node, const str
     }
 }
 
-static void note_vote(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
+/* One node, which a push or an answer is about. */
+static unsigned node_of(const struct redlock_event *event) {
+    assert(redlock_nodes_count(event->nodes) == 1);
+    return (unsigned)__builtin_ctz(event->nodes);
+}
+
+static bool note_grant(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    if (!redlock_queue_grant(lease->queue, node_of(event), event->round, event->now_ns)) {
+        return false;
+    }
+    lease->keys.touched |= event->nodes; /* whatever it answered to other WAITs */
+    return true;
+}
+
+static void note_vote(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
     const int64_t took_ns = event->now_ns - lease->start_ns;
     switch (event->vote) {
     case REDLOCK_VOTE_GRANTED:
-        (void)redlock_queue_grant(queue, node, event->round, event->now_ns);
-        queue->fresh |= REDLOCK_NODE(node);
+        (void)note_grant(lease, event);
+        queue->fresh |= event->nodes & queue->granted;
         break;
     case REDLOCK_VOTE_DENIED:
-        note_view(lease, node, event);
+        note_view(lease, node_of(event), event);
         break;
     default:
         return;
@@ -138,16 +164,12 @@ static void note_vote(struct redlock_lease_core *lease, unsigned node, const str
 }
 
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    const unsigned node = (unsigned)__builtin_ctz(event->nodes);
     switch (event->type) {
     case REDLOCK_EVENT_VOTE:
-        note_vote(lease, node, event);
+        note_vote(lease, event);
         break;
     case REDLOCK_EVENT_GRANT:
-        (void)redlock_queue_grant(lease->queue, node, event->round, event->now_ns);
-        break;
-    case REDLOCK_EVENT_VOID:
-        redlock_queue_void(lease->queue, event->nodes);
+        (void)note_grant(lease, event);
         break;
     case REDLOCK_EVENT_LISTEN:
         lease->queue->refresh_ns = min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
@@ -243,10 +265,8 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
     if (first == 0) {
         return;
     }
-    const int64_t expiry_ns = redlock_queue_expiry_ns(queue, lease->votes.quorum);
-    if (expiry_ns != REDLOCK_NEVER_NS) {
-        queue->ask_ns = expiry_ns + redlock_delay_between_ns(&lease->jitter, 1, 2);
-    }
+    queue->ask_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
+                                     redlock_delay_between_ns(&lease->jitter, 1, 2));
     if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & first) {
         queue->ask_ns = min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
     }
@@ -319,7 +339,7 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
     default:
         break;
     }
-    if (queue->granted != 0 && queue->look_ns == REDLOCK_NEVER_NS) {
+    if (queue->granted != 0 && queue->look_ns == REDLOCK_NEVER_NS && event->now_ns >= open_until_ns(lease)) {
         queue->look_ns = event->now_ns + look_delay_ns(lease);
     }
     schedule(lease);
@@ -327,17 +347,20 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
 
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
-    const unsigned node = (unsigned)__builtin_ctz(event->nodes);
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
-        redlock_queue_deny(queue, node, event->view, event->now_ns);
+        const redlock_nodes granted = queue->granted;
+        redlock_queue_deny(queue, node_of(event), event->view, event->now_ns);
+        redlock_keys_lost(&lease->keys, granted & ~queue->granted);
+        return;
     }
-    if ((event->type == REDLOCK_EVENT_VOTE && event->vote != REDLOCK_VOTE_GRANTED) ||
-        !redlock_queue_grant(queue, node, event->round, event->now_ns)) {
+    const bool grants = event->type == REDLOCK_EVENT_GRANT ||
+                        (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_GRANTED);
+    if (!grants || !note_grant(lease, event)) {
         return;
     }
     /* Whatever the node said of the key before, it is out of date. */
     redlock_keys_heal(&lease->keys, event->nodes);
-    if (redlock_deadline_ns(queue->nodes[node].bound_ns, lease->round_ttl_ms) >= lease->deadline_ns ||
+    if (redlock_deadline_ns(queue->nodes[node_of(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;
     }

@@ -414,6 +414,11 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
     redlock_lease_feed(lease, &event);
 }
 
+/* For a vote that may make the lease take its place in the queues. */
+static redlock_nodes may_not_vote(const struct redlock_lease *lease) {
+    return lease->waiting ? redlock_quarantine_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
+}
+
 /* Takes a vote of the current round. */
 static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
     struct redlock_group *group = lease->group;
@@ -443,11 +448,28 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
                                                       .now_ns = redlock_group_now_ns(group),
                                                       .wall_us = wall_us(group, &lease->core.plan),
+                                                      .may_not_vote = may_not_vote(lease),
                                                       .nodes = REDLOCK_NODE(node),
                                                       .vote = vote,
                                                       .accepted = answer->accepted,
                                                       .counter = answer->counter,
                                                       .round = lease->core.round});
+}
+
+/* A WAIT before the current one was granted. If the guards let the node vote, that counts as a push
+ * would: a node may always be slower than we ask again. */
+static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    const redlock_nodes may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns);
+    if (may_not_vote & REDLOCK_NODE(node)) {
+        return;
+    }
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_GRANT,
+                                                      .now_ns = now_ns,
+                                                      .wall_us = redlock_lease_wall_us(lease),
+                                                      .may_not_vote = may_not_vote,
+                                                      .nodes = REDLOCK_NODE(node),
+                                                      .round = round});
 }
 
 /* Takes an answer that no round waits for. */
@@ -456,6 +478,9 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
         /* The round is over. The release that follows it on the connection removes what it set
          * (R9). */
         lease->group->statistics.votes_late++;
+        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
+            take_late_grant(lease, round, node);
+        }
         return;
     }
     lease->group->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;

@@ -10,12 +10,30 @@ void life_init(struct life *life, unsigned n) {
     redlock_lease_init(&life->core, n, redlock_quorum(n), 12345);
 }
 
+struct redlock_queue *life_queue(struct life *life) {
+    return (struct redlock_queue *)(void *)life->queue;
+}
+
+void life_may_queue(struct life *life) {
+    life->plan.wait_timeout_ms = 60000;
+    life->plan.node_timeout_ms = 50;
+    redlock_lease_may_queue(&life->core, life_queue(life));
+}
+
 static void step(struct life *life, struct redlock_event event) {
+    if (life->core.queue) { /* this life may be a copy */
+        redlock_lease_may_queue(&life->core, life_queue(life));
+    }
     event.now_ns = T0 + life->at_ms * MS;
+    event.in_line = life->in_line;
+    event.view = &life->view;
     event.wall_us = life->wall_us;
     event.may_not_vote = life->may_not_vote;
     memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in everything */
     redlock_lease_step(&life->core, &event, &life->did);
+    if (life->did.send == REDLOCK_OP_WAIT && life->did.step != REDLOCK_QUEUE_YIELDED) {
+        assert_int_equal(life->did.fresh_token, life->did.step == REDLOCK_QUEUE_ENTERED);
+    }
 }
 
 void life_park(struct life *life, int64_t until_ms) {
@@ -46,7 +64,7 @@ void life_vote(struct life *life, unsigned node, int vote) {
 }
 
 void life_refuse(struct life *life, redlock_nodes nodes) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes});
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes, .round = life->core.round});
 }
 
 void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter) {
@@ -56,6 +74,23 @@ void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter) {
                                       .accepted = vote == G && counter == 0,
                                       .counter = counter,
                                       .round = life->core.round});
+}
+
+void life_queued(struct life *life, unsigned node, struct redlock_queue_view view) {
+    life->view = view;
+    life_vote(life, node, D);
+}
+
+void life_push(struct life *life, unsigned node, uint32_t round) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_GRANT, .nodes = REDLOCK_NODE(node), .round = round});
+}
+
+void life_listen(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_LISTEN});
+}
+
+void life_poll(struct life *life) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_POLL});
 }
 
 void life_void(struct life *life, redlock_nodes nodes) {
@@ -108,13 +143,14 @@ int64_t life_held_until_ms(const struct life *life) {
 
 static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {
     snprintf(text, size,
-             "cleanup %x send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired %d (%d) extended "
+             "cleanup %x keeps %d step %d send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired "
+             "%d (%d) extended "
              "%d (%d) "
              "released %d (%d)",
-             (unsigned)actions->cleanup, (int)actions->send, (unsigned)actions->send_nodes, (unsigned)actions->round,
-             (unsigned)actions->heal, actions->lost, actions->lost_by_votes, actions->lost_by_clock, actions->acquired,
-             actions->acquired_code, actions->extended, actions->extended_code, actions->released,
-             actions->released_code);
+             (unsigned)actions->cleanup, actions->keeps, (int)actions->step, (int)actions->send,
+             (unsigned)actions->send_nodes, (unsigned)actions->round, (unsigned)actions->heal, actions->lost,
+             actions->lost_by_votes, actions->lost_by_clock, actions->acquired, actions->acquired_code,
+             actions->extended, actions->extended_code, actions->released, actions->released_code);
     return text;
 }
 

@@ -28,6 +28,11 @@ struct life {
     int64_t at_ms;              /* the time of the next event */
     int64_t wall_us;            /* its wall clock time */
     redlock_nodes may_not_vote; /* at the next event */
+    bool in_line;               /* at the next event: others here wait already */
+    struct redlock_queue_view view;
+    /* Use life_queue(): a copy of a life has a queue of its own. */
+    _Alignas(struct redlock_queue) unsigned char queue[sizeof(struct redlock_queue) +
+                                                       REDLOCK_NODES_MAX * sizeof(struct redlock_queue_node)];
 };
 
 /* An idle lease on n nodes. The plan is one attempt with TTL_MS, and retry delays of 50 to 200
@@ -35,6 +40,10 @@ struct life {
 void life_init(struct life *life, unsigned n);
 /* The same, and its acquire has begun. */
 void life_start(struct life *life, unsigned n);
+
+/* After life_init(): it waits in queues for a minute; a node answers or fails within 50 ms. */
+void life_may_queue(struct life *life);
+struct redlock_queue *life_queue(struct life *life);
 
 /* One event each, at life->at_ms. */
 void life_park(struct life *life, int64_t until_ms);
@@ -46,6 +55,11 @@ void life_refuse(struct life *life, redlock_nodes nodes);
 /* A node's vote on ACQUIRE or FENCE of a lease with fencing: it accepts (counter 0), or answers
  * with its counter. */
 void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
+/* A node's vote on the current WAIT: queued, behind this holder. */
+void life_queued(struct life *life, unsigned node, struct redlock_queue_view view);
+void life_push(struct life *life, unsigned node, uint32_t round);
+void life_listen(struct life *life);
+void life_poll(struct life *life);
 void life_void(struct life *life, redlock_nodes nodes);
 void life_timer(struct life *life);
 void life_cancel(struct life *life, int code);
@@ -68,11 +82,12 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
                 const char *file, int line);
 
 /* Shorthands for life_expect(). */
-#define SENDS(op, nodes, number) .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
-#define ACQUIRED(code)           .acquired = true, .acquired_code = REDLOCK_##code
-#define EXTENDED(code)           .extended = true, .extended_code = REDLOCK_##code
-#define RELEASED(code)           .released = true, .released_code = REDLOCK_##code
-#define LOST_BY_CLOCK            .lost = true, .lost_by_clock = true
+#define SENDS(op, nodes, number)    .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
+#define WAITS(nodes, number, step_) SENDS(WAIT, nodes, number), .step = REDLOCK_QUEUE_##step_
+#define ACQUIRED(code)              .acquired = true, .acquired_code = REDLOCK_##code
+#define EXTENDED(code)              .extended = true, .extended_code = REDLOCK_##code
+#define RELEASED(code)              .released = true, .released_code = REDLOCK_##code
+#define LOST_BY_CLOCK               .lost = true, .lost_by_clock = true
 
 /* A lease that all of five nodes have granted by T0 + 1 ms; auto_extend as given. */
 void life_held(struct life *life, bool auto_extend);

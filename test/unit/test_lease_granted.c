@@ -1,0 +1,394 @@
+/* A quorum of grants makes a lease: from when it counts, its fencing token, and what comes late. */
+#include "life.h"
+
+static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 60000};
+
+/* QUEUED on n nodes; `waits` WAITs, sent at 0, 1000, 2000, … ms, and no answers. */
+static void queued(struct life *life, unsigned n, unsigned waits, bool heals, bool auto_extend) {
+    life_init(life, n);
+    life_may_queue(life);
+    life->plan.heal = heals;
+    life->plan.auto_extend = auto_extend;
+    life->in_line = true;
+    life_begin(life);
+    for (unsigned i = 1; i < waits; i++) {
+        life->at_ms = i * 1000;
+        life->core.next_try_ns = life_queue(life)->refresh_ns = T0 + life->at_ms * MS;
+        life_timer(life);
+        life_expect(life, QUEUED, WAITS(redlock_nodes_all(n), i + 1, REFRESHED));
+    }
+}
+
+/* The lease of queued(5, 3), granted by push: nodes 0 to 2 for the WAIT of 1000 ms. */
+static void held(struct life *life) {
+    queued(life, 5, 3, false, false);
+    life_push(life, 0, 2);
+    life_push(life, 1, 2);
+    life_expect(life, QUEUED, NOTHING);
+    life_push(life, 2, 2);
+    life_expect(life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(life), 1000 + END_MS);
+    assert_int_equal(redlock_lease_backing_nodes(&life->core), 7);
+}
+
+/* R1: not from the arrival of the pushes. */
+static void a_lease_counts_from_the_wait_that_was_granted(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    assert_int_equal(life.core.keys.touched, 31);
+    queued(&life, 5, 4, false, false);
+    life_push(&life, 0, 1);
+    life_push(&life, 1, 3);
+    life_vote(&life, 2, G); /* by the answer to the fourth */
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+}
+
+static void an_answer_queued_takes_an_older_grant_away(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 3, 2, false, false);
+    life_push(&life, 0, 1);
+    life_queued(&life, 0, later);
+    life_push(&life, 0, 1); /* stale */
+    life_push(&life, 1, 1);
+    life_expect(&life, QUEUED, NOTHING);
+    assert_int_equal(life_queue(&life)->granted, 2);
+    life_push(&life, 0, 2);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+}
+
+static void a_quorum_that_comes_too_late_is_given_up(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 3, 2, false, false);
+    life_push(&life, 0, 1);
+    life_push(&life, 2, 0); /* no WAIT */
+    life.at_ms = END_MS;
+    life_push(&life, 1, 2);
+    life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 3, ENTERED));
+    assert_true(life_queue(&life)->takes);
+    assert_int_equal(life_queue(&life)->granted, 0);
+    life_push(&life, 0, 2); /* of the old token */
+    life_push(&life, 1, 2);
+    life_expect(&life, QUEUED, NOTHING);
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS + END_MS);
+}
+
+static void a_void_grant_counts_no_more(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 3, 2, false, false);
+    life_push(&life, 0, 1);
+    life_void(&life, 1);
+    life_vote(&life, 0, G); /* to a WAIT that was sent before the jump */
+    life_push(&life, 1, 1);
+    life_expect(&life, QUEUED, NOTHING);
+    assert_int_equal(life_queue(&life)->fresh, 0);
+    life_vote(&life, 2, G);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 6);
+}
+
+static void a_lease_with_little_left_is_extended_at_once(void **state) {
+    (void)state;
+    static const int64_t short_ms = END_MS - END_MS / 4 * 3; /* since the WAIT */
+    for (int auto_extend = 0; auto_extend <= 1; auto_extend++) {
+        for (int64_t over_ms = 0; over_ms <= 20; over_ms += 20) {
+            struct life life;
+            queued(&life, 3, 1, false, auto_extend);
+            life.at_ms = short_ms - 10 + over_ms;
+            life_push(&life, 0, 1);
+            life_push(&life, 1, 1);
+            life_expect(&life, HELD, ACQUIRED(OK));
+            if (over_ms == 0) {
+                assert_true(life_next_ms(&life) > life.at_ms);
+                continue;
+            }
+            assert_int_equal(life_next_ms(&life), life.at_ms);
+            life_timer(&life);
+            life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 2));
+            life_votes(&life, "GG");
+            life_expect(&life, HELD, NOTHING);
+            assert_int_equal(life_held_until_ms(&life), life.at_ms + END_MS);
+            assert_true(life_next_ms(&life) > life.at_ms); /* once */
+        }
+    }
+}
+
+static void an_extension_at_once_that_fails_is_not_repeated(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 3, 1, false, false);
+    life.at_ms = 5000;
+    life_push(&life, 0, 1);
+    life_push(&life, 1, 1);
+    life_timer(&life);
+    life_votes(&life, "UU");
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+}
+
+/* Grants that are under way need no HEAL. */
+static void a_lease_of_old_grants_is_not_healed_at_once(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 3, 1, true, false);
+    assert_true(redlock_lease_next_ns(&life.core) > T0);
+    life.at_ms = 2000;
+    life_push(&life, 0, 1);
+    life_push(&life, 1, 1);
+    assert_int_equal(life_next_ms(&life), 2000 + TTL_MS / 10);
+    life.at_ms = life_next_ms(&life);
+    life_timer(&life);
+    life_expect(&life, HELD, .heal = 4);
+}
+
+static void a_late_grant_backs_the_lease_if_its_key_lives_as_long(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_push(&life, 3, 1);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+    life_push(&life, 3, 3);
+    life_vote(&life, 4, G);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 31);
+    held(&life);
+    life_queued(&life, 3, later); /* to the WAIT of 2000 ms */
+    life_push(&life, 3, 2);       /* stale */
+    life_vote(&life, 4, U);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+}
+
+static void nodes_that_refuse_a_wait_back_nothing(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_refuse(&life, 24);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+    assert_int_equal(life.core.keys.touched, 31); /* earlier WAITs went there */
+}
+
+static void a_push_from_before_a_jump_backs_nothing(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_void(&life, 8);
+    life_expect(&life, HELD, NOTHING);
+    life_push(&life, 3, 3);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+    life_push(&life, 4, 3);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 23);
+    life_void(&life, 1);
+    life_expect(&life, HELD, NOTHING);
+    life_void(&life, 2);
+    life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
+}
+
+/* What lives as long as the deadline is a matter of the WAIT's ttl, not of the EXTEND's. */
+static void an_extension_does_not_lengthen_a_late_grant(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_extend(&life, 10 * TTL_MS);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 4));
+    life_push(&life, 3, 1); /* its key may end at 10000 ms, before the deadline that stands */
+    life_expect(&life, EXTENDING, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+    life_push(&life, 3, 3);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 15);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    life_push(&life, 4, 3);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+}
+
+static void a_late_grant_makes_a_node_a_keeper_again(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_extend(&life, TTL_MS);
+    life_vote(&life, 0, D);
+    life_vote(&life, 3, D);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_push(&life, 3, 3);
+    life_vote(&life, 4, D);
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM)); /* nodes 1, 2 and 3 may have it */
+    life_vote(&life, 1, D);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
+}
+
+/* The key has ended there: the node had restarted, say. */
+static void queued_after_a_grant_says_that_the_key_is_gone(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_queued(&life, 0, later);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 6);
+    life_queued(&life, 1, later);
+    life_push(&life, 1, 3);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 6);
+    queued(&life, 3, 3, false, false);
+    life_push(&life, 0, 1);
+    life_push(&life, 1, 1);
+    life_queued(&life, 0, later);
+    life_expect(&life, HELD, NOTHING);
+    life_queued(&life, 1, later);
+    life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true);
+}
+
+static void a_late_vote_after_the_deadline_ends_the_lease(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life.at_ms = 1000 + END_MS;
+    life_vote(&life, 3, G);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_push(&life, 4, 3);
+    life_expect(&life, LOST, NOTHING);
+}
+
+static void with_a_lock_delay_the_keys_stay(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life_may_queue(&life);
+    life.plan.lock_delay_ms = 500;
+    life.in_line = true;
+    life_begin(&life);
+    assert_int_equal(redlock_lease_key_ttl_ms(&life.core), TTL_MS + 500);
+    life_vote(&life, 0, G);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    life_expect(&life, LOST, .lost = true);
+}
+
+static void a_release_goes_wherever_it_has_a_key_or_a_place(void **state) {
+    (void)state;
+    struct life life;
+    held(&life);
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 4));
+    life_push(&life, 4, 3);
+    life_expect(&life, RELEASING, NOTHING);
+    life_votes(&life, "GGG");
+    life_expect(&life, ENDED, RELEASED(OK));
+}
+
+/* A quorum of grants, and the proposal is being written to these nodes. */
+static void fencing(struct life *life) {
+    life_init(life, 5);
+    life_may_queue(life);
+    life->wall_us = 1000000;
+    life->plan.fencing = true;
+    life->plan.heal = true;
+    life->in_line = true;
+    life_begin(life);
+    life->in_line = false;
+    life_vote(life, 0, G);
+    life_push(life, 2, 1);
+    life->at_ms = 3000;
+    life_push(life, 3, 1);
+    life_expect(life, FENCING, SENDS(FENCE, 13, 2));
+}
+
+static void a_granted_lease_writes_its_fencing_token(void **state) {
+    (void)state;
+    struct life life;
+    fencing(&life);
+    life_push(&life, 4, 1);
+    life_expect(&life, FENCING, NOTHING);
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 2, G, 0);
+    life_fenced(&life, 3, G, 0);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_true(life.core.fence_written);
+    assert_int_equal(life_held_until_ms(&life), END_MS);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 29);
+    assert_int_equal(life_next_ms(&life), 3000); /* little is left: it extends */
+}
+
+/* Without a number it would only spin in the queue. */
+static void expect_later(struct life *life) {
+    life_expect(life, WAITING, .cleanup = 31);
+    assert_in_range(life_next_ms(life) - life->at_ms, 50, 200);
+    life_push(life, 4, 1);
+    life_listen(life);
+    life_expect(life, WAITING, NOTHING);
+    life->at_ms += 201;
+    life_timer(life);
+}
+
+static void a_higher_counter_makes_it_write_again(void **state) {
+    (void)state;
+    struct life life;
+    fencing(&life);
+    const uint64_t token = life.core.fence.token;
+    life_fenced(&life, 0, D, token + 5000);
+    life_expect(&life, FENCING, SENDS(FENCE, 13, 3));
+    assert_true(life.core.fence.token > token + 5000);
+    life_fenced(&life, 0, U, 0);
+    expect_later(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 31, 4));
+    life_votes(&life, "DDD");
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 5, ENTERED));
+    life_push(&life, 0, 1); /* of an older token */
+    life_votes(&life, "GGG");
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 6));
+    assert_true(life.core.fence.token > token + 5000);
+}
+
+static void a_jump_or_the_deadline_makes_it_try_again(void **state) {
+    (void)state;
+    struct life life;
+    fencing(&life);
+    life_void(&life, 1);
+    expect_later(&life);
+    fencing(&life);
+    life_push(&life, 4, 1);
+    life_void(&life, 1);
+    life_expect(&life, FENCING, NOTHING);
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life.at_ms = END_MS;
+    life_timer(&life);
+    expect_later(&life);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lease_counts_from_the_wait_that_was_granted),
+        cmocka_unit_test(an_answer_queued_takes_an_older_grant_away),
+        cmocka_unit_test(a_quorum_that_comes_too_late_is_given_up),
+        cmocka_unit_test(a_void_grant_counts_no_more),
+        cmocka_unit_test(a_lease_with_little_left_is_extended_at_once),
+        cmocka_unit_test(an_extension_at_once_that_fails_is_not_repeated),
+        cmocka_unit_test(a_lease_of_old_grants_is_not_healed_at_once),
+        cmocka_unit_test(a_late_grant_backs_the_lease_if_its_key_lives_as_long),
+        cmocka_unit_test(nodes_that_refuse_a_wait_back_nothing),
+        cmocka_unit_test(a_push_from_before_a_jump_backs_nothing),
+        cmocka_unit_test(an_extension_does_not_lengthen_a_late_grant),
+        cmocka_unit_test(a_late_grant_makes_a_node_a_keeper_again),
+        cmocka_unit_test(queued_after_a_grant_says_that_the_key_is_gone),
+        cmocka_unit_test(a_late_vote_after_the_deadline_ends_the_lease),
+        cmocka_unit_test(with_a_lock_delay_the_keys_stay),
+        cmocka_unit_test(a_release_goes_wherever_it_has_a_key_or_a_place),
+        cmocka_unit_test(a_granted_lease_writes_its_fencing_token),
+        cmocka_unit_test(a_higher_counter_makes_it_write_again),
+        cmocka_unit_test(a_jump_or_the_deadline_makes_it_try_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

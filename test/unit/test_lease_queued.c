@@ -1,0 +1,344 @@
+/* How a lease comes to be QUEUED, and how that ends without the lock. */
+#include "life.h"
+
+#define WAIT_MS 60000
+
+static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 9000};
+
+/* A lease that takes its places without a first try. */
+static void begin_in_line(struct life *life, unsigned n) {
+    life_init(life, n);
+    life_may_queue(life);
+    life->in_line = true;
+    life_begin(life);
+    life_expect(life, QUEUED, WAITS(redlock_nodes_all(n), 1, ENTERED));
+}
+
+static void a_begin_in_line_takes_places_and_the_lock_if_it_is_free(void **state) {
+    (void)state;
+    for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
+        struct life life;
+        begin_in_line(&life, n);
+        assert_true(life_queue(&life)->takes);
+        assert_int_equal(life.core.attempts, 1);
+        for (unsigned i = 0; i < n / 2; i++) {
+            life_vote(&life, i, G);
+            life_expect(&life, QUEUED, NOTHING);
+        }
+        life_vote(&life, n / 2, G);
+        life_expect(&life, HELD, ACQUIRED(OK));
+        assert_int_equal(life_held_until_ms(&life), END_MS);
+    }
+}
+
+static void a_first_try_comes_before_a_place_if_nobody_here_waits(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life_begin(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+}
+
+static void a_ttl_without_validity_sends_nothing(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life.plan.ttl_ms = 3;
+    life.in_line = true;
+    life_begin(&life);
+    life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
+}
+
+static void a_try_that_others_denied_hands_its_nodes_over_and_waits(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_may_queue(&life);
+    life_begin(&life);
+    life.at_ms = 1;
+    life_votes(&life, "GGDDD");
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 2, ENTERED));
+    assert_true(life_queue(&life)->takes);
+    assert_int_equal(life.core.attempts, 2);
+    assert_int_equal(life.core.keys.touched, 31);
+}
+
+static void a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes(void **state) {
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        struct life life;
+        life_init(&life, 3);
+        life_may_queue(&life);
+        life_begin(&life);
+        switch (way) {
+        case 0:
+            life_votes(&life, "FU");
+            life_expect(&life, QUEUED, .cleanup = 6, WAITS(7, 2, ENTERED));
+            break;
+        case 1: /* won too late */
+            life_vote(&life, 0, G);
+            life.at_ms = END_MS;
+            life_vote(&life, 1, G);
+            life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 2, ENTERED));
+            break;
+        case 2:
+            life.at_ms = END_MS;
+            life_timer(&life);
+            life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 2, ENTERED));
+            break;
+        default:
+            life_votes(&life, "GU");
+            life_void(&life, 1);
+            life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 2, ENTERED));
+        }
+        assert_true(life_queue(&life)->takes);
+    }
+}
+
+static void a_node_that_a_guard_bars_gets_no_wait(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 5);
+    life_may_queue(&life);
+    life_begin(&life);
+    life.may_not_vote = 3;
+    life_votes(&life, "DDD");
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(28, 2, ENTERED));
+    assert_int_equal(life.core.keys.touched, 28);
+}
+
+static void too_few_nodes_that_may_vote_are_not_asked_until_later(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life.in_line = true;
+    life.may_not_vote = 3;
+    life_begin(&life);
+    life_expect(&life, QUEUED, WAITS(0, 1, ENTERED));
+    assert_int_equal(life.core.keys.touched, 0);
+    assert_in_range(life_next_ms(&life), 50, 200);
+    life.at_ms = life_next_ms(&life) + 1;
+    life.may_not_vote = 1;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(6, 2, POLLED));
+    assert_int_equal(life.core.keys.touched, 6);
+    life_vote(&life, 1, G);
+    life.may_not_vote = 3;
+    life.at_ms = life_next_ms(&life) + 51; /* the other node did not answer */
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(0, 3, LOOKED));
+    assert_int_equal(life_queue(&life)->granted, 0);
+    life.at_ms = WAIT_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void the_reason_at_the_end_of_the_wait_is_what_nodes_said_last(void **state) {
+    (void)state;
+    static const char *const votes[] = {"DD", "DU", "UU"};
+    static const int codes[] = {REDLOCK_ERR_CONTENDED, REDLOCK_ERR_NO_QUORUM, REDLOCK_ERR_NO_QUORUM};
+    for (unsigned i = 0; i < 3; i++) {
+        struct life life;
+        begin_in_line(&life, 3);
+        life.view = later;
+        life.view.rank = 1;
+        life_votes(&life, votes[i]);
+        life.at_ms = WAIT_MS;
+        life_timer(&life);
+        life_check(&life, REDLOCK_LEASE_ENDED,
+                   (struct redlock_actions){.cleanup = 7, .acquired = true, .acquired_code = codes[i]}, __FILE__,
+                   __LINE__);
+    }
+}
+
+static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 3);
+    life_queued(&life, 0, later);
+    life_queued(&life, 1, later);
+    life.at_ms = WAIT_MS - 1;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    life.at_ms = WAIT_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
+    begin_in_line(&life, 3); /* nothing was ever known */
+    life.at_ms = WAIT_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void a_grant_at_the_end_of_the_wait_still_counts(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 1);
+    life.core.wait_until_ns = T0;
+    life_push(&life, 0, 1);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    begin_in_line(&life, 1);
+    life.core.wait_until_ns = T0 + 20000 * MS; /* too late, and no time for more */
+    life.at_ms = 20000;
+    life_push(&life, 0, 1);
+    life_expect(&life, ENDED, .cleanup = 1, ACQUIRED(ERR_TOO_SLOW));
+}
+
+static void who_waits_forever_has_no_end(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 1);
+    life_may_queue(&life);
+    life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    life.in_line = true;
+    life_begin(&life);
+    for (unsigned i = 1; i < 100; i++) {
+        life_queued(&life, 0, later);
+        life_expect(&life, QUEUED, NOTHING);
+        life.at_ms += 1000000;
+        life_timer(&life);
+        life_expect(&life, QUEUED, WAITS(1, i + 1, POLLED));
+    }
+}
+
+static void a_cancel_takes_all_places_back(void **state) {
+    (void)state;
+    for (int lock_delay = 0; lock_delay <= 1; lock_delay++) {
+        struct life life;
+        life_init(&life, 5);
+        life_may_queue(&life);
+        life.plan.lock_delay_ms = lock_delay;
+        life.in_line = true;
+        life_begin(&life);
+        life_vote(&life, 4, G);
+        life_vote(&life, 3, F);
+        life_cancel(&life, REDLOCK_ERR_CANCELLED);
+        life_expect(&life, ENDED, .cleanup = 23, ACQUIRED(ERR_CANCELLED));
+    }
+}
+
+/* R8, over several WAITs of one token: a node that failed one may have taken another. */
+static void a_node_that_failed_each_wait_owes_no_release(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 3);
+    life_refuse(&life, 1);
+    assert_int_equal(life.core.keys.touched, 6);
+    life.view = later;
+    life_vote(&life, 1, D);
+    life_vote(&life, 2, D);
+    life.at_ms = 9000; /* the first asks when the holder's keys have ended */
+    life_timer(&life);
+    life.at_ms = 9002;
+    life_timer(&life);
+    assert_int_equal(life.core.keys.touched, 7);
+    life_refuse(&life, 3);
+    assert_int_equal(life.core.keys.touched, 6);
+    life_cancel(&life, REDLOCK_ERR_CLOSED);
+    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CLOSED));
+}
+
+static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 3);
+    life_refuse(&life, 3);
+    life_push(&life, 0, 1);
+    life_expect(&life, QUEUED, NOTHING);
+    life_push(&life, 1, 1);
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life_release(&life);
+    life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
+}
+
+static void a_late_request_is_uncertain_until_a_later_wait_is_answered(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 3);
+    redlock_keys_sent(&life.core.keys, REDLOCK_OP_WAIT, 7);
+    life_queued(&life, 0, later);
+    life_queued(&life, 1, later);
+    life_vote(&life, 2, U);
+    life.at_ms = 9003;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    redlock_keys_sent(&life.core.keys, REDLOCK_OP_WAIT, 7);
+    life_queued(&life, 2, later);
+    life_cancel(&life, REDLOCK_ERR_CANCELLED);
+    assert_int_equal(life.did.uncertain, 3);
+}
+
+static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
+    (void)state;
+    struct life life;
+    begin_in_line(&life, 3);
+    life_queued(&life, 0, later);
+    life_poll(&life);
+    life_expect(&life, WAITING, .cleanup = 7);
+    assert_in_range(life_next_ms(&life), 50, 200);
+    life_poll(&life);
+    life_expect(&life, WAITING, NOTHING);
+    life_push(&life, 0, 1);
+    life_vote(&life, 1, G);
+    life_listen(&life);
+    life_expect(&life, WAITING, NOTHING);
+    life.at_ms = 201;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+    life_void(&life, 1);
+    life_votes(&life, "DD");
+    life_expect(&life, WAITING, .cleanup = 7);
+    life.at_ms = 401;
+    life_timer(&life);
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life_push(&life, 2, 1);
+    life_expect(&life, HELD, NOTHING);
+    begin_in_line(&life, 3);
+    life.at_ms = WAIT_MS;
+    life_poll(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void what_only_a_waiter_hears_changes_no_other_lease(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false); /* it never queued */
+    life_push(&life, 0, 1);
+    life_listen(&life);
+    life_poll(&life);
+    life_expect(&life, HELD, NOTHING);
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life_begin(&life);
+    life_push(&life, 0, 1); /* a first try has no place that could be granted */
+    life_push(&life, 1, 1);
+    life_expect(&life, ACQUIRING, NOTHING);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_begin_in_line_takes_places_and_the_lock_if_it_is_free),
+        cmocka_unit_test(a_first_try_comes_before_a_place_if_nobody_here_waits),
+        cmocka_unit_test(a_ttl_without_validity_sends_nothing),
+        cmocka_unit_test(a_try_that_others_denied_hands_its_nodes_over_and_waits),
+        cmocka_unit_test(a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes),
+        cmocka_unit_test(a_node_that_a_guard_bars_gets_no_wait),
+        cmocka_unit_test(too_few_nodes_that_may_vote_are_not_asked_until_later),
+        cmocka_unit_test(the_reason_at_the_end_of_the_wait_is_what_nodes_said_last),
+        cmocka_unit_test(a_wait_that_was_just_sent_does_not_change_the_reason),
+        cmocka_unit_test(a_grant_at_the_end_of_the_wait_still_counts),
+        cmocka_unit_test(who_waits_forever_has_no_end),
+        cmocka_unit_test(a_cancel_takes_all_places_back),
+        cmocka_unit_test(a_node_that_failed_each_wait_owes_no_release),
+        cmocka_unit_test(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said),
+        cmocka_unit_test(a_late_request_is_uncertain_until_a_later_wait_is_answered),
+        cmocka_unit_test(nodes_without_queues_make_it_try_again_after_delays),
+        cmocka_unit_test(what_only_a_waiter_hears_changes_no_other_lease),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
