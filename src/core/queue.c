@@ -26,11 +26,14 @@ void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now
 static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t round) {
     const bool unknown = round < queue->first_round || round > queue->round ||
                          queue->round - round >= REDLOCK_QUEUE_SENT_MAX; /* its send time is forgotten */
-    return unknown || (round < queue->nodes[node].queued && !REDLOCK_PLANTED(QUEUE_NO_SERIALS));
+    return unknown || round < queue->nodes[node].queued;
 }
 
 bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns) {
     struct redlock_queue_node *at = &queue->nodes[node];
+    if (REDLOCK_PLANTED(QUEUE_NO_SERIALS)) {
+        round = queue->round; /* it may be a grant of any WAIT */
+    }
     if (is_stale(queue, node, round) || (HAS(queue->granted, node) && round <= at->granted)) {
         return false;
     }

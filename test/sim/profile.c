@@ -46,8 +46,8 @@ static void draw_queue_faults(struct sim_profile *profile, struct sim_random *ra
     }
     if (profile->stalls) {
         profile->stall_permille = 100 + sim_random_below(random, 400);
-        profile->faults &=
-            1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK | 1U << SIM_FAULT_PAUSE;
+        profile->faults &= 1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK |
+                           1U << SIM_FAULT_PAUSE | 1U << SIM_FAULT_STEP;
         profile->faults |= 1U << SIM_FAULT_STALL;
     } else if (sim_random_percent(random, 6)) {
         profile->refusing = sim_random_below(random, 1U << profile->nodes);

@@ -100,7 +100,7 @@ void sim_subscriptions_die(struct sim_world *world, unsigned node, bool silent) 
     for (unsigned i = 0; i < world->profile.clients; i++) {
         const struct sim_subscription *subscription = &world->clients[i].links[node].subscription;
         world->nodes[node].heard_gen[i] = 0;
-        if (subscription->open && !silent) {
+        if (subscription->open && (!silent || sim_random_percent(&world->random, 40))) {
             struct sim_event event = event_of(SIM_DEAF, i, node);
             event.gen = subscription->gen;
             sim_push(world, world->now_ns + sim_delay_ns(world), event);

@@ -31,7 +31,8 @@ void sim_subscription_end(struct sim_client *client, unsigned node);
 
 /* The node closes the connection. Its client may be the last to know. */
 void sim_subscription_kill(struct sim_world *world, unsigned client, unsigned node);
-/* The process of the node ends: so do all its subscriptions. `silent`: no client is told. */
+/* The process of the node ends: so do all its subscriptions. `silent`: few clients
+ * notice. */
 void sim_subscriptions_die(struct sim_world *world, unsigned node, bool silent);
 /* The process of a client ended. */
 void sim_subscriptions_leave(struct sim_client *client);
