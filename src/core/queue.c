@@ -130,6 +130,16 @@ redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue) {
     return first;
 }
 
+uint32_t redlock_queue_rank(const struct redlock_queue *queue) {
+    uint32_t rank = UINT32_MAX;
+    NODES(i, viewed(queue)) {
+        if (HAS(viewed(queue), i) && queue->nodes[i].rank < rank) {
+            rank = queue->nodes[i].rank;
+        }
+    }
+    return rank;
+}
+
 int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum) {
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;

@@ -100,6 +100,8 @@ unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned no
 redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redlock_queue_holder holder);
 /* The nodes that answered "queued" and where nobody waits before us. */
 redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue);
+/* The fewest waiters before us at a node that answered "queued"; UINT32_MAX without such a node. */
+uint32_t redlock_queue_rank(const struct redlock_queue *queue);
 /* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if not. */
 int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum);
 

@@ -12,8 +12,10 @@
 #define QUEUE_TTL      6 /* refreshes */
 #define LOOK_MIN_MS    2
 /* Then the earlier one may be deaf there, and the others hand the lock to each other. */
-#define YIELDS_HANDED 2
-#define LISTEN_MS     2 /* the other nodes confirm, too */
+#define YIELDS_HANDED  2
+#define LISTEN_MS      2 /* the other nodes confirm, too */
+#define LOOKERS_MAX    8 /* so many of the first in line, less one, may be dead with the holder */
+#define NEXT_LOOKER_MS 10
 /* Behind a holder that will not tell us: once more after a sixteenth to a quarter of the time that
  * it has held the lock, as far as we saw. The delay does not grow with the number of tries: then
  * others who poll would always be quicker. */
@@ -257,17 +259,20 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     return redlock_delay_between_ns(&lease->jitter, least_ms, most_ms);
 }
 
-/* The first in line asks when the holder's keys have ended at a quorum: it may be dead. Behind a
- * holder that will not hand over, it asks again and again. */
+/* The first in line asks when the holder's keys have ended at a quorum: it may be dead. The next
+ * ones look a little later: the first may be dead with it. Behind a holder that will not hand over,
+ * the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
-    const redlock_nodes first = redlock_queue_first_at(queue);
-    if (first == 0) {
-        return;
+    const uint32_t rank = redlock_queue_rank(queue);
+    const int64_t dead_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
+                                             redlock_delay_between_ns(&lease->jitter, 1, 2));
+    if (rank == 0) {
+        queue->ask_ns = dead_ns;
+    } else if (rank < LOOKERS_MAX && queue->behind) {
+        queue->refresh_ns = min_ns(queue->refresh_ns, redlock_after_ms(dead_ns, rank * NEXT_LOOKER_MS));
     }
-    queue->ask_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
-                                     redlock_delay_between_ns(&lease->jitter, 1, 2));
-    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & first) {
+    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_queue_first_at(queue)) {
         queue->ask_ns = min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
     }
 }

@@ -224,6 +224,24 @@ static void a_wait_that_a_node_does_not_know_is_sent_by_source(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
+/* Whoever is before us may have died with the holder. */
+static void the_second_in_line_looks_when_the_holder_may_be_dead(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_request *request = queue_up(&seen); /* the lock ends in a second */
+    fake_env_pass_ms(&fake, 1010);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+    fake_env_pass_ms(&fake, 2);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5);
+    assert_false(last_wait(0)->place.takes); /* the holder may be alive, with a node that lost its key */
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_queue(&fake, i, EARLIER, 8);
+    }
+    fake_env_pass_ms(&fake, 1200);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0); /* enough others look */
+    redlock_request_cancel(request);
+}
+
 /* --- Pushes --- */
 
 static void a_quorum_of_pushes_makes_a_lease(void **state) {
@@ -568,7 +586,7 @@ static void the_wait_ends(void **state) {
         assert_int_equal(seen.count, 0);
         for (unsigned i = 0; i < 5; i++) {
             if (fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)) {
-                fake_env_queue(&fake, i, EARLIER, 1);
+                fake_env_queue(&fake, i, EARLIER, 20); /* too far back to look for itself */
             }
         }
     }
@@ -737,6 +755,7 @@ int main(void) {
         group_test(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes),
         group_test(who_handed_over_does_not_jump_the_queue, five_nodes),
         group_test(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes),
+        group_test(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes),
         group_test(a_quorum_of_pushes_makes_a_lease, five_nodes),
         group_test(a_push_that_is_older_than_an_answer_does_not_count, five_nodes),
         group_test(what_nobody_waits_for_is_given_back, five_nodes),
