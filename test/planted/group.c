@@ -12,7 +12,7 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
                                         struct redlock_message *message);
 
 int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
-    return REDLOCK_PLANTED(TOKEN_REUSED) && lease->token_size != 0
+    return REDLOCK_PLANTED(TOKEN_REUSED) && lease->token_size != 0 && !lease->waiting
                ? REDLOCK_OK
                : __real_redlock_lease_draw_token(lease, now_ns, for_place);
 }
