@@ -29,6 +29,11 @@ void redlock_keys_not_set(struct redlock_keys *keys, redlock_nodes nodes) {
     keys->touched &= ~nodes | keys->healed | keys->before;
 }
 
+void redlock_keys_granted(struct redlock_keys *keys, redlock_nodes nodes) {
+    keys->touched |= nodes;
+    keys->before |= nodes;
+}
+
 void redlock_keys_lost(struct redlock_keys *keys, redlock_nodes nodes) {
     keys->keepers &= ~nodes;
     keys->healed &= ~nodes;

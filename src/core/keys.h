@@ -17,7 +17,7 @@
  */
 struct redlock_keys {
     redlock_nodes touched; /* to be released: we sent them a request that sets the key */
-    redlock_nodes before;  /* of these, the nodes that an earlier WAIT touched */
+    redlock_nodes before;  /* of these, the nodes that an earlier WAIT touched, or that granted */
     redlock_nodes keepers; /* nodes that might have the key when the current round started */
     redlock_nodes healed;  /* asked to HEAL since then: this round's vote is out of date */
     /* An earlier request may still set the key, as of the sending of the current round. */
@@ -39,6 +39,8 @@ void redlock_keys_sent(struct redlock_keys *keys, enum redlock_operation operati
 /* The SET surely did nothing on these nodes. */
 void redlock_keys_not_set(struct redlock_keys *keys, redlock_nodes nodes);
 
+/* These nodes granted a WAIT, whatever they answer to others. */
+void redlock_keys_granted(struct redlock_keys *keys, redlock_nodes nodes);
 /* These nodes granted, and have said since that they have the key no more. */
 void redlock_keys_lost(struct redlock_keys *keys, redlock_nodes nodes);
 

@@ -144,7 +144,7 @@ static bool note_grant(struct redlock_lease_core *lease, const struct redlock_ev
     if (!redlock_queue_grant(lease->queue, node_of(event), event->round, event->now_ns)) {
         return false;
     }
-    lease->keys.touched |= event->nodes; /* whatever it answered to other WAITs */
+    redlock_keys_granted(&lease->keys, event->nodes);
     return true;
 }
 
@@ -331,9 +331,10 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
     struct redlock_queue *queue = lease->queue;
     switch (event->type) {
     case REDLOCK_EVENT_TIMER:
-        if (event->now_ns >= lease->next_try_ns) {
-            on_due(lease, event, actions);
+        if (event->now_ns < lease->next_try_ns) {
+            return;
         }
+        on_due(lease, event, actions);
         break;
     case REDLOCK_EVENT_VOTE:
     case REDLOCK_EVENT_REFUSED:

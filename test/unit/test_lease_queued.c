@@ -246,11 +246,13 @@ static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(voi
     (void)state;
     struct life life;
     begin_in_line(&life, 3);
-    life_refuse(&life, 3);
+    life_refuse(&life, 1);
     life_push(&life, 0, 1);
     life_expect(&life, QUEUED, NOTHING);
-    life_push(&life, 1, 1);
+    life_vote(&life, 1, G);
     life_expect(&life, HELD, ACQUIRED(OK));
+    life_push(&life, 2, 1);
+    life_vote(&life, 2, F);
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
 }
