@@ -117,12 +117,82 @@ static void debt_ends_by_clock(void **state) {
     assert_true(redlock_debt_over(&debt, 1000));
 }
 
+/* A waiter on three nodes, at 1000 ms, with WAITs 1 and 2 sent. */
+static void queued(struct life *life) {
+    life_init(life, 3);
+    life_may_queue(life);
+    life->in_line = true;
+    life->view = (struct redlock_queue_view){.holder = REDLOCK_HOLDER_EARLIER, .holder_id = 9, .pttl_ms = 1000};
+    life_begin(life);
+    life->at_ms = 1000;
+    life->core.next_try_ns = T0 + 1000 * MS;
+    life_timer(life);
+    life_expect(life, QUEUED, WAITS(7, 2, REFRESHED));
+}
+
+static void queue_no_serials(void **state) {
+    (void)state;
+    for (int on = 0; on <= 1; on++) {
+        struct life life;
+        queued(&life);
+        redlock_planted_bug = on ? REDLOCK_BUG_QUEUE_NO_SERIALS : REDLOCK_BUG_NONE;
+        life_vote(&life, 0, D);
+        life_push(&life, 0, 1);
+        assert_int_equal(life_queue(&life)->granted, on);
+    }
+}
+
+static void queue_bound_at_push(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life);
+    redlock_planted_bug = REDLOCK_BUG_QUEUE_BOUND_AT_PUSH;
+    life.at_ms = 3000;
+    life_push(&life, 0, 1);
+    life_push(&life, 1, 1);
+    assert_int_equal(life_held_until_ms(&life), 3000 + END_MS);
+}
+
+static void queue_late_backing(void **state) {
+    (void)state;
+    for (int on = 0; on <= 1; on++) {
+        struct life life;
+        queued(&life);
+        redlock_planted_bug = on ? REDLOCK_BUG_QUEUE_LATE_BACKING : REDLOCK_BUG_NONE;
+        life_vote(&life, 0, G);
+        life_vote(&life, 1, G);
+        life_push(&life, 2, 1);
+        assert_int_equal(redlock_lease_backing_nodes(&life.core), on ? 7 : 3);
+    }
+}
+
+static void queue_yield_keeps(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life);
+    redlock_planted_bug = REDLOCK_BUG_QUEUE_YIELD_KEEPS;
+    life_vote(&life, 0, D);
+    life_vote(&life, 1, G);
+    life.at_ms = 1002;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 3, LOOKED));
+    life_vote(&life, 0, D);
+    life_vote(&life, 1, G);
+    life_vote(&life, 2, U);
+    life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 4, YIELDED));
+    assert_false(life.did.fresh_token);
+    life_push(&life, 1, 3); /* a token that was given up */
+    assert_int_equal(life_queue(&life)->granted, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(quorum_half, heal),          cmocka_unit_test_teardown(no_drift, heal),
         cmocka_unit_test_teardown(unknown_grants, heal),       cmocka_unit_test_teardown(no_release_to_timed_out, heal),
         cmocka_unit_test_teardown(extend_after_the_end, heal), cmocka_unit_test_teardown(loss_on_reply_only, heal),
-        cmocka_unit_test_teardown(debt_ends_by_clock, heal),
+        cmocka_unit_test_teardown(debt_ends_by_clock, heal),   cmocka_unit_test_teardown(queue_no_serials, heal),
+        cmocka_unit_test_teardown(queue_bound_at_push, heal),  cmocka_unit_test_teardown(queue_late_backing, heal),
+        cmocka_unit_test_teardown(queue_yield_keeps, heal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

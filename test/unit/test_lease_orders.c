@@ -1,4 +1,4 @@
-/* Acquire, extend and release on up to five nodes: all votes in all orders, compared with a
+/* Acquire, wait, extend and release on up to five nodes: all votes in all orders, compared with a
  * count. */
 #include "life.h"
 
@@ -93,6 +93,21 @@ static void check_release(const struct life *life, const struct tally *tally) {
     }
 }
 
+/* A place that is not granted stays, whatever else the nodes say. */
+static void check_wait(struct life *life, const struct tally *tally) {
+    if (is_won(tally) && !tally->decided) {
+        life_expect(life, HELD, ACQUIRED(OK));
+    } else {
+        life_check(life, is_won(tally) ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_QUEUED, (struct redlock_actions){NOTHING},
+                   __FILE__, __LINE__);
+        assert_true(redlock_lease_next_ns(&life->core) != REDLOCK_NEVER_NS);
+    }
+    assert_int_equal(life->core.keys.touched, redlock_nodes_all(tally->n) & ~tally->failed);
+    assert_int_equal(life_held_until_ms(life), is_won(tally) ? END_MS : -1);
+    assert_int_equal(redlock_nodes_count(life_queue(life)->granted), tally->granted);
+    assert_true(!is_won(tally) || redlock_lease_backing_nodes(&life->core) == life_queue(life)->granted);
+}
+
 static void play(const struct life *life, struct tally tally, redlock_nodes pending, enum redlock_operation operation) {
     lives += pending == 0;
     /* A release is LOST only if the votes prove it; else it waits for all nodes (R15). A lost
@@ -101,6 +116,8 @@ static void play(const struct life *life, struct tally tally, redlock_nodes pend
         tally.decided = is_won(&tally) || is_denied(&tally);
     } else if (operation == REDLOCK_OP_ACQUIRE) {
         tally.decided = is_won(&tally) || (is_lost(&tally) && (is_answered(&tally) || is_silent(&tally)));
+    } else if (operation == REDLOCK_OP_WAIT) {
+        tally.decided = is_won(&tally);
     } else {
         tally.decided = is_won(&tally) || is_lost(&tally);
     }
@@ -115,6 +132,8 @@ static void play(const struct life *life, struct tally tally, redlock_nodes pend
             life_vote(&next, node, vote);
             if (operation == REDLOCK_OP_ACQUIRE) {
                 check_acquire(&next, &count);
+            } else if (operation == REDLOCK_OP_WAIT) {
+                check_wait(&next, &count);
             } else if (operation == REDLOCK_OP_EXTEND) {
                 check_extend(&next, &count, life->core.state);
             } else {
@@ -129,11 +148,18 @@ static void play_all(enum redlock_operation operation) {
     static const unsigned expected[] = {0, 4, 2 * 16, 6 * 64, 24 * 256, 120 * 1024};
     for (unsigned n = 1; n <= NODES; n++) {
         struct life life;
-        life_start(&life, n);
-        for (unsigned i = 0; operation != REDLOCK_OP_ACQUIRE && i < n; i++) {
+        const bool acquires = operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_WAIT;
+        life_init(&life, n);
+        if (operation == REDLOCK_OP_WAIT) {
+            life_may_queue(&life);
+            life.in_line = true;
+            life.view = (struct redlock_queue_view){.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = TTL_MS};
+        }
+        life_begin(&life);
+        for (unsigned i = 0; !acquires && i < n; i++) {
             life_vote(&life, i, G);
         }
-        life.at_ms = operation == REDLOCK_OP_ACQUIRE ? 0 : 1000;
+        life.at_ms = acquires ? 0 : 1000;
         if (operation == REDLOCK_OP_EXTEND) {
             life_extend(&life, TTL_MS);
         }
@@ -151,6 +177,11 @@ static void every_acquire(void **state) {
     play_all(REDLOCK_OP_ACQUIRE);
 }
 
+static void every_wait(void **state) {
+    (void)state;
+    play_all(REDLOCK_OP_WAIT);
+}
+
 static void every_extend(void **state) {
     (void)state;
     play_all(REDLOCK_OP_EXTEND);
@@ -164,6 +195,7 @@ static void every_release(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_acquire),
+        cmocka_unit_test(every_wait),
         cmocka_unit_test(every_extend),
         cmocka_unit_test(every_release),
     };

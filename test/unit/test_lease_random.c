@@ -7,8 +7,9 @@
 #include "core/backoff.h"
 #include "life.h"
 
-#define NODES_MAX 7
-#define LIVES     30000
+#define NODES_MAX        7
+#define LIVES            30000
+#define WAITS_REMEMBERED 512
 
 /* What an observer knows who sees only events and actions. It shares only the bound of the drift
  * with the core. */
@@ -16,11 +17,18 @@ struct onlooker {
     struct life life;
     uint32_t random;
     unsigned n;
-    int64_t sent_ms, sent_ttl_ms;   /* of the current round */
-    int64_t expiry_ms[NODES_MAX];   /* the earliest time at which the key of a node that granted can go */
-    redlock_nodes voted, may_hold;  /* this round; keys of the current token */
-    redlock_nodes granted;          /* this round */
-    int64_t begun_ms, held_from_ms; /* the first event; the first HELD */
+    int64_t sent_ms, sent_ttl_ms;  /* of the current round */
+    int64_t expiry_ms[NODES_MAX];  /* the earliest time at which the key of a node that granted can go */
+    redlock_nodes voted, may_hold; /* this round; keys and places of the current token */
+    /* A place in queues: */
+    bool queues;
+    redlock_nodes asked, before;            /* this round; may_hold before it */
+    uint32_t first_round;                   /* of the token */
+    uint32_t granted_round[NODES_MAX];      /* the last WAIT that the node granted */
+    uint32_t queued_round[NODES_MAX];       /* the last WAIT that it answered "queued", or that a void reaches */
+    int64_t wait_sent_ms[WAITS_REMEMBERED]; /* by round */
+    redlock_nodes granted;                  /* this round */
+    int64_t begun_ms, held_from_ms;         /* the first event; the first HELD */
     unsigned acquired, released, lost, extends_asked, extends_told;
     enum redlock_operation operation;
     bool wants_end, ever_released;
@@ -55,6 +63,8 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     assert_int_equal(did->round, round_before + 1);
     o->operation = did->send;
     o->voted = o->granted = 0;
+    o->asked = did->send_nodes;
+    o->before = o->may_hold;
     o->sent_ms = at_ms;
     o->sent_ttl_ms = o->life.core.round_ttl_ms;
     switch (did->send) {
@@ -64,6 +74,20 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
         assert_true(plan->wait_timeout_ms <= 0 || at_ms < o->begun_ms + plan->wait_timeout_ms);
         o->may_hold = all;
         memset(o->expiry_ms, 0, sizeof o->expiry_ms);
+        break;
+    case REDLOCK_OP_WAIT:
+        assert_true(did->send_nodes == all || did->send_nodes == 0);
+        assert_true(at_ms < o->begun_ms + plan->wait_timeout_ms || plan->wait_timeout_ms < 0);
+        assert_int_equal(o->life.core.state, REDLOCK_LEASE_QUEUED);
+        o->wait_sent_ms[did->round % WAITS_REMEMBERED] = at_ms;
+        if (did->fresh_token) {
+            assert_int_equal(o->may_hold, 0);
+            o->first_round = did->round;
+            memset(o->expiry_ms, 0, sizeof o->expiry_ms);
+            memset(o->granted_round, 0, sizeof o->granted_round);
+            memset(o->queued_round, 0, sizeof o->queued_round);
+        }
+        o->may_hold |= did->send_nodes;
         break;
     case REDLOCK_OP_EXTEND:
         assert_int_equal(did->send_nodes, all);
@@ -104,8 +128,9 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
     }
     const bool wins =
         (did->acquired && did->acquired_code == REDLOCK_OK) || (did->extended && did->extended_code == REDLOCK_OK);
+    assert_true(after->state != REDLOCK_LEASE_QUEUED || redlock_lease_next_ns(after) != REDLOCK_NEVER_NS);
     if (wins) {
-        assert_true(2 * redlock_nodes_count(o->granted) > o->n);
+        assert_true(o->operation == REDLOCK_OP_WAIT || 2 * redlock_nodes_count(o->granted) > o->n);
         assert_true(life_held_until_ms(&o->life) > o->life.at_ms);
     }
     check_promise(o);
@@ -146,26 +171,36 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
         }
     }
     life_vote(&o->life, node, kind);
-    check_counted(o, &before, node, kind);
+    if (!o->queues) { /* of a copy, both would share the queue */
+        check_counted(o, &before, node, kind);
+    }
     check_step(o, &before);
 }
 
 /* A TIMER before its time changes nothing; at its time it changes something. */
-static void timer(struct onlooker *o) {
+static void timer(struct onlooker *o, unsigned depth) {
     const struct redlock_lease_core before = o->life.core;
     const int64_t next_ns = redlock_lease_next_ns(&before), now_ns = T0 + o->life.at_ms * MS;
     static const struct redlock_actions nothing = {NOTHING};
+    unsigned char queue[sizeof o->life.queue];
+    memcpy(queue, o->life.queue, sizeof queue);
     life_timer(&o->life);
     if (o->life.did.send == REDLOCK_OP_EXTEND) {
         const struct redlock_plan *plan = &o->life.plan;
         assert_true(now_ns < redlock_lease_held_until_ns(&before)); /* R12 */
-        assert_true(plan->auto_extend);
+        assert_true(plan->auto_extend || o->queues);                /* old grants are extended once */
         assert_true(plan->auto_extend_max_ms == 0 || o->life.at_ms < o->held_from_ms + plan->auto_extend_max_ms);
     }
-    const bool changed =
-        memcmp(&before, &o->life.core, sizeof before) != 0 || memcmp(&nothing, &o->life.did, sizeof nothing) != 0;
+    const bool changed = memcmp(&before, &o->life.core, sizeof before) != 0 ||
+                         memcmp(queue, o->life.queue, sizeof queue) != 0 ||
+                         memcmp(&nothing, &o->life.did, sizeof nothing) != 0;
     assert_int_equal(changed, now_ns >= next_ns);
     check_step(o, &before);
+    /* A waiter is not woken for ever at one moment. */
+    if (o->life.core.state == REDLOCK_LEASE_QUEUED && redlock_lease_next_ns(&o->life.core) <= now_ns) {
+        assert_true(depth < 3);
+        timer(o, depth + 1);
+    }
 }
 
 static void extend(struct onlooker *o) {
@@ -185,14 +220,17 @@ static void extend(struct onlooker *o) {
 
 /* Like the group: nodes that take no requests now are refused in the same turn. */
 static void refuse(struct onlooker *o) {
+    if (o->queues && o->operation == REDLOCK_OP_RELEASE) {
+        return; /* else the play to the end would not be over */
+    }
     if (o->life.did.send == REDLOCK_OP_NONE || draw(o, 4) != 0) {
         return;
     }
     const redlock_nodes nodes = o->life.did.send_nodes & draw(o, 128);
     const struct redlock_lease_core before = o->life.core;
     o->voted |= nodes;
-    if (o->operation == REDLOCK_OP_ACQUIRE) {
-        o->may_hold &= ~nodes;
+    if (o->operation == REDLOCK_OP_ACQUIRE || o->operation == REDLOCK_OP_WAIT) {
+        o->may_hold &= ~nodes | (o->operation == REDLOCK_OP_WAIT ? o->before : 0);
     }
     life_refuse(&o->life, nodes);
     check_step(o, &before);
@@ -212,13 +250,117 @@ static void one_event(struct onlooker *o) {
         life_stale(&o->life, draw(o, o->n), G, 1 + draw(o, before.round - 1));
         assert_memory_equal(&before, &o->life.core, sizeof before);
     } else if (what < 80) {
-        timer(o);
+        timer(o, 0);
     } else if (what < 90) {
         extend(o);
     } else if (what < 91) {
         life_cancel(&o->life, REDLOCK_ERR_CANCELLED);
         check_step(o, &before);
     } else if (what < 93 && !o->ever_released && before.state >= REDLOCK_LEASE_ADOPTED) {
+        life_release(&o->life);
+        check_step(o, &before);
+    }
+}
+
+static bool has_key(const struct onlooker *o, unsigned node) {
+    return o->granted_round[node] != 0 && o->expiry_ms[node] > o->life.at_ms;
+}
+
+/* The node gave the lock to this token after it had executed the WAIT of this round. */
+static void note_grant(struct onlooker *o, unsigned node, uint32_t round) {
+    const int64_t end_ms = o->wait_sent_ms[round % WAITS_REMEMBERED] + o->sent_ttl_ms;
+    o->may_hold |= REDLOCK_NODE(node);
+    o->granted_round[node] = round > o->granted_round[node] ? round : o->granted_round[node];
+    o->expiry_ms[node] = end_ms > o->expiry_ms[node] ? end_ms : o->expiry_ms[node];
+}
+
+static void answer_wait(struct onlooker *o, unsigned node) {
+    const struct redlock_lease_core before = o->life.core;
+    const uint32_t round = before.round;
+    /* What an answer shows once the token is given up, the release that follows it takes back. */
+    const bool open = before.state == REDLOCK_LEASE_QUEUED || before.state == REDLOCK_LEASE_HELD;
+    if (!open || (o->asked & ~o->voted & REDLOCK_NODE(node)) == 0) {
+        return;
+    }
+    o->voted |= REDLOCK_NODE(node);
+    static const int kinds[] = {G, D, D, D, F, U};
+    int kind = kinds[draw(o, 6)];
+    /* "Queued" may come after a push of the same WAIT, but not while the node has an older key. */
+    if (kind == D && o->granted_round[node] < round && has_key(o, node)) {
+        kind = G;
+    }
+    if (kind == G && round >= o->queued_round[node]) {
+        note_grant(o, node, round);
+    } else if (kind == D) {
+        o->queued_round[node] = round > o->queued_round[node] ? round : o->queued_round[node];
+        o->expiry_ms[node] = o->granted_round[node] < round ? 0 : o->expiry_ms[node];
+    } else if (kind == F) {
+        o->may_hold &= ~REDLOCK_NODE(node) | o->before | (o->granted_round[node] != 0 ? REDLOCK_NODE(node) : 0);
+    }
+    static const int64_t pttls_ms[] = {-2, -1, 0, 1, 50, 400};
+    const enum redlock_queue_holder holder = (enum redlock_queue_holder)draw(o, REDLOCK_HOLDER_STRANGER + 1);
+    o->life.view = (struct redlock_queue_view){
+        .holder = holder, .holder_id = holder + 5 * draw(o, 2), .pttl_ms = pttls_ms[draw(o, 6)], .rank = draw(o, 3)};
+    life_vote(&o->life, node, kind);
+    check_step(o, &before);
+}
+
+/* Some are stale, of an older token, or so old that they are forgotten. */
+static void push(struct onlooker *o, unsigned node) {
+    const struct redlock_lease_core before = o->life.core;
+    const uint32_t last = life_queue(&o->life)->round, back = draw(o, draw(o, 2) ? 3 : 12);
+    const uint32_t round = last > back ? last - back : 0;
+    if (o->first_round == 0 || o->ever_released) {
+        return;
+    }
+    if (before.state == REDLOCK_LEASE_QUEUED && round >= o->first_round && round >= o->queued_round[node] &&
+        back < REDLOCK_QUEUE_SENT_MAX) {
+        note_grant(o, node, round);
+    } else if (before.state != REDLOCK_LEASE_QUEUED && round > o->granted_round[node]) {
+        return; /* who is held or extended already has told all that is true */
+    }
+    life_push(&o->life, node, round);
+    check_step(o, &before);
+}
+
+/* Nothing is known of the keys that the node gave before. */
+static void jump(struct onlooker *o, unsigned node) {
+    const struct redlock_lease_core before = o->life.core;
+    if (before.state != REDLOCK_LEASE_QUEUED) {
+        return;
+    }
+    o->queued_round[node] = before.round + 1;
+    o->expiry_ms[node] = 0;
+    life_void(&o->life, REDLOCK_NODE(node));
+    check_step(o, &before);
+}
+
+static void one_queue_event(struct onlooker *o) {
+    const struct redlock_lease_core before = o->life.core;
+    const uint32_t what = draw(o, 100), node = draw(o, o->n);
+    if (o->operation != REDLOCK_OP_WAIT) {
+        if (what < 10) {
+            push(o, node);
+        } else {
+            one_event(o);
+        }
+    } else if (what < 55) {
+        answer_wait(o, node);
+    } else if (what < 70) {
+        push(o, node);
+    } else if (what < 90) {
+        timer(o, 0);
+    } else if (what < 92) {
+        jump(o, node);
+    } else if (what < 94) {
+        life_listen(&o->life);
+        check_step(o, &before);
+    } else if (what < 95) {
+        life_poll(&o->life);
+        check_step(o, &before);
+    } else if (what < 98) {
+        extend(o);
+    } else if (what < 99 && before.state >= REDLOCK_LEASE_ADOPTED && !o->ever_released) {
         life_release(&o->life);
         check_step(o, &before);
     }
@@ -237,7 +379,18 @@ static void pass_time(struct onlooker *o) {
     }
 }
 
-static void live(uint32_t seed) {
+static unsigned held_from_queues;
+
+static void begin_queue(struct onlooker *o) {
+    const struct redlock_plan plan = o->life.plan;
+    life_may_queue(&o->life);
+    o->life.plan.wait_timeout_ms = plan.wait_timeout_ms != 0 ? plan.wait_timeout_ms : 100;
+    o->life.plan.node_timeout_ms = (int32_t)draw(o, 50);
+    o->life.in_line = draw(o, 2) != 0;
+    o->queues = true;
+}
+
+static void live(uint32_t seed, bool queues) {
     struct onlooker o;
     memset(&o, 0, sizeof o);
     o.random = seed;
@@ -252,7 +405,10 @@ static void live(uint32_t seed) {
     plan->auto_extend = draw(&o, 2) != 0;
     plan->auto_extend_max_ms = draw(&o, 2) != 0 ? draw(&o, 600) : 0;
     const struct redlock_lease_core before = o.life.core;
-    const bool adopts = draw(&o, 4) == 0;
+    const bool adopts = !queues && draw(&o, 4) == 0;
+    if (queues) {
+        begin_queue(&o);
+    }
     if (adopts) {
         life_adopt(&o.life);
         o.may_hold = (1u << o.n) - 1;
@@ -263,7 +419,7 @@ static void live(uint32_t seed) {
     for (int i = 0; i < 200 && o.life.core.state != REDLOCK_LEASE_ENDED; i++) {
         refuse(&o);
         pass_time(&o);
-        one_event(&o);
+        (queues ? one_queue_event : one_event)(&o);
     }
     /* Plays to the end: cancels the acquire, releases the lease, lets all nodes answer. Every
      * request has completed. */
@@ -276,6 +432,7 @@ static void live(uint32_t seed) {
     for (unsigned i = 0; i < o.n; i++) {
         vote(&o, i, G);
     }
+    held_from_queues += queues && o.life.core.was_held;
     assert_int_equal(o.life.core.state, REDLOCK_LEASE_ENDED);
     assert_int_equal(o.acquired, !adopts);
     assert_int_equal(o.released, o.life.core.was_held || adopts);
@@ -290,8 +447,16 @@ static uint32_t seed_now;
 static void random_lives(void **state) {
     (void)state;
     for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++) {
-        live(seed_now);
+        live(seed_now, false);
     }
+}
+
+static void random_lives_in_queues(void **state) {
+    (void)state;
+    for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++) {
+        live(seed_now, true);
+    }
+    assert_true(held_from_queues > LIVES / 10);
 }
 
 static int say_seed(void **state) {
@@ -306,6 +471,7 @@ int main(int argc, char **argv) {
     if (argc > 1) {
         first_seed = (uint32_t)strtoul(argv[1], NULL, 10);
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_lives, say_seed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_lives, say_seed),
+                                       cmocka_unit_test_teardown(random_lives_in_queues, say_seed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

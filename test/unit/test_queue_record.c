@@ -159,6 +159,7 @@ static void rank_and_expiry_are_those_of_the_nodes_that_answered(void **state) {
         redlock_queue_deny(queue, i, &views[i], 10 * MS);
     }
     assert_int_equal(redlock_queue_first_at(queue), 10);
+    assert_int_equal(redlock_queue_rank(queue), 0);
     static const int64_t ends_ms[] = {10, 110, 510};
     for (unsigned quorum = 1; quorum <= 3; quorum++) {
         assert_int_equal(redlock_queue_expiry_ns(queue, quorum), ends_ms[quorum - 1] * MS);
@@ -167,7 +168,10 @@ static void rank_and_expiry_are_those_of_the_nodes_that_answered(void **state) {
     assert_int_equal(redlock_queue_expiry_ns(queue, 6), REDLOCK_NEVER_NS); /* too few answered */
     assert_true(redlock_queue_grant(queue, 3, 4, 20 * MS));
     assert_int_equal(redlock_queue_first_at(queue), 2);
-    assert_int_equal(redlock_queue_expiry_ns(queue, 2), 510 * MS);
+    assert_true(redlock_queue_grant(queue, 1, 4, 20 * MS));
+    assert_int_equal(redlock_queue_rank(queue), 1);
+    redlock_queue_sent(queue, 5, 5 * MS);
+    assert_true(redlock_queue_rank(queue) == UINT32_MAX);
 }
 
 int main(void) {
