@@ -374,6 +374,56 @@ static void a_node_that_may_not_vote_is_not_asked(void **state) {
     assert_int_equal(last_wait(1)->round, round);
 }
 
+static void a_first_try_that_is_lost_asks_no_node_that_may_not_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    (void)wait_for_it(&seen);
+    greet(1, "another", 0, reading(0));
+    for (unsigned i = 2; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 4);
+    assert_null(fake_env_waiting(&fake, 1, REDLOCK_OP_WAIT));
+}
+
+/* Nodes 0 and 1 have not answered the last WAIT but one. */
+static void queue_up_slowly(struct seen *seen) {
+    queue_up(seen);
+    for (int i = 0; i < 2; i++) {
+        while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) < 5) {
+            fake_env_pass_ms(&fake, 1);
+        }
+        for (unsigned node = 2; node < 5 && i == 0; node++) {
+            fake_env_queue(&fake, node, EARLIER, 1);
+        }
+    }
+}
+
+/* A node may always be slower than we ask again. */
+static void an_answer_to_an_older_wait_may_grant(void **state) {
+    (void)state;
+    for (int restarted = 0; restarted <= 1; restarted++) {
+        struct seen seen;
+        greet_all();
+        queue_up_slowly(&seen);
+        if (restarted) {
+            greet(1, "another", 0, reading(0));
+        }
+        const uint32_t round = last_wait(0)->round;
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->round, round - 1);
+            fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+        }
+        assert_int_equal(seen.count, 0);
+        push(2, 2);
+        assert_int_equal(seen.count, !restarted);
+        push(3, 3);
+        assert_int_equal(seen.code, REDLOCK_OK);
+        release_quietly(seen.lease, false);
+    }
+}
+
 /* Somebody else may have adopted it. */
 static void the_keys_of_a_forgotten_lease_stay(void **state) {
     (void)state;
@@ -758,6 +808,8 @@ int main(void) {
         group_test(a_push_from_the_future_is_no_vote, five_nodes),
         group_test(a_node_that_may_not_vote_hands_nothing_over, five_observed),
         group_test(a_node_that_may_not_vote_is_not_asked, five_observed),
+        group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
+        group_test(an_answer_to_an_older_wait_may_grant, five_observed),
         group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
         group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
         group_test(who_can_be_told_from_now_on_asks_again, five_nodes),
