@@ -205,8 +205,26 @@ static void the_first_asks_when_the_holders_keys_have_ended_at_a_quorum(void **s
     life_timer(&life);
     life_expect(&life, QUEUED, WAITS(31, 2, POLLED));
     assert_true(takes(&life));
-    answer(&life, 31, VIEW(LATER, 9, 600, 3)); /* not the first any more, who may be dead, too */
-    expect_next(&life, 631, 632);
+    answer(&life, 31, VIEW(LATER, 9, 600, 8)); /* far from the first now */
+    expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+}
+
+/* Ten milliseconds later for each who is before it, and it takes nothing yet. */
+static void the_next_ones_look_too_when_the_holders_keys_have_ended(void **state) {
+    (void)state;
+    for (unsigned before = 1; before < 8; before++) {
+        struct life life;
+        begin(&life, 3);
+        answer(&life, 7, VIEW(LATER, 9, 600, before));
+        expect_next(&life, 601 + 10 * before, 602 + 10 * before);
+        life_timer(&life);
+        life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
+        assert_false(takes(&life));
+        life_queued(&life, 0, VIEW(NONE, 0, -2, before));
+        life_queued(&life, 1, VIEW(EARLIER, 8, 500, before)); /* split: who looked would take a part again */
+        life_vote(&life, 2, U);
+        expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+    }
 }
 
 static void a_key_that_never_ends_is_not_asked_for_early(void **state) {
@@ -246,7 +264,7 @@ static void who_is_not_the_first_behind_a_stranger_does_not_poll(void **state) {
     (void)state;
     struct life life;
     begin(&life, 3);
-    answer(&life, 7, VIEW(STRANGER, 9, 500, 8));
+    answer(&life, 7, VIEW(STRANGER, 9, 60000, 1));
     expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     begin(&life, 3); /* first elsewhere, but not there */
     life_queued(&life, 0, VIEW(STRANGER, 8, 500, 1));
@@ -481,6 +499,7 @@ int main(void) {
         cmocka_unit_test(far_nodes_have_time_to_grant),
         cmocka_unit_test(who_hears_of_grants_from_now_on_takes_its_places_again),
         cmocka_unit_test(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum),
+        cmocka_unit_test(the_next_ones_look_too_when_the_holders_keys_have_ended),
         cmocka_unit_test(a_key_that_never_ends_is_not_asked_for_early),
         cmocka_unit_test(the_first_behind_a_stranger_polls),
         cmocka_unit_test(who_is_not_the_first_behind_a_stranger_does_not_poll),
