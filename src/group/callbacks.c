@@ -18,6 +18,9 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
+    if (of == REDLOCK_RESULT_ACQUIRE && lease->waiting) {
+        result.passed_over = lease->waiting->queue->passed_over;
+    }
     redlock_lease_fill_result(lease, &result);
     if (of == REDLOCK_RESULT_EXTEND) {
         result.ttl_ms = lease->extend_ttl_ms;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "group/journal.h"
 #include "group/lease.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
@@ -97,6 +98,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     /* The grant of a node that may not vote does not count. It is not given back either: a release
      * that is delayed could take a key that counts, once the node may vote again. */
     if (!(event.may_not_vote & event.nodes)) {
+        redlock_journal_push(lease, node);
         redlock_lease_feed(lease, &event);
     }
 }

@@ -58,11 +58,41 @@ static void log_attempt(const struct redlock_lease *lease, const char *name, int
         (long)redlock_validity_ms(lease->core.next_try_ns, now_ns));
 }
 
+void redlock_journal_push(const struct redlock_lease *lease, unsigned node) {
+    char name[NAME_SIZE];
+    if (is_logged(lease, REDLOCK_LOG_DEBUG)) {
+        redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+        LOG(lease, DEBUG, "wait '%s': node %s handed it over", name, lease->group->node_names[node]);
+    }
+}
+
+static void log_wait(const struct redlock_lease *lease, const char *name, enum redlock_queue_step step) {
+    switch (step) {
+    case REDLOCK_QUEUE_ENTERED:
+        LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
+        break;
+    case REDLOCK_QUEUE_LOOKED:
+        LOG(lease, DEBUG, "wait '%s': %u nodes granted it, %u are needed: asks why", name,
+            redlock_nodes_count(lease->waiting->queue->granted), lease->core.votes.quorum);
+        break;
+    case REDLOCK_QUEUE_YIELDED:
+        LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);
+        break;
+    case REDLOCK_QUEUE_POLLED:
+        LOG(lease, DEBUG, "wait '%s': first in line, asks whether it is free", name);
+        break;
+    case REDLOCK_QUEUE_NOTHING:
+    case REDLOCK_QUEUE_REFRESHED:
+        break;
+    }
+}
+
 void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,
                           const struct redlock_actions *actions, int64_t now_ns) {
     char name[NAME_SIZE];
     const enum redlock_lease_state after = lease->core.state;
-    if (after == before || (!actions->lost && !is_logged(lease, REDLOCK_LOG_DEBUG))) {
+    if ((after == before && actions->step == REDLOCK_QUEUE_NOTHING) ||
+        (!actions->lost && !is_logged(lease, REDLOCK_LOG_DEBUG))) {
         return;
     }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
@@ -70,6 +100,8 @@ void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_
         char loss[LOSS_SIZE];
         redlock_lease_loss_text(lease, loss, sizeof loss);
         LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
+    } else if (after == REDLOCK_LEASE_QUEUED) {
+        log_wait(lease, name, actions->step);
     } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
         log_attempt(lease, name, now_ns);
     } else if (actions->acquired) {

@@ -20,6 +20,10 @@ uint64_t redlock_result_attempts(const redlock_result *result) {
     return result->attempts;
 }
 
+uint64_t redlock_result_passed_over(const redlock_result *result) {
+    return result->passed_over;
+}
+
 size_t redlock_result_vote_count(const redlock_result *result) {
     return result->count;
 }

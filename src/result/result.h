@@ -42,6 +42,7 @@ struct redlock_result {
     redlock_lease *lease;
     const char *resource;
     uint64_t attempts;
+    uint64_t passed_over;
     int64_t ttl_ms; /* as requested */
     int64_t cap_ms; /* auto_extend_max_ms */
     unsigned quorum;

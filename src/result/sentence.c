@@ -241,6 +241,9 @@ static void add_reason(struct sentence *sentence, const redlock_result *result) 
         add(sentence, "held by others: ");
         add_tally(sentence, result);
         add_votes(sentence, result);
+        if (result->passed_over > 0) {
+            add(sentence, ". %" PRIu64 " that began to wait later got it before", result->passed_over);
+        }
         add(sentence, ". Try again once it is released.");
         break;
     case REDLOCK_ERR_NO_QUORUM:

@@ -37,6 +37,7 @@ void see(const redlock_result *result, void *data) {
     seen->code = redlock_result_code(result);
     seen->lease = redlock_result_lease(result);
     seen->attempts = redlock_result_attempts(result);
+    seen->passed_over = redlock_result_passed_over(result);
     redlock_result_message(result, seen->message, sizeof seen->message);
     for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
         redlock_vote vote = {.size = sizeof vote};

@@ -38,7 +38,7 @@ struct seen {
     unsigned count; /* results */
     int code;
     redlock_lease *lease;
-    uint64_t attempts;
+    uint64_t attempts, passed_over;
     redlock_vote_kind votes[REDLOCK_NODES_MAX];
     char errors[REDLOCK_NODES_MAX][256]; /* of the votes */
     char message[1024];                  /* of the result */

@@ -791,6 +791,19 @@ static void statistics_count_what_waiters_did(void **state) {
     assert_int_equal(now.handed_over, 1);
     assert_int_equal(now.passed_over, 1);
     assert_int_equal(now.attempts, 3); /* the try, the place, and the place after the yield */
+    assert_int_equal(seen.passed_over, 1);
+    static const char *const lines[] = {"acquire 'r': takes a place in the queues as attempt 2",
+                                        "wait 'r': node node1:6379 handed it over",
+                                        "wait 'r': 2 nodes granted it, 3 are needed: asks why",
+                                        "wait 'r': gives back what it got, and waits on as attempt 3",
+                                        "wait 'r': first in line, asks whether it is free",
+                                        "acquire 'r': OK at attempt 3, valid for "};
+    const char *at = fake.log;
+    for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
+        at = strstr(at, lines[i]); /* in this order */
+        assert_non_null(at);
+    }
+    assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
 }
 
 int main(void) {

@@ -73,6 +73,11 @@ static void says_what_why_and_what_to_do(void **state) {
     result.votes[1].kind = REDLOCK_VOTE_PENDING;
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "1 of 3 nodes granted it, 2 are needed, 1 had not answered yet (c:3: "));
+    assert_null(strstr(text, "later"));
+    result.passed_over = 2;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "). 2 that began to wait later got it before. Try again once it is released."));
+    assert_int_equal(redlock_result_passed_over(&result), 2);
     assert_int_equal(redlock_result_message(NULL, text, sizeof text), 0);
     assert_string_equal(text, "");
     result = example(REDLOCK_RESULT_CONNECT, REDLOCK_ERR_CLOSED);
