@@ -107,6 +107,8 @@ bad 'an acquire that exits with 0 holds the lock' -n $some acquire -E 0 r
 # They must fit together.
 some_guard=(-n "$some" --ttl-max 30s)
 bad "--restart-guard 'sometimes': it must be off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
+bad "--order 'first': it must be fair or none" -n $some acquire --order=first r
+bad 'status has no option --order' -n $some status --order fair
 bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restart-guard strict acquire r
 bad '--restart-guard needs --ttl-max' -n $some acquire --restart-guard=observed r
 bad '--clock-guard needs --ttl-max' -n $some --clock-guard status
@@ -137,6 +139,7 @@ bad_environment() {
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
 bad_environment "REDLOCK_RESTART_GUARD 'on': it must be off, observed or strict" REDLOCK_RESTART_GUARD=on
+bad_environment "REDLOCK_ORDER 'FAIR': it must be fair or none" REDLOCK_ORDER=FAIR
 bad_environment 'REDLOCK_RESTART_GUARD needs --ttl-max' REDLOCK_RESTART_GUARD=strict
 bad_environment "REDLOCK_CLOCK_GUARD '1': it must be on or off" REDLOCK_CLOCK_GUARD=1
 bad_environment 'REDLOCK_CLOCK_GUARD needs --ttl-max' REDLOCK_CLOCK_GUARD=on REDLOCK_TTL_MAX=
@@ -148,10 +151,10 @@ bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 
 # The tool ignores variables that the command line overrides, and those that a command does not
 # need.
 unreachable=(--connect-timeout 1ms -n "$some")
-expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense "$t" "${unreachable[@]}" \
-    acquire --restart-guard=off --no-clock-guard --ttl-max 10s r
+expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense \
+    REDLOCK_ORDER=nonsense "$t" "${unreachable[@]}" acquire --order=none --restart-guard=off --no-clock-guard --ttl-max 10s r
 expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLOCK_FENCE_SUFFIX= REDLOCK_FENCE_EXPIRY= \
-    "$t" "${unreachable[@]}" acquire r
+    REDLOCK_ORDER= "$t" "${unreachable[@]}" acquire r
 expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
 
 # Input that the library refuses is bad input too, and no message repeats a password.

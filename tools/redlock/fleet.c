@@ -17,28 +17,43 @@ static const char *environment(const char *name) {
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* Takes one of `count` names from the command line or the environment, and writes its index; leaves
+ * it alone if neither has one. */
+static int complete_name(struct tool_options *options, const char *text, const char *label, const char *variable,
+                         const char *const *names, size_t count, const char *allowed, int *index) {
+    if (text == NULL) {
+        label = variable;
+        text = environment(variable);
+    }
+    for (size_t i = 0; text != NULL && i < count; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *index = (int)i;
+            return 0;
+        }
+    }
+    return text == NULL ? 0 : tool_usage(options, "%s '%s': it must be %s", label, text, allowed);
+}
+
 static int complete_restart_guard(struct tool_options *options) {
     static const char *const names[] = {
         [REDLOCK_RESTART_GUARD_OFF] = "off",
         [REDLOCK_RESTART_GUARD_OBSERVED] = "observed",
         [REDLOCK_RESTART_GUARD_STRICT] = "strict",
     };
-    const char *label = "--restart-guard";
-    const char *text = options->restart_guard_name;
-    if (text == NULL) {
-        label = "REDLOCK_RESTART_GUARD";
-        text = environment(label);
-    }
-    if (text == NULL) {
-        return 0; /* off */
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            options->restart_guard = (redlock_restart_guard)i;
-            return 0;
-        }
-    }
-    return tool_usage(options, "%s '%s': it must be off, observed or strict", label, text);
+    int guard = REDLOCK_RESTART_GUARD_OFF;
+    int status = complete_name(options, options->restart_guard_name, "--restart-guard", "REDLOCK_RESTART_GUARD", names,
+                               sizeof names / sizeof *names, "off, observed or strict", &guard);
+    options->restart_guard = (redlock_restart_guard)guard;
+    return status;
+}
+
+static int complete_order(struct tool_options *options) {
+    static const char *const names[] = {[REDLOCK_ORDER_FAIR] = "fair", [REDLOCK_ORDER_NONE] = "none"};
+    int order = REDLOCK_ORDER_FAIR;
+    int status = complete_name(options, options->order_name, "--order", "REDLOCK_ORDER", names,
+                               sizeof names / sizeof *names, "fair or none", &order);
+    options->order = (redlock_order)order;
+    return status;
 }
 
 static int complete_clock_guard(struct tool_options *options) {
@@ -154,6 +169,9 @@ int tool_fleet_complete(struct tool_options *options) {
     }
     if (status == 0) {
         status = complete_fence(options);
+    }
+    if (status == 0) {
+        status = complete_order(options);
     }
     if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
         status = tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");

@@ -113,6 +113,7 @@ static const struct option_spec specs[] = {
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
     {"ttl", 't', "TTL", FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, TIME(ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, set_wait, offsetof(struct tool_options, wait_ms), 0, TOOL_WAIT_MS_MAX},
+    {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, TEXT(order_name)},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, set_contended_status, 0, 0, 0},
     {"fence", 0, NULL, FOR_RUN | FOR_ACQUIRE, FLAG(fence)},
     {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ACQUIRE, TEXT(fence_suffix)},

@@ -53,6 +53,8 @@ struct tool_options {
     int64_t connect_timeout_ms; /* never TOOL_NOT_GIVEN after parsing */
     int64_t ttl_ms;             /* likewise, if the command has one */
     int64_t wait_ms;            /* or REDLOCK_WAIT_FOREVER */
+    const char *order_name;     /* as given; NULL: from the environment, else fair */
+    redlock_order order;
     int64_t grace_ms;
     int64_t max_time_ms; /* 0: no limit */
     bool fence;          /* ask for a fencing token */

@@ -194,6 +194,7 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     redlock_acquire_options_default(&options);
     options.ttl_ms = session->options->ttl_ms;
     options.wait_timeout_ms = session->options->wait_ms;
+    options.order = session->options->order;
     if (options.wait_timeout_ms > 0) {
         int64_t spent_ms = tool_session_age_ms(session);
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
