@@ -497,6 +497,19 @@ REDLOCK_API uint64_t redlock_result_attempts(const redlock_result *result);
  */
 REDLOCK_API uint64_t redlock_result_passed_over(const redlock_result *result);
 
+/**
+ * redlock_inspect(): how many wait for the resource in queues: the median of what the nodes say, -1
+ * if fewer than a quorum could tell, or for any other request. One that died counts until its place
+ * is served or forgotten. Those whose order is NONE do not count.
+ */
+REDLOCK_API int64_t redlock_result_waiters(const redlock_result *result);
+
+/**
+ * redlock_inspect(): for how long the first of them has waited: the median by the nodes' clocks; -1
+ * if nobody waits or it is not known.
+ */
+REDLOCK_API int64_t redlock_result_waited_ms(const redlock_result *result);
+
 /** The number of nodes. */
 REDLOCK_API size_t redlock_result_vote_count(const redlock_result *result);
 

@@ -12,6 +12,7 @@ struct redlock_query_vote {
     struct redlock_text *error;
     struct redlock_text *holder;
     int64_t holder_ttl_ms;
+    int64_t waiters, waited_ms;
     int64_t latency_us;
     redlock_vote_kind kind;
 };
@@ -46,6 +47,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
+        query->votes[i].waiters = query->votes[i].waited_ms = -1;
     }
     redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     query->start_ns = redlock_group_now_ns(group);
@@ -106,6 +108,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
                                       .target = &query->target,
+                                      .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
     return redlock_group_send(group, &query->owner, nodes, &message);
 }
@@ -147,6 +150,10 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
     }
     if (!query->done) {
         vote(group, query, node, answer->vote, answer->text);
+        if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
+            query->votes[node].waiters = answer->waiters;
+            query->votes[node].waited_ms = answer->waited_ms;
+        }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             query->votes[node].holder =
                 redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
@@ -214,6 +221,35 @@ void redlock_query_close(struct redlock_group *group, struct redlock_query *quer
     }
 }
 
+static int compare(const void *a, const void *b) {
+    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The lower median of what nodes could tell; -1 if fewer than `least` could. A waiter has a place on
+ * every node, and a node may be late, or its clock wrong. */
+static int64_t median(int64_t *told, unsigned count, unsigned least) {
+    qsort(told, count, sizeof *told, compare);
+    return count > 0 && count >= least ? told[(count - 1) / 2] : -1;
+}
+
+static void tell_of_queue(const struct redlock_group *group, const struct redlock_query *query,
+                          struct redlock_result *result) {
+    int64_t waiters[REDLOCK_NODES_MAX], waited_ms[REDLOCK_NODES_MAX];
+    unsigned counts = 0, times = 0;
+    for (unsigned i = 0; i < group->node_count; i++) {
+        const struct redlock_query_vote *vote = &query->votes[i];
+        if (vote->waiters >= 0) {
+            waiters[counts++] = vote->waiters;
+        }
+        if (vote->waited_ms >= 0) {
+            waited_ms[times++] = vote->waited_ms;
+        }
+    }
+    result->waiters = median(waiters, counts, group->quorum);
+    result->waited_ms = result->waiters > 0 ? median(waited_ms, times, 1) : -1;
+}
+
 static void run_callback(struct redlock_group *group, struct redlock_query *query) {
     const bool inspect = query->owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
@@ -233,6 +269,7 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
                                                 .holder_ttl_ms = vote->holder_ttl_ms,
                                                 .kind = vote->kind};
     }
+    tell_of_queue(group, query, &result);
     group->statistics.requests_pending--;
     query->cb(&result, query->data);
     query->callback_done = true;

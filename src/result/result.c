@@ -24,6 +24,14 @@ uint64_t redlock_result_passed_over(const redlock_result *result) {
     return result->passed_over;
 }
 
+int64_t redlock_result_waiters(const redlock_result *result) {
+    return result->of == REDLOCK_RESULT_INSPECT ? result->waiters : -1;
+}
+
+int64_t redlock_result_waited_ms(const redlock_result *result) {
+    return result->of == REDLOCK_RESULT_INSPECT ? result->waited_ms : -1;
+}
+
 size_t redlock_result_vote_count(const redlock_result *result) {
     return result->count;
 }

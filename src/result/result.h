@@ -43,6 +43,7 @@ struct redlock_result {
     const char *resource;
     uint64_t attempts;
     uint64_t passed_over;
+    int64_t waiters, waited_ms; /* INSPECT; -1: not known */
     int64_t ttl_ms; /* as requested */
     int64_t cap_ms; /* auto_extend_max_ms */
     unsigned quorum;

@@ -104,16 +104,20 @@ char *redlock_format_extend(char *at, const struct redlock_message *message) {
     return message->timed ? redlock_resp_integer(at, 1) : at;
 }
 
-char *redlock_format_release(char *at, const struct redlock_message *message) {
+static char *format_wait_suffix(char *at, const struct redlock_message *message) {
     const size_t suffix_size = strlen(message->wait_suffix);
     assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
+}
+
+char *redlock_format_release(char *at, const struct redlock_message *message) {
     at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, message->keeps ? 3 : 2), message);
-    at = redlock_resp_bulk(at, message->wait_suffix, suffix_size);
+    at = format_wait_suffix(at, message);
     return message->keeps ? redlock_resp_integer(at, 1) : at;
 }
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {
-    return begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 0);
+    return format_wait_suffix(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), message);
 }
 
 char *redlock_format_fence(char *at, const struct redlock_message *message) {

@@ -51,7 +51,7 @@ struct redlock_message {
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
     const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
-    const char *wait_suffix;                     /* WAIT, RELEASE: not NULL; terminated */
+    const char *wait_suffix;                     /* WAIT, RELEASE, INSPECT: not NULL; terminated */
     const struct redlock_place *place;           /* WAIT; `round` is its serial */
     bool keeps;                                  /* RELEASE: hand the lock to nobody */
     int64_t now_ns;                              /* when it is sent; at or before now */
@@ -79,6 +79,9 @@ struct redlock_answer {
     const char *holder;
     size_t holder_size;
     int64_t holder_ttl_ms; /* PTTL */
+    /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock; -1
+     * for what it cannot tell. */
+    int64_t waiters, waited_ms;
 };
 
 /* What became of a subscription. A server that refuses it refuses the next, too. */

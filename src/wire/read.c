@@ -255,9 +255,16 @@ void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer 
 
 void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 2 || ttl->type != REDLOCK_REPLY_INTEGER) {
+    const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 4 || ttl->type != REDLOCK_REPLY_INTEGER ||
+        waiters->type != REDLOCK_REPLY_INTEGER || waiters->integer < -1 || waited->type != REDLOCK_REPLY_INTEGER ||
+        waited->integer < -1) {
         redlock_read_unexpected(reply, answer);
-    } else if (holder->type == REDLOCK_REPLY_NIL) {
+        return;
+    }
+    answer->waiters = waiters->integer;
+    answer->waited_ms = bounded_ttl_ms(waited->integer);
+    if (holder->type == REDLOCK_REPLY_NIL) {
         answer->vote = REDLOCK_VOTE_DENIED;
     } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1) {
         answer->vote = REDLOCK_VOTE_GRANTED;

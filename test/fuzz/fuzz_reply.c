@@ -42,7 +42,8 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
         break;
     case REDLOCK_KIND_INSPECT:
-        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 4);
+        assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;
     case REDLOCK_KIND_TIME:

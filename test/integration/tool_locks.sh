@@ -53,6 +53,7 @@ json ".resources[0] | .resource == \"backup\" and .verdict == \"held\" and .toke
 json '.resources[0] | .remaining_ms > 0 and .remaining_ms <= 60000'
 json "[.resources[0].votes[] | select(.holder == \"$token\" and .holder_ttl_ms > 0)] | length == 5"
 json '.resources[1] | .verdict == "free" and .free_on == 5 and (has("token") | not)'
+json '[.resources[] | .waiters == 0 and .waited_ms == null] == [true, true]'
 expect 0 tool -q status backup
 says_nothing "$out"
 
@@ -96,6 +97,8 @@ expect 0 tool acquire again
 expect 0 tool --json release again "$(cat "$out")"
 json '.resource == "again"'
 
+waiters=() # pids
+
 # The wait ends with the rival's ttl, or with its own time.
 expect 0 tool acquire -t 1s waited
 expect 0 tool acquire -w 30s waited
@@ -107,6 +110,25 @@ expect 3 tool acquire -E 3 contended
 says_nothing "$out"
 says_nothing "$err"
 expect 75 tool acquire -w 0 contended
+
+# status shows who waits. The order none takes no place in the queues.
+expect 75 tool acquire -w 300ms --order none contended
+waiters_are() {
+    [[ $(tool --json status contended | jq '.resources[0].waiters') == "$1" ]]
+}
+eventually waiters_are 0
+for _ in 1 2; do
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire -w 1h contended >/dev/null 2>&1 &
+    waiters+=($!)
+done
+eventually waiters_are 2
+expect 0 tool status contended
+says "$out" '^contended: held by .* for .*s; 2 wait, the first for [0-9.]+m?s$'
+expect 0 tool --json status contended
+json '.resources[0] | .waited_ms > 0 and .waited_ms < 60000'
+kill "${waiters[@]}"
+wait "${waiters[@]}"
+eventually waiters_are 0
 
 # A signal ends the wait, and nothing is left behind. (A shell's background job ignores SIGINT by
 # default.)

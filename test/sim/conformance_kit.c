@@ -116,19 +116,19 @@ void ask_fake(const char *bytes, size_t size, char answer[ANSWER_MAX]) {
 }
 
 /* Numbers that depend on the time of the request may differ a little: ttls, seconds since 1970,
- * counters of an hour ago. */
+ * milliseconds since then (a ticket of 1 has waited for so long), counters of an hour ago. */
 static bool close_numbers(const char *a, const char *b) {
-    static const int64_t units[] = {1, 1000, UINT64_C(1000000000)}; /* a millisecond, a second, a counter's second */
-    static const int64_t least[] = {TTL_LEAST_MS / 2, 1000000000, INT64_C(1000000000000000000)};
+    static const int64_t least[] = {TTL_LEAST_MS / 2, 1000000000, INT64_C(1000000000000), INT64_C(1000000000000000000)};
+    static const int64_t leeway[] = {TTL_LEEWAY_MS, TTL_LEEWAY_MS / 1000, TTL_LEEWAY_MS,
+                                     TTL_LEEWAY_MS / 1000 * INT64_C(1000000000)};
     char *end_a, *end_b;
     long long first = strtoll(a, &end_a, 10), second = strtoll(b, &end_b, 10);
     if (end_a == a || end_b == b || *end_a != *end_b || (*end_a != '\0' && *end_a != '\n')) {
         return false;
     }
-    for (unsigned i = 3; i-- > 0;) {
+    for (unsigned i = 4; i-- > 0;) {
         if (first >= least[i] && second >= least[i]) {
-            int64_t leeway = i == 0 ? TTL_LEEWAY_MS : i == 1 ? TTL_LEEWAY_MS / 1000 : TTL_LEEWAY_MS / 1000 * units[2];
-            return llabs(first - second) < leeway;
+            return llabs(first - second) < leeway[i];
         }
     }
     return false;

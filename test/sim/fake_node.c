@@ -155,7 +155,7 @@ void fake_node_command(struct fake_node *node, const char *bytes, size_t size, s
     reply->integer = 0;
     reply->bytes = NULL;
     reply->size = 0;
-    reply->shape = FAKE_VALUE_AND_NUMBER;
+    reply->shape = FAKE_INSPECT;
     reply->seconds[0] = reply->micros[0] = '\0';
     node->wrote = false;
     node->now_ms = node->now_us / 1000;
@@ -217,9 +217,11 @@ void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *fl
         return;
     }
     switch (reply->shape) {
-    case FAKE_VALUE_AND_NUMBER:
+    case FAKE_INSPECT:
         put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
         put_integer(flat, reply->integer);
+        put_integer(flat, reply->rank);
+        put_integer(flat, reply->ttl_ms);
         break;
     case FAKE_NUMBER_AND_VALUE:
         put_integer(flat, reply->integer);

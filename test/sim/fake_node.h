@@ -64,7 +64,7 @@ struct fake_node {
 /* The elements of an array. The seconds and microseconds of TIME may follow all but the last
  * kind. */
 enum fake_shape {
-    FAKE_VALUE_AND_NUMBER, /* INSPECT: STRING or NIL (in bytes), integer */
+    FAKE_INSPECT,          /* STRING or NIL (in bytes), integer, rank, ttl_ms */
     FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
     FAKE_WAIT,             /* the same, then ttl_ms and rank */
     FAKE_TIME

@@ -270,3 +270,22 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
     delete_lock(node, &a[0]);
     fake_reply_integer(reply, 1);
 }
+
+void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    char name[2 * FAKE_NAME_MAX];
+    const int size = snprintf(name, sizeof name, "%.*s%.*s", (int)a[0].size, a[0].bytes, (int)a[1].size, a[1].bytes);
+    const struct sim_argument queue = {name, (size_t)size};
+    struct fake_key *set;
+    reply->rank = reply->ttl_ms = -1;
+    if (!find_set(node, &queue, FAKE_ZSET, &set)) {
+        return;
+    }
+    reply->rank = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        reply->rank += is_part_of(&node->parts[i], set);
+    }
+    if (reply->rank > 0) {
+        const int64_t waited_us = node->now_us - first_part(node, set)->ticket;
+        reply->ttl_ms = waited_us < 0 ? 0 : waited_us / 1000;
+    }
+}

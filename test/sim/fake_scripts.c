@@ -11,13 +11,14 @@
 #define HOUR_S 3600
 #define DAY_S  86400
 
-static void run_inspect(struct fake_node *node, const struct sim_argument *name, struct fake_reply *reply) {
-    const struct fake_key *key = fake_find(node, name);
+static void run_inspect(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    const struct fake_key *key = fake_find(node, &a[0]);
+    fake_queue_look(node, a, reply);
     if (key != NULL) {
         fake_reply_value(reply, key);
     }
     reply->type = REDLOCK_REPLY_ARRAY;
-    reply->shape = FAKE_VALUE_AND_NUMBER;
+    reply->shape = FAKE_INSPECT;
     reply->integer = fake_ttl(node, key);
 }
 
@@ -266,7 +267,7 @@ static void run_planted_heal(struct fake_node *node, const struct sim_argument *
 
 static bool is_too_short(unsigned id, size_t keys, size_t count) {
     static const size_t need[] = {
-        [REDLOCK_SCRIPT_RELEASE] = 3, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 1,
+        [REDLOCK_SCRIPT_RELEASE] = 3, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 2,
         [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12};
     bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
@@ -296,7 +297,7 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         add_time(node, count > 3 && !REDLOCK_PLANTED(EXTEND_SHORTENS), reply);
         break;
     case REDLOCK_SCRIPT_INSPECT:
-        run_inspect(node, &a[0], reply);
+        run_inspect(node, a, reply);
         break;
     case REDLOCK_SCRIPT_ACQUIRE:
         if (REDLOCK_PLANTED(FENCE_INCR) && keys == 2) {

@@ -41,5 +41,7 @@ bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
 void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
 /* a: lock, token, suffix, keeps or not. */
 void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, struct fake_reply *reply);
+/* a: lock, suffix. How many wait, and for how long the first has. */
+void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
 
 #endif

@@ -806,6 +806,63 @@ static void statistics_count_what_waiters_did(void **state) {
     assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
 }
 
+/* --- Who waits, as an inspection tells --- */
+
+struct told {
+    int64_t waiters, waited_ms;
+};
+
+static void see_waiters(const redlock_result *result, void *data) {
+    struct told *told = data;
+    redlock_result *copy = redlock_result_copy(result);
+    assert_non_null(copy);
+    *told = (struct told){redlock_result_waiters(copy), redlock_result_waited_ms(copy)};
+    redlock_result_free(copy);
+}
+
+/* What an inspection tells if these nodes say so; -2: the node is silent. */
+static struct told inspect(const int64_t waiters[5], const int64_t waited_ms[5]) {
+    struct told told = {-2, -2};
+    assert_int_equal(redlock_group_inspect(fake.group, "r", see_waiters, &told), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        const redlock_vote_kind vote = waiters[i] == -2 ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_DENIED;
+        fake_env_answer_as(&fake, i, REDLOCK_OP_INSPECT,
+                           (struct redlock_answer){.vote = vote, .waiters = waiters[i], .waited_ms = waited_ms[i]});
+    }
+    return told;
+}
+
+static void an_inspection_tells_the_median(void **state) {
+    static const struct {
+        int64_t waiters[5], waited_ms[5];
+        struct told told;
+    } rows[] = {
+        {{0, 0, 0, 0, 0}, {-1, -1, -1, -1, -1}, {0, -1}},
+        {{3, 3, 3, 3, 3}, {2000, 2001, 2002, 2003, 2004}, {3, 2002}},
+        {{9, 3, 0, 4, 3}, {900000, 2001, -1, 2003, 0}, {3, 2001}}, /* two wrong clocks, and a node without a queue */
+        {{1, 0, 0, 0, 1}, {500, -1, -1, -1, 500}, {0, -1}},        /* gone from most nodes */
+        {{-2, -2, 2, 2, 2}, {0, 0, 10, 10, 10}, {2, 10}},
+        {{-2, -1, -1, 2, 2}, {0, -1, -1, 10, 10}, {-1, -1}}, /* too few can tell */
+        {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1}},    /* an ACL forbids TIME */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct told told = inspect(rows[i].waiters, rows[i].waited_ms);
+        assert_int_equal(told.waiters, rows[i].told.waiters);
+        assert_int_equal(told.waited_ms, rows[i].told.waited_ms);
+    }
+}
+
+static void other_results_know_of_no_waiters(void **state) {
+    struct told told = {-2, -2};
+    (void)state;
+    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_waiters, &told), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(told.waiters, -1);
+    assert_int_equal(told.waited_ms, -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(a_lost_try_takes_a_place_in_the_same_turn, five_nodes),
@@ -837,6 +894,8 @@ int main(void) {
         group_test(without_memory_there_is_no_acquire, five_nodes),
         group_test(a_callback_may_begin_and_end_waits, five_nodes),
         group_test(statistics_count_what_waiters_did, five_nodes),
+        group_test(an_inspection_tells_the_median, five_nodes),
+        group_test(other_results_know_of_no_waiters, five_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,8 +65,8 @@ static void each_reply_makes_its_vote(void **state) {
         {RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
         {RELEASE, ":2\r\n", REDLOCK_VOTE_GRANTED, ""},
         {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
-        {INSPECT, "*2\r\n$3\r\nabc\r\n:99\r\n", REDLOCK_VOTE_GRANTED, "abc"},
-        {INSPECT, "*2\r\n$-1\r\n:-2\r\n", REDLOCK_VOTE_DENIED, ""},
+        {INSPECT, "*4\r\n$3\r\nabc\r\n:99\r\n:0\r\n:-1\r\n", REDLOCK_VOTE_GRANTED, "abc"},
+        {INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", REDLOCK_VOTE_DENIED, ""},
         {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
         {FENCING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
         {FENCING, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
@@ -82,10 +82,16 @@ static void each_reply_makes_its_vote(void **state) {
         assert_false(answer.no_script || answer.fenced || answer.accepted);
         assert_true(answer.counter == 0 && answer.clock.server_us == 0);
     }
-    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:-1\r\n", text).holder_ttl_ms, -1);
+    assert_int_equal(vote_of(INSPECT, "*4\r\n$1\r\na\r\n:-1\r\n:-1\r\n:-1\r\n", text).holder_ttl_ms, -1);
     /* What callers multiply and add must not overflow, and JSON readers must not round it. */
-    assert_int_equal(vote_of(INSPECT, "*2\r\n$1\r\na\r\n:9223372036854775807\r\n", text).holder_ttl_ms,
+    assert_int_equal(vote_of(INSPECT, "*4\r\n$1\r\na\r\n:9223372036854775807\r\n:0\r\n:-1\r\n", text).holder_ttl_ms,
                      INT64_C(9007199254740991));
+    const struct redlock_answer free_for_waiters = vote_of(INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", text);
+    assert_int_equal(free_for_waiters.waiters, 3);
+    assert_int_equal(free_for_waiters.waited_ms, 2100);
+    const struct redlock_answer mute = vote_of(INSPECT, "*4\r\n$1\r\na\r\n:5\r\n:-1\r\n:-1\r\n", text);
+    assert_int_equal(mute.waiters, -1);
+    assert_int_equal(mute.waited_ms, -1);
 }
 
 #define COUNTER   "$20\r\n00000000000000000042\r\n"
@@ -200,9 +206,13 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH}},
         {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
         {"*2\r\n" A_TIME, {TIME}},
-        {"*2\r\n$1\r\na\r\n:1\r\n", {INSPECT}},
-        {"*2\r\n$1\r\na\r\n:-2\r\n", {0}},
-        {"*2\r\n$1\r\na\r\n:-9223372036854775808\r\n", {0}},
+        {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", {INSPECT}},
+        {"*4\r\n$1\r\na\r\n:-2\r\n:0\r\n:-1\r\n", {0}},
+        {"*4\r\n$1\r\na\r\n:-9223372036854775808\r\n:0\r\n:-1\r\n", {0}},
+        {"*4\r\n$1\r\na\r\n:1\r\n:-2\r\n:-1\r\n", {0}},
+        {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-2\r\n", {0}},
+        {"*4\r\n$1\r\na\r\n:1\r\n$1\r\n0\r\n:-1\r\n", {0}},
+        {"*2\r\n$1\r\na\r\n:1\r\n", {0}},
         {"$2\r\nOK\r\n", {0}},
         {"+ok\r\n", {0}},
         {"+OKAY\r\n", {0}},

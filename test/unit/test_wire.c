@@ -67,7 +67,7 @@ static void the_others_are_scripts_by_sha_or_source(void **state) {
     (void)state;
     assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
     assert_script(message_of(REDLOCK_OP_EXTEND), REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
-    assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "4", ONE_KEY, "");
+    assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "5", ONE_KEY, "$2\r\n:w\r\n");
 }
 
 static void a_fence_and_a_time_are_asked_of_scripts(void **state) {

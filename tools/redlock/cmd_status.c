@@ -156,6 +156,21 @@ static void print_verdict(const struct tool_holders *holders) {
         }
         break;
     }
+}
+
+static void print_waiters(const redlock_result *result, const struct tool_holders *holders) {
+    int64_t waiters = result != NULL ? redlock_result_waiters(result) : -1;
+    int64_t waited_ms = result != NULL ? redlock_result_waited_ms(result) : -1;
+    char duration[32];
+    if (waiters > 0) {
+        printf("; %" PRId64 " %s", waiters, waiters == 1 ? "waits" : "wait");
+        if (waited_ms >= 0) {
+            printf(", %s %s", waiters == 1 ? "for" : "the first for",
+                   tool_duration_format(waited_ms, duration, sizeof duration));
+        }
+    } else if (waiters < 0 && holders->answered >= holders->quorum) {
+        fputs("; the nodes cannot tell who waits", stdout);
+    }
     putchar('\n');
 }
 
@@ -192,6 +207,7 @@ static void print_resource(const char *resource, const redlock_result *result, c
     tool_print_safe(stdout, resource);
     fputs(": ", stdout);
     print_verdict(holders);
+    print_waiters(result, holders);
     for (size_t i = 0; result != NULL && i < holders->nodes; i++) {
         redlock_vote vote = {.size = sizeof vote};
         if (redlock_result_vote(result, i, &vote) == REDLOCK_OK) {
@@ -237,6 +253,8 @@ static void json_resource(struct tool_json *json, const char *resource, const re
         tool_json_string(json, "token", holders->token);
         number_or_null(json, "remaining_ms", holders->remaining_ms);
     }
+    number_or_null(json, "waiters", result != NULL ? redlock_result_waiters(result) : -1);
+    number_or_null(json, "waited_ms", result != NULL ? redlock_result_waited_ms(result) : -1);
     tool_json_number(json, "held_on", (int64_t)holders->held);
     tool_json_number(json, "free_on", (int64_t)holders->free);
     tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));

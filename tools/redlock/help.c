@@ -146,8 +146,8 @@ static const char status_help[] =
     "usage: redlock status [RESOURCE…]\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
-    "RESOURCE it shows who holds it, on which nodes, and for how long. It takes no lock. With a guard it\n"
-    "also shows which nodes may not vote.\n";
+    "RESOURCE it shows who holds it, on which nodes, and for how long, and how many wait for it. It takes\n"
+    "no lock. With a guard it also shows which nodes may not vote.\n";
 
 static const char status_tail[] =
     "\n"
