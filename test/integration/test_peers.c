@@ -84,6 +84,7 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
     for (int waits = 0; waits < 2; waits++) {
         redlock_acquire_options options = world_acquire_options(20000, waits ? 450 : 0);
         options.retry_delay_min_ms = options.retry_delay_max_ms = 100;
+        options.order = REDLOCK_ORDER_NONE;
         long long sets_before = world_calls(&world_servers.at[2], "set");
         uint64_t attempts_before = world_statistics(manager).attempts;
         assert_int_equal(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
