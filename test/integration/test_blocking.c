@@ -83,10 +83,12 @@ static void a_waiter_gets_the_lock_after_its_release(void **state) {
     redlock_lease *lease = kit_acquire(waiter.client, "r", 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_and_release, &waiter), 0);
     redlock_statistics statistics = {.size = sizeof statistics};
-    kit_until(redlock_client_statistics(waiter.client, &statistics) == REDLOCK_OK && statistics.attempts >= 4);
+    kit_until(redlock_client_statistics(waiter.client, &statistics) == REDLOCK_OK && statistics.queued == 1);
     assert_false(atomic_load(&waiter.got));
     kit_release(waiter.client, lease);
     pthread_join(thread, NULL);
+    assert_int_equal(redlock_client_statistics(waiter.client, &statistics), REDLOCK_OK);
+    assert_int_equal(statistics.handed_over, 1);
     kit_expect_no_keys();
 }
 
