@@ -85,7 +85,7 @@ eventually grep -q "asking for" "$err"
 wake_node 0
 wait $waiter
 is 'the status of the waiter' $? 0
-says "$out" '^[0-9a-f]{32}$'
+says "$out" '^[0-9a-f]{48}$'
 
 # Passwords, databases, sockets. No output contains a password.
 node_timeout=5000
