@@ -40,7 +40,8 @@ typedef struct redlock_result redlock_result;   /**< What came of a request: vot
 #define REDLOCK_NODES_MAX 31
 /** The longest resource name, in bytes, key prefix included. */
 #define REDLOCK_RESOURCE_SIZE_MAX 1024
-/** The longest token that can be adopted, in bytes. The library makes 32 hexadecimal digits. */
+/** The longest token that can be adopted, in bytes. The library makes 32 hexadecimal digits, or 48
+ * for an acquire that may wait in a queue. */
 #define REDLOCK_TOKEN_SIZE_MAX 64
 /** The longest ttl, in ms (about 24 days). */
 #define REDLOCK_TTL_MS_MAX INT64_C(2147483647)
