@@ -44,8 +44,8 @@ struct redlock_result {
     uint64_t attempts;
     uint64_t passed_over;
     int64_t waiters, waited_ms; /* INSPECT; -1: not known */
-    int64_t ttl_ms; /* as requested */
-    int64_t cap_ms; /* auto_extend_max_ms */
+    int64_t ttl_ms;             /* as requested */
+    int64_t cap_ms;             /* auto_extend_max_ms */
     unsigned quorum;
     unsigned count;
     struct redlock_result_vote *votes; /* `count` votes */
