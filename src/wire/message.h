@@ -66,14 +66,14 @@ struct redlock_answer {
     bool no_script;            /* FAILED: unknown script, send the source */
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */
+    bool handed_over;          /* RELEASE, GRANTED: to a waiter */
     uint64_t counter;          /* if it did not raise it: its counter; 0 for none */
     int64_t read_ns;           /* when the reply was read or found missing: at or before now */
     struct redlock_text *text; /* the node's error, or what went wrong; the receiver may keep it */
     /* With `timed`, and TIME: the node's clock. server_us 0: the node did not say, and the times
      * are unset. */
     struct redlock_clock_sample clock;
-    bool handed_over; /* RELEASE, GRANTED: to a waiter */
-    uint32_t rank;    /* WAIT, DENIED: waiters before this one */
+    uint32_t rank; /* WAIT, DENIED: waiters before this one */
     /* INSPECT, GRANTED, and WAIT, DENIED: the value at the key, not terminated, valid during the
      * call; WAIT: NULL if the lock is free. Otherwise unset. */
     const char *holder;

@@ -77,7 +77,7 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
         return;
     /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
-    answer->no_script = answer->fenced = answer->accepted = false;
+    answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
     answer->counter = 0;
     answer->text = NULL;
     answer->clock.server_us = 0;

@@ -23,6 +23,7 @@ static struct redlock_answer vote_of(enum redlock_reply_kind kind, const char *b
     struct redlock_reader *reader = redlock_reader_new();
     const struct redlock_reply *reply;
     struct redlock_answer answer;
+    memset(&answer, 1, sizeof answer); /* what the reader leaves out, callers would take for true */
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
@@ -80,6 +81,7 @@ static void each_reply_makes_its_vote(void **state) {
         assert_int_equal(answer.vote, rows[i].vote);
         assert_string_equal(text, rows[i].text);
         assert_false(answer.no_script || answer.fenced || answer.accepted);
+        assert_int_equal(answer.handed_over, rows[i].kind == RELEASE && strcmp(rows[i].bytes, ":2\r\n") == 0);
         assert_true(answer.counter == 0 && answer.clock.server_us == 0);
     }
     assert_int_equal(vote_of(INSPECT, "*4\r\n$1\r\na\r\n:-1\r\n:-1\r\n:-1\r\n", text).holder_ttl_ms, -1);
