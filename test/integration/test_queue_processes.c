@@ -298,7 +298,7 @@ static void a_thousand_wait_in_ten_processes(void **state) {
 
 /* The servers with this configuration keep no queue. */
 static void wait_without_queue(const char *config) {
-    struct servers servers;
+    static struct servers servers; /* exit() stops them if the test fails */
     struct member *members[3];
     servers_start(&servers, 3, &(struct server_options){.config = config});
     for (int i = 0; i < 3; i++) {
