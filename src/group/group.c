@@ -14,6 +14,7 @@
 #include "group/quarantine.h"
 #include "group/query.h"
 #include "group/requests.h"
+#include "group/votes.h"
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

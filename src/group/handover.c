@@ -83,8 +83,7 @@ static void give_back(struct redlock_group *group, unsigned node, const struct r
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
     struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
     const bool known = lease && is_about(lease, push);
-    const bool stays = known ? lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease))
-                             : redlock_line_is_kept(&group->line, push->token, push->token_size);
+    const bool stays = known && (lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease)));
     if (stays) {
         return; /* a new owner may count this key, or it keeps the lock delay */
     }

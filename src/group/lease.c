@@ -13,8 +13,6 @@
 #include "group/waiting.h"
 #include "result/result.h"
 
-#define ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
-
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
                                         size_t token_size, bool may_queue) {
     if (!redlock_schedule_reserve(&group->schedule)) {
@@ -74,15 +72,36 @@ void redlock_lease_free(struct redlock_lease *lease) {
     free(lease);
 }
 
+/* A node may hand the lock to this token while its place there is good. The keys of a forgotten lease
+ * may count for whoever adopted it, and those of a lost one keep the lock delay. So a push of them
+ * must not be answered by a release, and the token must be known until no push can come. */
+static bool must_linger(const struct redlock_lease *lease) {
+    const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
+    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
+           !lease->group->closing;
+}
+
+static void linger(struct redlock_lease *lease) {
+    lease->forgotten = lease->waiting->lingers = true;
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
+                         redlock_after_ms(redlock_group_now_ns(lease->group),
+                                          redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms));
+}
+
 void redlock_lease_free_if_over(struct redlock_lease *lease) {
-    if (lease->owner.in_flight != 0 || !lease->handle_ended || (lease->waiting && lease->waiting->lingers)) {
+    if (lease->owner.in_flight != 0 || !lease->handle_ended) {
         return; /* most calls end here */
     }
     const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
-    if (over && !lease->callbacks && !lease->in_callback) {
-        assert(!lease->in_callback_queue);
-        redlock_lease_free(lease);
+    if (!over || lease->callbacks || lease->in_callback || (lease->waiting && lease->waiting->lingers)) {
+        return;
     }
+    if (must_linger(lease)) {
+        linger(lease);
+        return;
+    }
+    assert(!lease->in_callback_queue);
+    redlock_lease_free(lease);
 }
 
 static void queue_callback(struct redlock_lease *lease, unsigned what) {
@@ -196,7 +215,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
 static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
-    message.round = ROUND_HEAL;
+    message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
     const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
@@ -336,16 +355,7 @@ int64_t redlock_lease_wall_us(const struct redlock_lease *lease) {
     return wall_us(lease->group, &lease->core.plan);
 }
 
-static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
-    if (answer->counter != 0) {
-        group->fence_ahead_us =
-            redlock_fence_ahead_us(group->fence_ahead_us, answer->counter, group->env.wall_us(group->env.ctx));
-    }
-}
-
-/* A node does not know the script (R11). Sends the request again with the source, if its vote is
- * still needed. */
-static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
+bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
         return false;
@@ -359,142 +369,6 @@ static bool sent_by_source(struct redlock_lease *lease, unsigned node) {
     message.by_source = true;
     message.now_ns = redlock_group_now_ns(lease->group);
     return redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message) != 0;
-}
-
-static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, struct redlock_text *text,
-                      int64_t read_ns) {
-    struct redlock_detail *detail = &lease->details[node];
-    redlock_text_drop(detail->text);
-    detail->text = redlock_text_keep(text);
-    detail->kind = (uint8_t)vote;
-    const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
-    detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
-    redlock_journal_vote(lease, node);
-}
-
-/* Whether a GRANTED of this node counts, by what the guards know now. */
-static bool counts_under_guards(const struct redlock_lease *lease, unsigned node) {
-    const struct redlock_group *group = lease->group;
-    const int64_t now_ns = redlock_group_now_ns(group);
-    return redlock_lease_counts_under_guards(&lease->core, node, redlock_quarantine_may_not_vote(group, now_ns),
-                                             redlock_quarantine_may_not_vote_by_clock(group, now_ns));
-}
-
-/* The text for a vote. */
-static struct redlock_text *text_of(const struct redlock_lease *lease, const struct redlock_answer *answer) {
-    static const struct redlock_text far = {
-        .string = "its fencing counter is over 30 minutes ahead of this client's clock: ignored "
-                  "where other nodes make a quorum"};
-    const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
-    return answer->counter != 0 && !about_lock &&
-                   redlock_fence_is_far(answer->counter, wall_us(lease->group, &lease->core.plan))
-               ? redlock_text_constant(&far)
-               : answer->text;
-}
-
-static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
-                           const struct redlock_answer *answer) {
-    struct redlock_queue_view view;
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    struct redlock_event event = {.type = REDLOCK_EVENT_VOTE,
-                                  .now_ns = now_ns,
-                                  .wall_us = redlock_lease_wall_us(lease),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
-                                  .nodes = REDLOCK_NODE(node),
-                                  .vote = vote,
-                                  .round = lease->core.round};
-    if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
-        redlock_line_note_release(&lease->group->line, &lease->target, false);
-    } else if (vote == REDLOCK_VOTE_DENIED) {
-        view = redlock_waiting_view(lease, answer);
-        event.view = &view;
-    } else if (vote == REDLOCK_VOTE_FAILED && redlock_waiting_must_poll(lease, node, answer->text)) {
-        event.type = REDLOCK_EVENT_POLL;
-    }
-    redlock_lease_feed(lease, &event);
-}
-
-/* For a vote that may make the lease take its place in the queues. */
-static redlock_nodes may_not_vote(const struct redlock_lease *lease) {
-    return lease->waiting ? redlock_quarantine_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
-}
-
-/* Takes a vote of the current round. */
-static void take_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
-    struct redlock_group *group = lease->group;
-    redlock_vote_kind vote = answer->vote;
-    struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
-    if (group->guards && vote == REDLOCK_VOTE_GRANTED && !counts_under_guards(lease, node)) {
-        vote = REDLOCK_VOTE_UNKNOWN;
-        text = why = redlock_quarantine_text(group, node);
-    }
-    group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
-    note_vote(lease, node, vote, text, answer->read_ns);
-    redlock_text_drop(why);
-    if (lease->core.operation == REDLOCK_OP_WAIT) {
-        take_wait_vote(lease, node, vote, answer);
-        return;
-    }
-    if (answer->handed_over) {
-        redlock_line_note_release(&group->line, &lease->target, true);
-    }
-    if (answer->fenced) {
-        follow_clock(group, answer);
-    } else if (redlock_lease_count_only(&lease->core, node, vote)) {
-        return;
-    }
-    /* R1, R3: read the clock again. A vote that makes a lease must be in time now, not only when it
-     * was read. */
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                      .now_ns = redlock_group_now_ns(group),
-                                                      .wall_us = wall_us(group, &lease->core.plan),
-                                                      .may_not_vote = may_not_vote(lease),
-                                                      .nodes = REDLOCK_NODE(node),
-                                                      .vote = vote,
-                                                      .accepted = answer->accepted,
-                                                      .counter = answer->counter,
-                                                      .round = lease->core.round});
-}
-
-/* A WAIT before the current one was granted. If the guards let the node vote, that counts as a push
- * would: a node may always be slower than we ask again. */
-static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    const redlock_nodes may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns);
-    if (may_not_vote & REDLOCK_NODE(node)) {
-        return;
-    }
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_GRANT,
-                                                      .now_ns = now_ns,
-                                                      .wall_us = redlock_lease_wall_us(lease),
-                                                      .may_not_vote = may_not_vote,
-                                                      .nodes = REDLOCK_NODE(node),
-                                                      .round = round});
-}
-
-/* Takes an answer that no round waits for. */
-static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
-    if (round != ROUND_HEAL) {
-        /* The round is over. The release that follows it on the connection removes what it set
-         * (R9). */
-        lease->group->statistics.votes_late++;
-        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
-            take_late_grant(lease, round, node);
-        }
-        return;
-    }
-    lease->group->statistics.healed += answer->vote == REDLOCK_VOTE_GRANTED;
-    redlock_keys_heal_answered(&lease->core.keys, node, answer->vote);
-}
-
-void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
-    if (round != lease->core.round || lease->forgotten) {
-        take_late(lease, round, node, answer);
-    } else if (!answer->no_script || !sent_by_source(lease, node)) {
-        take_vote(lease, node, answer);
-    }
-    redlock_lease_free_if_over(lease);
 }
 
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
@@ -560,26 +434,17 @@ void redlock_lease_abort(struct redlock_lease *lease) {
     }
 }
 
-/* A node may hand the lock to this token while its place there is good. Somebody who adopted the
- * lease may count that key, so a push of it must not be answered by a release. */
-static int64_t linger_until_ns(struct redlock_lease *lease) {
-    lease->waiting->lingers = true;
-    return redlock_after_ms(redlock_group_now_ns(lease->group),
-                            redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms);
-}
-
 void redlock_lease_stop_lingering(struct redlock_lease *lease) {
-    if (lease->waiting) {
-        lease->waiting->lingers = false;
+    if (lease->waiting && lease->waiting->lingers) {
+        redlock_lease_free(lease);
+    } else {
+        redlock_lease_free_if_over(lease);
     }
-    redlock_lease_free_if_over(lease);
 }
 
 void redlock_lease_retire(struct redlock_lease *lease) {
-    const bool lingers = lease->waiting && lease->waiting->has_place;
     lease->forgotten = true;
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
-                         lingers ? linger_until_ns(lease) : REDLOCK_NEVER_NS);
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
     if (lease->counted_held) {
         lease->group->statistics.leases_held--;
         lease->counted_held = false;

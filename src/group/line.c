@@ -144,17 +144,3 @@ uint64_t redlock_line_hash(const char *bytes, size_t size) {
     }
     return hash;
 }
-
-void redlock_line_keep(struct redlock_line *line, const char *token, size_t size) {
-    line->kept[line->kept_count++ % REDLOCK_LINE_KEPT] = redlock_line_hash(token, size);
-}
-
-bool redlock_line_is_kept(const struct redlock_line *line, const char *token, size_t size) {
-    const uint64_t hash = redlock_line_hash(token, size);
-    for (uint32_t i = 0; i < REDLOCK_LINE_KEPT && i < line->kept_count; i++) {
-        if (line->kept[i] == hash) {
-            return true;
-        }
-    }
-    return false;
-}

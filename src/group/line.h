@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "group/env.h"
 
-#define REDLOCK_LINE_KEPT    64
 #define REDLOCK_LINE_BUCKETS 1024
 
 struct redlock_lease;
@@ -29,8 +28,6 @@ struct redlock_line {
     uint64_t last_ticket;
     struct redlock_lease **places; /* the leases that may wait, by id; NULL: free */
     uint32_t place_count, free_hint;
-    uint64_t kept[REDLOCK_LINE_KEPT]; /* hashes of tokens whose keys stay: a late push releases none of them */
-    uint32_t kept_count;
     uint32_t waiting[REDLOCK_LINE_BUCKETS]; /* leases that are QUEUED */
     bool handed_over[REDLOCK_LINE_BUCKETS];
 };
@@ -44,10 +41,6 @@ void redlock_line_clear(struct redlock_line *line);
 
 /* FNV-1a */
 uint64_t redlock_line_hash(const char *bytes, size_t size);
-/* Its lease was forgotten, or has a lock delay, so its keys stay until they end. */
-void redlock_line_keep(struct redlock_line *line, const char *token, size_t size);
-bool redlock_line_is_kept(const struct redlock_line *line, const char *token, size_t size);
-
 /* Draws the channel's name and subscribes to it, when the first one waits. Returns OK or the code
  * of env.random(). */
 int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);

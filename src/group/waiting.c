@@ -26,9 +26,6 @@ static void set_in_line(struct redlock_lease *lease, bool in_line) {
 
 void redlock_waiting_end(struct redlock_lease *lease) {
     set_in_line(lease, false);
-    if (lease->forgotten || lease->core.plan.lock_delay_ms > 0) {
-        redlock_line_keep(&lease->group->line, lease->token, lease->token_size);
-    }
     if (lease->waiting->listed) {
         redlock_line_remove(&lease->group->line, lease->waiting->id);
     }
