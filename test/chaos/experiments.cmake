@@ -20,6 +20,8 @@ chaos_experiment(rolling_restart ${chaos} clean --availability 1.0 -- rolling-re
 chaos_experiment(majority_pause ${chaos} clean -- majority-pause --seconds 12 --seed 1)
 chaos_experiment(split ${chaos} clean -- split --seconds 12 --seed 1)
 chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seconds 10 --seed 1)
+chaos_experiment(queue ${chaos} clean -- queue --seconds 20 --seed 1)
+chaos_experiment(queue_protected ${chaos} clean -- queue --protect --seconds 12 --seed 1)
 chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
 # Faults that break Redlock's assumptions: violations without protection, none with it. More clients
 # and resources than by default make violations likely in a short run.
@@ -42,6 +44,8 @@ if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
 target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev PkgConfig::HIREDIS Threads::Threads)
+
+target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place)
 
 function(chaos_planted name bug)
   chaos_experiment(${name} $<TARGET_FILE:redlock_chaos_planted> ${ARGN})
@@ -66,3 +70,7 @@ chaos_planted(planted_quarantine quarantine-short violations --kinds overlap -- 
 set(fenced minority-down --fencing --seconds 8 --seed 1)
 chaos_planted(planted_none_fenced none clean -- ${fenced})
 chaos_planted(planted_fence fence-incr violations --kinds "fencing token" -- ${fenced})
+# Queues that serve who came last. Without faults, nearly all of the order can be judged.
+set(line --schedule ${CMAKE_CURRENT_SOURCE_DIR}/calm.txt --resources 1 --hold 10ms --seconds 10 --seed 1)
+chaos_planted(planted_none_line none clean -- ${line})
+chaos_planted(planted_line last-comes-first violations --kinds order: -- ${line})

@@ -138,6 +138,11 @@ void kit_fence(struct kit *kit, const char *token, int64_t fence) {
     operation->fence = fence;
 }
 
+void kit_ticket(struct kit *kit, const char *token, int64_t ticket) {
+    kit_fence(kit, token, 0);
+    kit->history.operations[kit->history.operation_count - 1].ticket = ticket;
+}
+
 void kit_receipts(struct kit *kit, size_t index, int64_t fence, int64_t read_number, int64_t write_number) {
     struct chaos_increment *increment = &kit->history.increments[index];
     increment->fence = fence;
@@ -185,6 +190,16 @@ void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, i
         if ((nodes >> n & 1) != 0) {
             *sight = (struct chaos_sight){.answered = true, .pttl_ms = pttl_ms};
             snprintf(sight->token, sizeof sight->token, "%s", token);
+        }
+    }
+}
+
+void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token) {
+    for (size_t n = 0; n < kit->history.node_count; n++) {
+        struct chaos_sight *sight = &kit->history.sweeps[sweep].nodes[n];
+        if ((nodes >> n & 1) != 0) {
+            sight->line = must(realloc(sight->line, (sight->line_count + 1) * sizeof *sight->line));
+            snprintf(sight->line[sight->line_count++], sizeof *sight->line, "%s", token);
         }
     }
 }

@@ -46,6 +46,8 @@ void kit_release(struct kit *kit, size_t lease, int64_t ended_us);
 size_t kit_increment(struct kit *kit, size_t lease, int64_t read, int64_t intent_us, int64_t done_us);
 /* Sets token and fencing token of the last appended operation. */
 void kit_fence(struct kit *kit, const char *token, int64_t fence);
+/* Sets token and ticket of the last appended operation. */
+void kit_ticket(struct kit *kit, const char *token, int64_t ticket);
 /* Sets an increment's fencing token, and the numbers that the resource gave to its read and write;
  * 0: none. */
 void kit_receipts(struct kit *kit, size_t increment, int64_t fence, int64_t read_number, int64_t write_number);
@@ -58,6 +60,8 @@ void kit_tally(struct kit *kit, int client, int64_t at_us, int64_t fenced_fast, 
 size_t kit_sweep(struct kit *kit, int resource, int64_t from_us, int64_t to_us);
 /* The nodes in the mask have the token for this long. */
 void kit_see(struct kit *kit, size_t sweep, uint32_t nodes, const char *token, int64_t pttl_ms);
+/* The token is the next in the queue of the nodes in the mask. */
+void kit_queue(struct kit *kit, size_t sweep, uint32_t nodes, const char *token);
 /* The nodes in the mask have not answered. */
 void kit_silent(struct kit *kit, size_t sweep, uint32_t nodes);
 size_t kit_band(struct kit *kit, enum chaos_fault_kind kind, uint32_t nodes, uint64_t clients, int64_t from_us,

@@ -1,11 +1,24 @@
 /* Chooses the planted bug by REDLOCK_PLANT. Linked with the library that has the planted bugs. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/planted.h"
+#include "group/waiting.h"
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
+/* Of this program alone: the places in a queue are sorted from the last to the first. */
+static bool last_comes_first;
+
+struct redlock_place __real_redlock_waiting_place(const struct redlock_lease *lease);
+struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *lease);
+
+struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *lease) {
+    struct redlock_place place = __real_redlock_waiting_place(lease);
+    place.ticket = last_comes_first ? REDLOCK_TICKET_MAX - place.ticket : place.ticket;
+    return place;
+}
 
 __attribute__((constructor)) static void plant(void) {
     static const struct {
@@ -25,6 +38,8 @@ __attribute__((constructor)) static void plant(void) {
         {"none", REDLOCK_BUG_NONE},
     };
     const char *wanted = getenv("REDLOCK_PLANT");
+    last_comes_first = wanted != NULL && strcmp(wanted, "last-comes-first") == 0;
+    wanted = last_comes_first ? "none" : wanted;
     for (size_t i = 0; wanted != NULL && i < sizeof bugs / sizeof bugs[0]; i++) {
         if (strcmp(wanted, bugs[i].name) == 0) {
             redlock_planted_bug = bugs[i].bug;

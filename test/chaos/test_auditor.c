@@ -106,12 +106,39 @@ static size_t check_log(const char *const *prefixes) {
     return sweeps;
 }
 
+/* The queue of resource 2 at node 1: the ends of the tokens, by ticket. */
+static void it_sees_who_waits(void **state) {
+    (void)state;
+    server_ask(&kit_servers.at[0], "ZADD", "r2:wait", "7", "00000000000000070123456789abcdef", "5", "short");
+    pid_t pid = start(5000);
+    kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 3);
+    stop(pid);
+    server_ask(&kit_servers.at[0], "DEL", "r2:wait");
+    json_t *events = kit_events(path), *event;
+    size_t index, seen = 0;
+    json_array_foreach(events, index, event) {
+        const json_t *lines = json_object_get(event, "lines"), *line = json_array_get(lines, 0);
+        assert_int_equal(json_array_size(lines), KIT_NODES);
+        assert_int_equal(json_array_size(json_array_get(lines, 1)), 0);
+        if (kit_number(event, "resource") != 2) {
+            assert_int_equal(json_array_size(line), 0);
+        } else if (json_array_size(line) > 0) {
+            seen++;
+            assert_int_equal(json_array_size(line), 2);
+            assert_string_equal(json_string_value(json_array_get(line, 0)), "short");
+            assert_string_equal(json_string_value(json_array_get(line, 1)), "0123456789abcdef");
+        }
+    }
+    json_decref(events);
+    assert_true(seen > 0);
+}
+
 static void it_sees_who_has_which_key(void **state) {
     (void)state;
     pid_t pid = start(5000);
     int64_t pttl_ms;
     kit_until(saw(0, 2, 4, "", NULL));
-    server_ask(&kit_servers.at[0], "SET", "r1", "0123456789abcdefghij", "PX", "60000");
+    server_ask(&kit_servers.at[0], "SET", "r1", "ticket0123456789abcdef", "PX", "60000");
     server_ask(&kit_servers.at[1], "SET", "r2", "short");
     kit_until(saw(0, 0, 0, "0123456789abcdef", &pttl_ms));
     assert_in_range(pttl_ms, 1, 60000);
@@ -293,6 +320,7 @@ static void a_log_that_cannot_be_written_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         kit_test(it_sees_who_has_which_key),
+        kit_test(it_sees_who_waits),
         kit_test(a_node_that_hangs_is_not_seen),
         kit_test(a_node_that_dies_is_not_seen_until_it_is_back),
         kit_test(strange_values_break_nothing),

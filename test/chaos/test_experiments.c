@@ -38,12 +38,14 @@ static struct chaos_schedule plan(const char *name, const struct chaos_settings 
     return schedule;
 }
 
-static const char *const names[] = {"minority-down", "rolling-restart",     "majority-pause", "split",
-                                    "clock-jump",    "memoryless-restarts", "slow-node",      "everything"};
+static const char *const names[] = {"minority-down", "rolling-restart", "majority-pause",
+                                    "split",         "clock-jump",      "memoryless-restarts",
+                                    "slow-node",     "queue",           "everything"};
+enum { EXPERIMENTS = sizeof names / sizeof *names };
 
 static void all_are_there(void **state) {
     (void)state;
-    assert_int_equal(chaos_experiment_count(), 8);
+    assert_int_equal(chaos_experiment_count(), EXPERIMENTS);
     for (size_t i = 0; i < chaos_experiment_count(); i++) {
         const struct chaos_experiment *experiment = chaos_experiment_at(i);
         assert_string_equal(experiment->name, names[i]);
@@ -71,7 +73,7 @@ static void settings_are_put_over(void **state) {
     chaos_experiment_settings(find("memoryless-restarts"), &settings);
     assert_false(settings.append_only);
     assert_int_equal(settings.nodes, 5);
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < EXPERIMENTS; i++) {
         struct chaos_settings own = settings_of(names[i], 5, 20, 60);
         /* Without renewal, a hold is shorter than the ttl. */
         assert_true(own.hold_ms < own.ttl_ms && own.resources >= 1 && own.resources <= CHAOS_RESOURCES_MAX);
@@ -110,7 +112,7 @@ static void check(const char *name, const struct chaos_settings *settings, const
 static void all_shapes(void **state) {
     (void)state;
     static const int64_t seconds[] = {5, 8, 10, 12, 15, 20, 30, 60, 61, 600};
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < EXPERIMENTS; i++) {
         bool few = strcmp(names[i], "minority-down") != 0 && strcmp(names[i], "rolling-restart") != 0 &&
                    strcmp(names[i], "split") != 0 && strcmp(names[i], "slow-node") != 0;
         for (int64_t nodes = few ? 1 : 3; nodes <= CHAOS_NODES_MAX; nodes++) {
@@ -129,7 +131,7 @@ static void all_shapes(void **state) {
 
 static void odd_settings(void **state) {
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < EXPERIMENTS; i++) {
         for (int64_t seconds = 1; seconds < 5; seconds++) {
             struct chaos_settings settings = settings_of(names[i], 5, 1, seconds);
             settings.ttl_ms = seconds % 2 == 0 ? 1 : 600000;
@@ -273,6 +275,26 @@ static void slow_node_has_all_its_kinds(void **state) {
     chaos_schedule_clear(&schedule);
 }
 
+/* Each kind that a queue must survive, and a calm between them in which the order can be judged. */
+static void queue_has_all_its_kinds(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("queue", 5, 20, 60);
+    struct chaos_schedule schedule = plan("queue", &settings, 1);
+    uint32_t kinds = 0;
+    uint64_t clients = 0;
+    assert_int_equal(settings.resources, 1);
+    for (size_t i = 0; i < schedule.count; i++) {
+        const struct chaos_fault *fault = &schedule.faults[i];
+        kinds |= UINT32_C(1) << fault->kind;
+        assert_true(fault->clients == 0 || (clients & fault->clients) == 0);
+        clients |= fault->clients;
+        assert_true(i == 0 || fault->at_ms - chaos_fault_end_ms(fault - 1) > settings.ttl_ms + 3000);
+    }
+    assert_int_equal(count_bits(kinds), 5);
+    assert_true(count_bits(clients) >= 10 && count_bits(clients) < 20);
+    chaos_schedule_clear(&schedule);
+}
+
 static void everything_comes_from_the_seed(void **state) {
     (void)state;
     struct chaos_settings settings = settings_of("everything", 5, 20, 20);
@@ -301,7 +323,7 @@ static enum short_end plan_once(void *what) {
 
 static void memory_runs_out(void **state) {
     (void)state;
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < EXPERIMENTS; i++) {
         long at = 1;
         for (enum short_end end; (end = short_run(at, plan_once, (char *)(uintptr_t)names[i])) != SHORT_ENOUGH; at++) {
             assert_int_equal(end, SHORT_ENDED);
@@ -323,6 +345,7 @@ int main(void) {
         cmocka_unit_test(split_leaves_one_side_or_none),
         cmocka_unit_test(breaking_ones_break_a_majority),
         cmocka_unit_test(slow_node_has_all_its_kinds),
+        cmocka_unit_test(queue_has_all_its_kinds),
         cmocka_unit_test(everything_comes_from_the_seed),
         cmocka_unit_test(memory_runs_out),
     };

@@ -225,6 +225,28 @@ static void protection_is_read(void **state) {
     refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
 }
 
+static void queues_are_read(void **state) {
+    (void)state;
+    struct chaos_history history;
+#define QUEUE(lines)                                                                                                   \
+    "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0],[\"\",0]],\"lines\":" lines    \
+    "}\n"
+    read_ok(START INVOKE "{\"t\":1109,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":2,"
+                         "\"token\":\"t\",\"ticket\":1795402357481564,\"votes\":\"GGP\",\"message\":\"\"}\n" QUEUE(
+                             "[[],[\"a\",\"0123456789abcdef\"],[\"a\"]]"),
+            &history);
+    assert_false(history.polls);
+    assert_int_equal(history.operations[0].ticket, INT64_C(1795402357481564));
+    assert_int_equal(history.sweeps[0].nodes[0].line_count, 0);
+    assert_int_equal(history.sweeps[0].nodes[1].line_count, 2);
+    assert_string_equal(history.sweeps[0].nodes[1].line[1], "0123456789abcdef");
+    assert_string_equal(history.sweeps[0].nodes[2].line[0], "a");
+    chaos_history_clear(&history);
+    refuse(START QUEUE("[[],[],[7]]"), "\"lines\"");
+    refuse(START QUEUE("[[],[],\"a\"]"), "\"lines\"");
+    refuse(START QUEUE("[[],[],[\"0123456789abcdef0\"]]"), "\"lines\"");
+}
+
 static void faults_that_failed(void **state) {
     (void)state;
     struct chaos_history history;
@@ -372,6 +394,7 @@ int main(void) {
         cmocka_unit_test(parts_are_put_together),
         cmocka_unit_test(protection_is_read),
         cmocka_unit_test(members_of_protection_out_of_range),
+        cmocka_unit_test(queues_are_read),
         cmocka_unit_test(faults_that_failed),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(members_out_of_range),

@@ -261,6 +261,7 @@ static const struct {
     [CHAOS_FAULT_SCRIPT_FLUSH] = {{"SCRIPT FLUSH"}, NULL},
     [CHAOS_FAULT_FLUSHALL] = {{"FLUSHALL"}, NULL},
     [CHAOS_FAULT_DISCONNECT] = {{"CLIENT KILL USER default"}, NULL},
+    [CHAOS_FAULT_UNSUBSCRIBE] = {{"CLIENT KILL TYPE pubsub"}, NULL},
     [CHAOS_FAULT_MAXCLIENTS] = {{"CONFIG SET maxclients 1"}, NULL},
     [CHAOS_FAULT_OOM] = {{"CONFIG SET maxmemory 1"}, "CONFIG SET maxmemory 0"},
     [CHAOS_FAULT_PASSWORD] = {{"ACL SETUSER default resetpass >rotated", "CLIENT KILL USER default"},

@@ -124,6 +124,7 @@ void chaos_check(const struct chaos_history *history, int64_t slack_us, struct c
     chaos_check_updates(&c);
     chaos_check_operations(&c);
     chaos_check_fence(&c);
+    chaos_check_order(&c);
     chaos_check_record(&c);
     chaos_figures(&c);
     chaos_availability(&c);

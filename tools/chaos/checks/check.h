@@ -16,6 +16,7 @@
     X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")                 \
     X(STALE, "stale access", "the guarded resource granted an access with a lower fencing token than one before")      \
     X(FENCE, "fencing token", "two leases had the same fencing token, or a later lease a lower one")                   \
+    X(ORDER, "order", "the lock was handed to a waiter while one with a lower ticket was in line")                     \
     X(LATE, "late", "an operation did not complete by its deadline")                                                   \
     X(CRASH, "crash", "a client process ended by itself")                                                              \
     X(LEFT, "left behind", "keys or processes were left after the end")                                                \
@@ -72,6 +73,9 @@ struct chaos_verdict {
     int64_t releases, released, release_lost, release_no_quorum;
     int64_t leases_lost; /* that ended without a release, in their owner's eyes */
     int64_t increments;  /* that were done */
+    /* Acquires that got the lock before one that had begun a node timeout earlier, or more; acquires
+     * of which check_order.c could tell whether they broke the order. */
+    int64_t passed_over, order_judged;
     /* by the resource, for it had seen a higher fencing token */
     int64_t reads_refused, writes_refused;
     /* What the library counted in all processes of clients, as far as they told: the last second of
@@ -96,8 +100,8 @@ struct chaos_verdict {
     int64_t longest_without_us;
     struct chaos_recovery *recoveries;
     size_t recovery_count;
-    struct chaos_percentiles acquire, acquire_first_try,
-        release; /* of those that were OK; first_try: with one attempt */
+    struct chaos_percentiles acquire, acquire_first_try, acquire_in_line,
+        release; /* of those that were OK; first_try: with one attempt; in_line: in a queue */
 };
 
 /* healthy_acquired / healthy_acquires in 1/10000, rounded down; 10000 if there was none. */
@@ -107,7 +111,7 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
  * nothing: one machine. What each check looks for, and what of it is proven, stands above it:
  * check_overlap.c, check_keys.c, check_updates.c, check_operations.c (LATE), check_fence.c (STALE,
- * FENCE), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
+ * FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
  */
 void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */

@@ -40,6 +40,7 @@ void chaos_check_keys(struct chaos_case *c);
 void chaos_check_updates(struct chaos_case *c);
 void chaos_check_operations(struct chaos_case *c);
 void chaos_check_fence(struct chaos_case *c);
+void chaos_check_order(struct chaos_case *c);
 void chaos_check_record(struct chaos_case *c);
 void chaos_figures(struct chaos_case *c);
 void chaos_availability(struct chaos_case *c);

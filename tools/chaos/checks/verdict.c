@@ -234,6 +234,9 @@ void chaos_verdict_say(FILE *out, const struct chaos_history *history, const str
     say_availability(out, verdict);
     say_latency(out, "Acquires that got the lock", &verdict->acquire);
     say_latency(out, "Of these, at the first try", &verdict->acquire_first_try);
+    say_latency(out, "Handed over in a queue", &verdict->acquire_in_line);
+    fprintf(out, "%s got the lock before one that had begun earlier; of %s it is known whether that was wrong.\n",
+            CHAOS_MANY(verdict->passed_over, "acquire"), CHAOS_COUNT(verdict->order_judged));
     say_latency(out, "Releases", &verdict->release);
     say_recoveries(out, verdict);
     say_not_begun(out, history);

@@ -39,13 +39,15 @@ struct probe {
     redisReply *first;   /* the first GET of the resource whose answers are coming in */
     int64_t pttl_ms;
     struct chaos_sight sights[CHAOS_RESOURCES_MAX]; /* of the current sweep, or the last */
+    redisReply *lines[CHAOS_RESOURCES_MAX];         /* likewise, the queues; NULL for none */
     /* when the last of its answers was taken; 0: none */
     int64_t last_us;
     bool complained;
 };
 
-/* One resource's questions: GET, PTTL, GET. Where both GETs say the same, PTTL was of that key. */
-enum { QUESTIONS = 3 };
+/* One resource's questions: GET, PTTL, GET, and its queue. Where both GETs say the same, PTTL was of
+ * that key. */
+enum { QUESTIONS = 4 };
 enum { RETRY_MS = 100, BEHIND_MS = 3000 };
 
 static void enter(struct probe *probe, enum state state) {
@@ -56,6 +58,13 @@ static void enter(struct probe *probe, enum state state) {
 static void forget_first(struct probe *probe) {
     freeReplyObject(probe->first);
     probe->first = NULL;
+}
+
+static void forget_lines(struct probe *probe) {
+    for (size_t i = 0; i < CHAOS_RESOURCES_MAX; i++) {
+        freeReplyObject(probe->lines[i]);
+        probe->lines[i] = NULL;
+    }
 }
 
 static void lose(struct probe *probe) {
@@ -89,7 +98,8 @@ static void ask(struct probe *probe, const struct chaos_auditor_options *options
         const char *key = options->resources[i];
         worked = worked && redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK &&
                  redisAppendCommand(probe->redis, "PTTL %s", key) == REDIS_OK &&
-                 redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK;
+                 redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK &&
+                 redisAppendCommand(probe->redis, "ZRANGE %s:wait 0 -1", key) == REDIS_OK;
     }
     if (worked) {
         owe(probe, ASKED, options->resource_count * QUESTIONS);
@@ -103,6 +113,7 @@ static void probe_begin(struct probe *probe, const struct chaos_auditor_options 
     int64_t since_us = chaos_now_us() - probe->since_us;
     probe->last_us = 0;
     memset(probe->sights, 0, sizeof probe->sights);
+    forget_lines(probe);
     if (probe->state == BEHIND && since_us > BEHIND_MS * 1000) {
         lose(probe);
     } else if (probe->state == AWAY && since_us >= RETRY_MS * 1000) {
@@ -124,15 +135,16 @@ static bool is_same(const redisReply *a, const redisReply *b) {
     return (a->type == REDIS_REPLY_NIL && b->type == REDIS_REPLY_NIL) || (is_wrong_type(a) && is_wrong_type(b));
 }
 
-/* The first characters of whatever is there; never "", which says that there is no key. */
+/* The last characters of whatever is there; never "", which says that there is no key. */
 static void describe_value(const redisReply *reply, char *token) {
     if (reply->type != REDIS_REPLY_STRING || reply->len == 0) {
         snprintf(token, CHAOS_TOKEN_SIZE, "%s", reply->type == REDIS_REPLY_STRING ? "(empty)" : "(not a string)");
         return;
     }
-    size_t size = (size_t)reply->len < CHAOS_TOKEN_SIZE - 1 ? (size_t)reply->len : CHAOS_TOKEN_SIZE - 1;
+    const char *end = chaos_token_end(reply->str, (size_t)reply->len);
+    size_t size = (size_t)(reply->str + reply->len - end);
     for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)reply->str[i];
+        unsigned char byte = (unsigned char)end[i];
         token[i] = byte < 0x20 || byte >= 0x7f ? '?' : (char)byte;
     }
     token[size] = '\0';
@@ -155,16 +167,21 @@ static void see(struct probe *probe, const redisReply *second, struct chaos_sigh
 static bool take_answer(struct probe *probe, redisReply *reply, size_t resources) {
     size_t answered = resources * QUESTIONS - probe->owed, question = answered % QUESTIONS;
     bool error = reply->type == REDIS_REPLY_ERROR;
-    bool possible = error || (question == 1 ? reply->type == REDIS_REPLY_INTEGER
-                                            : reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
+    bool possible = error || (question == 1   ? reply->type == REDIS_REPLY_INTEGER
+                              : question == 3 ? reply->type == REDIS_REPLY_ARRAY
+                                              : reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
     probe->last_us = chaos_now_us();
     if (possible && question == 0) {
         probe->first = reply;
         return true;
     }
+    if (possible && question == 3 && !error && reply->elements > 0) {
+        probe->lines[answered / QUESTIONS] = reply;
+        return true;
+    }
     if (possible && question == 1) {
         probe->pttl_ms = error ? -2 : reply->integer;
-    } else if (possible) {
+    } else if (possible && question == 2) {
         see(probe, reply, &probe->sights[answered / QUESTIONS]);
         forget_first(probe);
     }
@@ -270,15 +287,26 @@ static json_t *sight_of(const struct chaos_sight *sight) {
     return sight->answered ? json_pack("[s,I]", sight->token, (json_int_t)sight->pttl_ms) : json_null();
 }
 
+static json_t *line_of(const redisReply *reply) {
+    json_t *line = json_array();
+    for (size_t i = 0; reply != NULL && i < reply->elements; i++) {
+        char token[CHAOS_TOKEN_SIZE];
+        describe_value(reply->element[i], token);
+        json_array_append_new(line, json_string(token));
+    }
+    return line;
+}
+
 static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, size_t resource) {
-    json_t *nodes = json_array();
+    json_t *nodes = json_array(), *lines = json_array();
     for (size_t n = 0; n < auditor->options->node_count; n++) {
-        if (json_array_append_new(nodes, sight_of(&auditor->probes[n].sights[resource])) != 0) {
+        if (json_array_append_new(nodes, sight_of(&auditor->probes[n].sights[resource])) != 0 ||
+            json_array_append_new(lines, line_of(auditor->probes[n].lines[resource])) != 0) {
             break_off("a sight");
         }
     }
-    chaos_log_event(&auditor->log, from_us, "keys", "s:I,s:i,s:o", "to", (json_int_t)to_us, "resource",
-                    (int)resource + 1, "nodes", nodes);
+    chaos_log_event(&auditor->log, from_us, "keys", "s:I,s:i,s:o,s:o", "to", (json_int_t)to_us, "resource",
+                    (int)resource + 1, "nodes", nodes, "lines", lines);
 }
 
 static void sweep(struct auditor *auditor) {
@@ -315,6 +343,7 @@ static void work(struct auditor *auditor) {
     }
     for (size_t n = 0; n < options->node_count; n++) {
         lose(&auditor->probes[n]);
+        forget_lines(&auditor->probes[n]);
     }
 }
 

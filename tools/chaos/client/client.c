@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -229,6 +230,19 @@ static void set_options(const struct client *client, const struct choice *choice
     options->lock.fencing = settings->protection.fencing;
     options->lock.heal = !settings->protection.no_heal;
     options->lock.lock_delay_ms = settings->protection.lock_delay_ms;
+    options->lock.order = settings->polls ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
+}
+
+enum { TICKET_DIGITS = 16, WAITER_DIGITS = 48 };
+
+static void keep_token(struct chaos_held *held, const char *token) {
+    char ticket[TICKET_DIGITS + 1] = "0";
+    size_t digits = strlen(token);
+    if (digits == WAITER_DIGITS) {
+        memcpy(ticket, token, TICKET_DIGITS);
+    }
+    held->ticket = (int64_t)strtoll(ticket, NULL, 16);
+    snprintf(held->token, sizeof held->token, "%s", chaos_token_end(token, digits));
 }
 
 /* NULL where the lease was not taken, or where the end came at the same time: it is released by
@@ -248,7 +262,7 @@ static redlock_lease *acquire(struct client *client, const struct choice *choice
     if (cut) {
         lease = NULL;
     } else if (code == REDLOCK_OK) {
-        snprintf(held->token, sizeof held->token, "%s", redlock_lease_token(lease));
+        keep_token(held, redlock_lease_token(lease));
         held->fence = (int64_t)redlock_lease_fence(lease);
     }
     chaos_journal_complete(&client->journal, code, held, result);

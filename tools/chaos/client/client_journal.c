@@ -47,10 +47,10 @@ void chaos_journal_complete(struct chaos_journal *journal, int code, const struc
         redlock_result_message(result, message, sizeof message);
         make_ascii(message);
     }
-    chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:I,s:s,s:s", "client", journal->client,
+    chaos_log_event(&journal->log, now_us, "complete", "s:i,s:I,s:s,s:I,s:s,s:I,s:I,s:s,s:s", "client", journal->client,
                     "op", (json_int_t)journal->op, "result", redlock_error_name(code), "attempts",
                     (json_int_t)(result == NULL ? 0 : redlock_result_attempts(result)), "token", held->token, "fence",
-                    (json_int_t)held->fence, "votes", votes, "message", message);
+                    (json_int_t)held->fence, "ticket", (json_int_t)held->ticket, "votes", votes, "message", message);
 }
 
 void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held,

@@ -24,7 +24,8 @@ struct chaos_journal {
 struct chaos_held {
     size_t resource;
     char token[CHAOS_TOKEN_SIZE];
-    int64_t fence; /* 0 for none */
+    int64_t fence;  /* 0 for none */
+    int64_t ticket; /* of one that got the lock in a queue; else 0 */
 };
 
 /* False with errno. */

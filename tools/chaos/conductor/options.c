@@ -52,6 +52,7 @@ static const struct about {
     TIME("hold", 0, 60000, settings.hold_ms,
          "20ms; how long a client holds a lock, at most; one in ten holds ten times as long"),
     TIME("think", 0, 60000, settings.think_ms, "200ms; how long a client pauses between locks, at most"),
+    OTHER("order", "fair|none", "fair: clients wait for a lock in its queue; none: they try again and again"),
     OTHER("persistence", "none|aof", "aof: a node that is killed comes back with its keys"),
     NAME("output", "DIR", output,
          "default: redlock-chaos-EXPERIMENT-SEED; gets history.jsonl, report.html,\nschedule.txt, and the nodes' logs"),
@@ -136,6 +137,11 @@ static bool take_other(struct chaos_options *options, const char *name, const ch
         struct chaos_error error;
         options->kinds_given = true;
         return chaos_fault_kinds_parse(value, &options->kinds, &error) || complain("--faults: %s", error.text);
+    }
+    if (strcmp(name, "order") == 0) {
+        options->settings.polls = strcmp(value, "none") == 0;
+        return options->settings.polls || strcmp(value, "fair") == 0 ||
+               complain("--order takes fair or none, not '%s'", value);
     }
     options->settings.append_only = strcmp(value, "aof") == 0;
     return options->settings.append_only || strcmp(value, "none") == 0 ||

@@ -168,7 +168,8 @@ static void turn(struct chaos_run *run) {
     if (run->state == CHAOS_ENDING && chaos_crew_running(&run->crew) == 0) {
         run->state = CHAOS_DRAINING;
         run->state_end_us =
-            now_us + (run->options->settings.ttl_ms + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
+            now_us +
+            (run->options->settings.ttl_ms * 3 / 2 + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
     }
     bool last = now_us >= run->state_end_us;
     if (run->state == CHAOS_DRAINING && (drained(run, last) || last)) {

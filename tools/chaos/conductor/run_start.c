@@ -77,17 +77,18 @@ static void log_start(struct chaos_run *run) {
     chaos_admin_version(run->backend->ports[0], version, sizeof version, NULL);
     const struct chaos_protection *protection = &settings->protection;
     chaos_log_event(&run->log, run->start_us, "start",
-                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I", "version",
+                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I", "version",
                     version, "command", options->command_line, "backend", options->backend, "experiment",
                     options->experiment == NULL ? "" : options->experiment->name, "seed", (json_int_t)options->seed,
                     "nodes", (json_int_t)settings->nodes, "clients", (json_int_t)settings->clients, "resources",
                     resources, "ttl_ms", (json_int_t)settings->ttl_ms, "node_timeout_ms",
                     (json_int_t)settings->node_timeout_ms, "wait_ms", (json_int_t)settings->wait_ms,
                     "breaks_assumptions", (int)chaos_schedule_breaks(&run->schedule, settings->append_only),
-                    "memoryless", (int)!settings->append_only, "fencing", (int)protection->fencing, "restart_guard",
-                    chaos_restart_guard_name(protection->restart_guard), "clock_guard", (int)protection->clock_guard,
-                    "first_boot", (int)protection->first_boot, "no_heal", (int)protection->no_heal, "ttl_max_ms",
-                    (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms);
+                    "memoryless", (int)!settings->append_only, "polls", (int)settings->polls, "fencing",
+                    (int)protection->fencing, "restart_guard", chaos_restart_guard_name(protection->restart_guard),
+                    "clock_guard", (int)protection->clock_guard, "first_boot", (int)protection->first_boot, "no_heal",
+                    (int)protection->no_heal, "ttl_max_ms", (json_int_t)protection->ttl_max_ms, "lock_delay_ms",
+                    (json_int_t)protection->lock_delay_ms);
 }
 
 static bool start_crew(struct chaos_run *run) {

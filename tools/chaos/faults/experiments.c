@@ -187,6 +187,27 @@ static void slow_node(struct plan *plan) {
     }
 }
 
+/* What a queue must survive, one after the other. In between, it is seen whether the line is in order. */
+static void queue(struct plan *plan) {
+    enum { KINDS = 5 };
+    int64_t slots = KINDS * fit(plan, KINDS * 6000, 1, 10), slot_ms = (plan->to_ms - plan->from_ms) / slots;
+    int64_t for_ms = chaos_most(1, chaos_least(plan->settings->ttl_ms * 2, slot_ms * 2 / 5));
+    size_t third = (plan->clients + 2) / 3;
+    uint64_t dead = chaos_all(third), stopped = chaos_all(2 * third) & chaos_all(plan->clients) & ~dead;
+    for (int64_t slot = 0; slot < slots; slot++) {
+        size_t index = (size_t)slot;
+        const struct chaos_fault faults[KINDS] = {
+            {.kind = CHAOS_FAULT_CLIENT_KILL, .clients = dead, .for_ms = for_ms},
+            {.kind = CHAOS_FAULT_KILL, .nodes = ring(plan, index, plan->minority), .for_ms = for_ms},
+            {.kind = CHAOS_FAULT_CLIENT_PAUSE, .clients = stopped, .for_ms = for_ms},
+            {.kind = CHAOS_FAULT_UNSUBSCRIBE, .nodes = ring(plan, index, plan->quorum)},
+            {.kind = CHAOS_FAULT_PAUSE, .nodes = ring(plan, index, plan->minority), .for_ms = for_ms}};
+        struct chaos_fault fault = faults[slot % KINDS];
+        fault.at_ms = plan->from_ms + slot * slot_ms;
+        add(plan, fault);
+    }
+}
+
 static void everything(struct plan *plan) {
     struct chaos_schedule_shape shape = {.nodes = plan->nodes,
                                          .clients = plan->clients,
@@ -260,6 +281,13 @@ static const struct entry entries[] = {
      .nodes_min = 3,
      .settings = {.resources = 10},
      .plan = slow_node},
+    {.about.name = "queue",
+     .about.title = "All wait for one lock",
+     .about.purpose = "All clients queue for one lock, and hold it only for a moment. Clients in line are killed and "
+                      "stopped, nodes are killed and paused, subscriptions are closed. Whoever came first is served "
+                      "first.",
+     .settings = {.resources = 1, .hold_ms = 10},
+     .plan = queue},
     {.about.name = "everything",
      .about.title = "Everything at once, at random",
      .about.purpose =

@@ -45,6 +45,8 @@ enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAO
       "@ flushed: all keys gone", NULL)                                                                                \
     X(DISCONNECT, "disconnect", NODES, NONE, false, false, false, "CLIENT KILL of every client's connection",          \
       "@ closed all connections", NULL)                                                                                \
+    X(UNSUBSCRIBE, "unsubscribe", NODES, NONE, false, false, false,                                                    \
+      "CLIENT KILL TYPE pubsub: the node cannot tell who waits", "@ closed all subscriptions", NULL)                   \
     X(MAXCLIENTS, "maxclients", NODES, NONE, true, false, false,                                                       \
       "CONFIG SET maxclients 1: no new connections; those that stand go on", "@ taking no new connections", NULL)      \
     X(OOM, "oom", NODES, NONE, true, false, false, "CONFIG SET maxmemory 1: every SET is answered by OOM",             \

@@ -18,6 +18,9 @@ void chaos_history_clear(struct chaos_history *history) {
         free(history->leases[i].claims);
     }
     for (size_t i = 0; i < history->sweep_count; i++) {
+        for (size_t n = 0; history->sweeps[i].nodes != NULL && n < history->node_count; n++) {
+            free(history->sweeps[i].nodes[n].line);
+        }
         free(history->sweeps[i].nodes);
     }
     for (size_t i = 0; i < history->band_count; i++) {

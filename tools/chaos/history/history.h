@@ -10,7 +10,12 @@
 #include "faults/fault.h"
 #include "faults/protection.h"
 
-enum { CHAOS_TOKEN_SIZE = 17 }; /* the first 16 characters, terminated */
+/* The last 16 characters of a token, terminated: those of one that waited begin with its ticket. */
+enum { CHAOS_TOKEN_SIZE = 17 };
+
+static inline const char *chaos_token_end(const char *token, size_t length) {
+    return length < CHAOS_TOKEN_SIZE ? token : token + length - (CHAOS_TOKEN_SIZE - 1);
+}
 
 #define CHAOS_NEVER_US INT64_C(-1)
 
@@ -32,8 +37,9 @@ struct chaos_operation {
     int64_t attempts;
     /* of an acquire that was OK; "" if the end of its client cut it */
     char token[CHAOS_TOKEN_SIZE];
-    int64_t fence; /* its fencing token; 0 for none */
-    char *message; /* owned; NULL for none */
+    int64_t fence;  /* its fencing token; 0 for none */
+    int64_t ticket; /* it got the lock in a queue; 0: it did not */
+    char *message;  /* owned; NULL for none */
 };
 
 struct chaos_claim {
@@ -86,8 +92,10 @@ struct chaos_tally {
 /* What the auditor saw of one resource on one node. */
 struct chaos_sight {
     bool answered;
-    char token[CHAOS_TOKEN_SIZE]; /* "" for no key */
-    int64_t pttl_ms;              /* -1: no ttl */
+    char token[CHAOS_TOKEN_SIZE];   /* "" for no key */
+    int64_t pttl_ms;                /* -1: no ttl */
+    char (*line)[CHAOS_TOKEN_SIZE]; /* owned: who waits in the resource's queue; NULL for nobody */
+    size_t line_count;
 };
 
 struct chaos_sweep {
@@ -129,6 +137,7 @@ struct chaos_history {
     int64_t ttl_ms, node_timeout_ms, wait_ms;
     bool breaks_assumptions;
     bool memoryless; /* nodes keep nothing over a restart */
+    bool polls;      /* clients do not queue */
     struct chaos_protection protection;
 
     struct chaos_operation *operations; /* by invoked_us */

@@ -77,6 +77,7 @@ static void take_start(struct chaos_reading *reading) {
     history->wait_ms = chaos_get_number(reading, "wait_ms", 0, LENGTH_MAX_MS);
     history->breaks_assumptions = chaos_get_flag(reading, "breaks_assumptions");
     history->memoryless = chaos_get_option(reading, "memoryless");
+    history->polls = chaos_get_option(reading, "polls");
     history->protection = (struct chaos_protection){
         .fencing = chaos_get_option(reading, "fencing"),
         .clock_guard = chaos_get_option(reading, "clock_guard"),
@@ -193,7 +194,8 @@ static void take_complete(struct chaos_reading *reading) {
     struct chaos_operation told = {.client = chaos_get_client(reading),
                                    .op = chaos_get_number(reading, "op", 0, INT64_MAX),
                                    .attempts = chaos_get_number(reading, "attempts", 0, INT32_MAX),
-                                   .fence = chaos_get_optional(reading, "fence", INT64_MAX)};
+                                   .fence = chaos_get_optional(reading, "fence", INT64_MAX),
+                                   .ticket = chaos_get_optional(reading, "ticket", INT64_MAX)};
     /* It must be there, whoever began the operation. */
     (void)chaos_get_text(reading, "message", 0, CHAOS_TEXT_MAX);
     chaos_get_chars(reading, "token", 0, told.token, sizeof told.token);
@@ -359,6 +361,20 @@ static bool read_sight(const json_t *value, struct chaos_sight *sight) {
     return true;
 }
 
+/* [token…]; nothing where the node has no queue */
+static bool read_line(const json_t *value, struct chaos_sight *sight) {
+    size_t count = json_array_size(value);
+    sight->line = count == 0 ? NULL : chaos_allocate(count, sizeof *sight->line);
+    for (; sight->line_count < count; sight->line_count++) {
+        const json_t *token = json_array_get(value, sight->line_count);
+        if (!json_is_string(token) || json_string_length(token) >= CHAOS_TOKEN_SIZE) {
+            return false;
+        }
+        snprintf(sight->line[sight->line_count], sizeof *sight->line, "%s", json_string_value(token));
+    }
+    return value == NULL || json_is_array(value);
+}
+
 static void take_keys(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
     size_t nodes = history->node_count;
@@ -371,6 +387,9 @@ static void take_keys(struct chaos_reading *reading) {
     for (size_t n = 0; n < json_array_size(list); n++) {
         if (!read_sight(json_array_get(list, n), &sweep.nodes[n])) {
             chaos_wrong_member(reading, "nodes", "a list of null, [\"\",0] or [token,pttl]");
+        }
+        if (!read_line(json_array_get(json_object_get(reading->event, "lines"), n), &sweep.nodes[n])) {
+            chaos_wrong_member(reading, "lines", "a list of lists of tokens");
         }
     }
 }

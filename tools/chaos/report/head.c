@@ -103,6 +103,7 @@ static int64_t slowest_recovery_us(const struct chaos_verdict *verdict) {
 static void put_figures(FILE *out, const struct chaos_verdict *verdict) {
     const char *all = CHAOS_MANY(verdict->acquires, "acquire"), *counted = CHAOS_COUNT(verdict->healthy_acquires);
     int64_t recovery_us = slowest_recovery_us(verdict);
+    const struct chaos_percentiles *line = &verdict->acquire_in_line;
     bool any = verdict->healthy_acquires > 0;
     fputs("<dl class=\"figures\">\n", out);
     put_figure(out, "Violations", CHAOS_COUNT(verdict->violation_count), NULL, NULL, verdict->violation_count > 0);
@@ -120,6 +121,11 @@ static void put_figures(FILE *out, const struct chaos_verdict *verdict) {
                false);
     put_figure(out, "Longest gap", verdict->acquired > 0 ? CHAOS_DURATION(verdict->longest_gap_us) : "–",
                "between two acquires", NULL, false);
+    put_figure(out, "Waits in line", CHAOS_COUNT(line->count),
+               line->count == 0
+                   ? "nobody queued"
+                   : CHAOS_SAY("median %s, longest %s", CHAOS_DURATION(line->p50_us), CHAOS_DURATION(line->max_us)),
+               CHAOS_SAY("%s passed over", CHAOS_COUNT(verdict->passed_over)), false);
     put_figure(out, "Recoveries", CHAOS_COUNT(verdict->recovery_count),
                recovery_us < 0 ? "after no healthy quorum" : CHAOS_SAY("slowest %s", CHAOS_DURATION(recovery_us)), NULL,
                false);

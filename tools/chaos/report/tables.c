@@ -95,6 +95,7 @@ static void put_operations(FILE *out, const struct chaos_view *view) {
               CELLS("Operation", "Number", "Median", "90 %", "99 %", "Longest"));
     put_percentiles(out, "acquire", &verdict->acquire);
     put_percentiles(out, "acquire, at the first attempt", &verdict->acquire_first_try);
+    put_percentiles(out, "acquire, handed over in a queue", &verdict->acquire_in_line);
     put_percentiles(out, "release", &verdict->release);
     end_table(out);
     fputs("</div><div>", out);
@@ -109,9 +110,9 @@ static void put_operations(FILE *out, const struct chaos_view *view) {
     put_result(out, "release found no quorum", verdict->release_no_quorum, verdict->releases);
     end_table(out);
     chaos_html(out,
-               "<p class=\"note\">%s ended without a release: their owners saw it in time and stopped.</p>\n"
-               "</div></div>",
-               CHAOS_MANY(verdict->leases_lost, "lease"));
+               "<p class=\"note\">%s ended without a release: their owners saw it in time and stopped. %s got the lock "
+               "before one that had begun earlier.</p>\n</div></div>",
+               CHAOS_MANY(verdict->leases_lost, "lease"), CHAOS_MANY(verdict->passed_over, "acquire"));
 }
 
 static void put_recoveries(FILE *out, const struct chaos_view *view) {
@@ -183,6 +184,7 @@ static void put_settings(FILE *out, const struct chaos_view *view) {
     put_setting(out, "ttl", MS(history->ttl_ms));
     put_setting(out, "node timeout", MS(history->node_timeout_ms));
     put_setting(out, "wait of an acquire", MS(history->wait_ms));
+    put_setting(out, "order", history->polls ? "none: clients poll" : "fair: clients queue");
     put_setting(out, "fencing tokens", protection->fencing ? "on" : "off");
     put_setting(out, "restart guard", chaos_restart_guard_name(protection->restart_guard));
     put_setting(out, "clock guard", protection->clock_guard ? "on" : "off");
