@@ -55,6 +55,9 @@ addEventListener('load', () => setTimeout(async () => {
     check('their shares are drawn: ' + d('unserved.share'), d('unserved.share') === 'M10000 3.9H14583V2.0H10000z');
     check('the time without a quorum is hatched: ' + d('behind'), d('behind') === 'M10000 0h5000v154H10000zM15000 0h41000v154H15000z' && getComputedStyle(document.querySelector('.became .behind')).fill.includes('#hatch-soft'));
     check('what is hatched is named', drawn('.legend .behind').length === 1);
+    check('how many wait is told: ' + chartSaid('.places', 13000), chartSaid('.places', 13000).includes(' waiting'));
+    const served = drawn('.places .dots').map(path => path.getAttribute('d').split('M').length - 1);
+    check('a dot a place in line: ' + served, served[0] + served[1] > 10 && /^M0 \d+H/.test(document.querySelector('.places .contended').getAttribute('d')));
     check('a dot an acquire: ' + drawn('.dots').map(path => path.getAttribute('d').split('M').length - 1), drawn('.dots').reduce((sum, path) => sum + path.getAttribute('d').split('M').length - 1, 0) > 30);
   };
   const checkComparison = async () => {

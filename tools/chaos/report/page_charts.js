@@ -3,7 +3,9 @@ const OVERVIEW = { height: 40, rate: 28 };
 const LATENCY = { height: 190, pad: 6 };
 const SHARES = { height: 100, volumeY: 110, volume: 44, stripY: 160, strip: 18 };
 const buckets = bucketsOf(run);
-const unhealthy = unhealthyOf(run);
+const unhealthy = stepsOf(run.clients.flatMap(client => client.unhealthy));
+const waits = stepsOf(run.acquires.map(({ from, wait }) => [from - wait, from]));
+findPlaces(run);
 const RESULTS = ['acquired', 'contended', 'failed'];
 
 function overviewOf() {
@@ -43,15 +45,28 @@ function latencyOf() {
       plot(LATENCY.height, svg('path', { class: 'dots retried' }), svg('path', { class: 'dots' }), line('p50', 'p50'), line('p99', 'p99')))];
 }
 /* A dot an acquire; those that fall on the same pixel are one. */
-function drawDots(chart) {
+function drawDots(chart, height, isOther) {
   const drawn = { once: new Map(), retried: new Map() };
-  for (const { from, tookUs, attempts, failed } of run.acquires) {
+  for (const acquire of run.acquires) {
+    const { from, failed } = acquire;
     if (failed || from < window_.from || from > window_.to) continue;
-    const y = latencyY(tookUs), pixel = Math.floor((from - window_.from) / perPixel()) * LATENCY.height + y;
-    drawn[attempts > 1 ? 'retried' : 'once'].set(pixel, `M${from} ${y}h0`);
+    const y = height(acquire), pixel = Math.floor((from - window_.from) / perPixel()) * LATENCY.height + y;
+    drawn[isOther(acquire) ? 'retried' : 'once'].set(pixel, `M${from} ${y}h0`);
   }
   chart.querySelector('.dots.retried').setAttribute('d', [...drawn.retried.values()].join(''));
   chart.querySelector('.dots:not(.retried)').setAttribute('d', [...drawn.once.values()].join(''));
+}
+
+/* How many wait; and for each acquire that got the lock, its place in line. */
+const PLACES = { height: 110, pad: 6, most: Math.max(1, ...waits.map(([, count]) => count)) };
+const placeY = place => Math.round(PLACES.height - PLACES.pad - place * (PLACES.height - 2 * PLACES.pad) / PLACES.most);
+function placesOf() {
+  const steps = waits.map(([tick, count]) => `H${tick.toFixed(1)}V${placeY(count)}`);
+  return [html('h3', {}, 'Who was served'),
+    legend([['contended', 'how many wait'], ['dot', 'got the lock as the first in line, by when they began'], ['dot retried', 'got it before others: the higher, the more']]),
+    lane('chart places', PLACES.height, 'How many acquires waited, and the place in line of each that got the lock, over time',
+      names(svg('text', { y: placeY(PLACES.most) + 4 }, PLACES.most), svg('text', { y: placeY(0) + 4 }, '0')),
+      plot(PLACES.height, svg('path', { class: 'contended', d: `M0 ${placeY(0)}${steps.join('')}V${placeY(0)}z` }), svg('path', { class: 'dots retried' }), svg('path', { class: 'dots' })))];
 }
 
 /* Bars of all intervals for one of the results; y() is where so many acquires end. */
@@ -87,7 +102,8 @@ function chartSaid(at) {
   const said = [seconds(index * buckets.width) + ' – ' + seconds(Math.min(run.end, (index + 1) * buckets.width)),
     many(all, 'acquire') + (all ? ': ' + share(acquired) + ' acquired, ' + share(contended) + ' held by others, ' + share(failed) + ' without quorum' : '')];
   if (acquired) said.push('median ' + lastingUs(p50) + ', 99th percentile ' + lastingUs(p99));
-  const steps = unhealthy.filter(([tick]) => tick <= at), count = steps.length ? steps[steps.length - 1][1] : 0;
+  said.push(many(countAt(waits, at), 'acquire') + ' waiting');
+  const count = countAt(unhealthy, at);
   if (count) said.push(many(count, 'client') + ' without a healthy quorum');
   return said;
 }

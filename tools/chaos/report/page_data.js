@@ -54,12 +54,26 @@ function bucketsOf({ end, tick_us, acquires }) {
   }
   return { width, list };
 }
-/* [tick, how many clients have no healthy quorum from then on] */
-function unhealthyOf({ clients }) {
+/* [tick, in how many of the spans it is from then on] */
+function stepsOf(spans) {
   const changes = new Map(), add = (tick, by) => changes.set(tick, (changes.get(tick) || 0) + by);
-  for (const { unhealthy } of clients) for (const [from, to] of unhealthy) { add(from, 1); add(to, -1); }
+  for (const [from, to] of spans) { add(from, 1); add(to, -1); }
   let count = 0;
   return [...changes].sort(([a], [b]) => a - b).map(([tick, by]) => [tick, count += by]);
+}
+
+function countAt(steps, at) {
+  const before = steps.filter(([tick]) => tick <= at);
+  return before.length ? before[before.length - 1][1] : 0;
+}
+/* Where each acquire stood in line at its end: how many that began before it still waited, and itself. */
+function findPlaces({ acquires, resources }) {
+  const lines = resources.map(() => []), moments = acquires.flatMap(acquire => [[acquire.from - acquire.wait, acquire, true], [acquire.from, acquire, false]]);
+  for (const [, acquire, begins] of moments.sort(([a], [b]) => a - b)) {
+    const line = lines[acquire.resource], index = line.indexOf(acquire);
+    if (begins) line.push(acquire);
+    else { line.splice(index, 1); acquire.place = index + 1; }
+  }
 }
 
 const seconds = ticks => (ticks * run.tick_us / 1e6).toFixed(3) + ' s';

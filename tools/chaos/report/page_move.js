@@ -20,7 +20,7 @@ function makeTimeline() {
   rows = rowsOf();
   overview = overviewOf();
   cross = html('div', { class: 'cross', hidden: '' });
-  lanes = html('div', { class: 'lanes' }, rows, ...(run.acquires.some(acquire => !acquire.failed) ? latencyOf() : []), ...becameOf(), cross);
+  lanes = html('div', { class: 'lanes' }, rows, ...(run.acquires.some(acquire => !acquire.failed) ? [...latencyOf(), ...placesOf()] : []), ...becameOf(), cross);
   time.append(timelineLegend(),
     html('div', { class: 'window' }, toolsOf(), overview, lane('axis', 24, 'Time since the start', svg('g', { class: 'times' }))), lanes);
   brush = overview.querySelector('.brush');
@@ -45,7 +45,10 @@ function draw() {
   drawRows(rows);
   drawAxis(time);
   const latency = time.querySelector('.latency');
-  if (latency) drawDots(latency);
+  if (latency) {
+    drawDots(latency, ({ tookUs }) => latencyY(tookUs), ({ attempts }) => attempts > 1);
+    drawDots(time.querySelector('.places'), ({ place }) => placeY(place), ({ place }) => place > 1);
+  }
   brush.style.left = gutter + from / run.end * size.plot + 'px';
   brush.style.width = Math.max(4, (to - from) / run.end * size.plot) + 'px';
   brush.style.visibility = whole ? 'hidden' : 'visible';
