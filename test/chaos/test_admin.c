@@ -215,6 +215,19 @@ static void clients_are_disconnected_the_nemesis_is_not(void **state) {
     redisFree(auditor);
 }
 
+static void subscriptions_are_closed_and_nothing_else(void **state) {
+    struct world *world = *state;
+    redisContext *client = connect_to(world, false), *listener = connect_to(world, false);
+    freeReplyObject(redisCommand(listener, "SUBSCRIBE c"));
+    assert_string_equal(answer(world, "PUBLISH c x"), "1");
+    begins(world, CHAOS_FAULT_UNSUBSCRIBE, 0);
+    assert_string_equal(answer(world, "PUBLISH c x"), "0");
+    assert_true(lives(client));
+    ends(world, CHAOS_FAULT_UNSUBSCRIBE);
+    redisFree(client);
+    redisFree(listener);
+}
+
 static void a_full_node_is_emptied_again(void **state) {
     struct world *world = *state;
     redisContext *client = connect_to(world, false);
@@ -343,7 +356,7 @@ static void a_user_without_rights_is_told_so(void **state) {
 static void all_fail(struct world *world, uint16_t port, const char *words) {
     const enum chaos_fault_kind kinds[] = {CHAOS_FAULT_SLOW,     CHAOS_FAULT_BUSY,       CHAOS_FAULT_SCRIPT_FLUSH,
                                            CHAOS_FAULT_FLUSHALL, CHAOS_FAULT_DISCONNECT, CHAOS_FAULT_MAXCLIENTS,
-                                           CHAOS_FAULT_OOM,      CHAOS_FAULT_PASSWORD};
+                                           CHAOS_FAULT_OOM,      CHAOS_FAULT_PASSWORD,   CHAOS_FAULT_UNSUBSCRIBE};
     char version[32];
     int64_t start_ms = support_now_ms();
     size_t asked = 0;
@@ -428,6 +441,7 @@ int main(void) {
         TEST(scripts_are_forgotten),
         TEST(keys_are_forgotten),
         TEST(clients_are_disconnected_the_nemesis_is_not),
+        TEST(subscriptions_are_closed_and_nothing_else),
         TEST(a_full_node_is_emptied_again),
         TEST(a_held_connection_is_closed_for_all),
         TEST(a_full_node_may_die_or_hang_meanwhile),

@@ -36,18 +36,16 @@ struct probe {
     bool unsent;         /* some of what it is asked waits to be sent */
     int64_t since_us;    /* of AWAY and BEHIND */
     size_t owed;         /* ASKED and BEHIND: answers to come */
-    redisReply *first;   /* the first GET of the resource whose answers are coming in */
-    int64_t pttl_ms;
-    struct chaos_sight sights[CHAOS_RESOURCES_MAX]; /* of the current sweep, or the last */
-    redisReply *lines[CHAOS_RESOURCES_MAX];         /* likewise, the queues; NULL for none */
+    /* of the current sweep, or the last; NULL: nothing is known */
+    redisReply *seen[CHAOS_RESOURCES_MAX];
     /* when the last of its answers was taken; 0: none */
     int64_t last_us;
     bool complained;
 };
 
-/* One resource's questions: GET, PTTL, GET, and its queue. Where both GETs say the same, PTTL was of
- * that key. */
-enum { QUESTIONS = 4 };
+/* One resource at one moment: its value, how long it lives, and who waits for it. */
+#define QUESTION                                                                                                       \
+    "return {redis.pcall('GET', KEYS[1]), redis.call('PTTL', KEYS[1]), redis.pcall('ZRANGE', KEYS[2], 0, -1)}"
 enum { RETRY_MS = 100, BEHIND_MS = 3000 };
 
 static void enter(struct probe *probe, enum state state) {
@@ -55,15 +53,10 @@ static void enter(struct probe *probe, enum state state) {
     probe->since_us = chaos_now_us();
 }
 
-static void forget_first(struct probe *probe) {
-    freeReplyObject(probe->first);
-    probe->first = NULL;
-}
-
-static void forget_lines(struct probe *probe) {
+static void forget_seen(struct probe *probe) {
     for (size_t i = 0; i < CHAOS_RESOURCES_MAX; i++) {
-        freeReplyObject(probe->lines[i]);
-        probe->lines[i] = NULL;
+        freeReplyObject(probe->seen[i]);
+        probe->seen[i] = NULL;
     }
 }
 
@@ -72,7 +65,6 @@ static void lose(struct probe *probe) {
         redisFree(probe->redis);
     }
     probe->redis = NULL;
-    forget_first(probe);
     enter(probe, AWAY);
 }
 
@@ -96,13 +88,10 @@ static void ask(struct probe *probe, const struct chaos_auditor_options *options
     bool worked = true;
     for (size_t i = 0; i < options->resource_count; i++) {
         const char *key = options->resources[i];
-        worked = worked && redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK &&
-                 redisAppendCommand(probe->redis, "PTTL %s", key) == REDIS_OK &&
-                 redisAppendCommand(probe->redis, "GET %s", key) == REDIS_OK &&
-                 redisAppendCommand(probe->redis, "ZRANGE %s:wait 0 -1", key) == REDIS_OK;
+        worked = worked && redisAppendCommand(probe->redis, "EVAL %s 2 %s %s:wait", QUESTION, key, key) == REDIS_OK;
     }
     if (worked) {
-        owe(probe, ASKED, options->resource_count * QUESTIONS);
+        owe(probe, ASKED, options->resource_count);
     } else {
         lose(probe);
     }
@@ -112,8 +101,7 @@ static void ask(struct probe *probe, const struct chaos_auditor_options *options
 static void probe_begin(struct probe *probe, const struct chaos_auditor_options *options) {
     int64_t since_us = chaos_now_us() - probe->since_us;
     probe->last_us = 0;
-    memset(probe->sights, 0, sizeof probe->sights);
-    forget_lines(probe);
+    forget_seen(probe);
     if (probe->state == BEHIND && since_us > BEHIND_MS * 1000) {
         lose(probe);
     } else if (probe->state == AWAY && since_us >= RETRY_MS * 1000) {
@@ -121,18 +109,6 @@ static void probe_begin(struct probe *probe, const struct chaos_auditor_options 
     } else if (probe->state == IDLE) {
         ask(probe, options);
     }
-}
-
-/* A key of another type denies a lock as well. Any other error is no answer. */
-static bool is_wrong_type(const redisReply *reply) {
-    return reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "WRONGTYPE", 9) == 0;
-}
-
-static bool is_same(const redisReply *a, const redisReply *b) {
-    if (a->type == REDIS_REPLY_STRING && b->type == REDIS_REPLY_STRING) {
-        return a->len == b->len && memcmp(a->str, b->str, (size_t)a->len) == 0;
-    }
-    return (a->type == REDIS_REPLY_NIL && b->type == REDIS_REPLY_NIL) || (is_wrong_type(a) && is_wrong_type(b));
 }
 
 /* The last characters of whatever is there; never "", which says that there is no key. */
@@ -150,43 +126,16 @@ static void describe_value(const redisReply *reply, char *token) {
     token[size] = '\0';
 }
 
-/* Where the key went or came between the questions, nothing is known. */
-static void see(struct probe *probe, const redisReply *second, struct chaos_sight *sight) {
-    bool missing = second->type == REDIS_REPLY_NIL;
-    if (!is_same(probe->first, second) || missing != (probe->pttl_ms == -2)) {
-        return;
-    }
-    sight->answered = true;
-    sight->pttl_ms = missing ? 0 : probe->pttl_ms;
-    if (!missing) {
-        describe_value(second, sight->token);
-    }
-}
-
 /* Takes the reply. False if it is none that a server can have given to this question. */
 static bool take_answer(struct probe *probe, redisReply *reply, size_t resources) {
-    size_t answered = resources * QUESTIONS - probe->owed, question = answered % QUESTIONS;
-    bool error = reply->type == REDIS_REPLY_ERROR;
-    bool possible = error || (question == 1   ? reply->type == REDIS_REPLY_INTEGER
-                              : question == 3 ? reply->type == REDIS_REPLY_ARRAY
-                                              : reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_NIL);
+    bool error = reply->type == REDIS_REPLY_ERROR, good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3;
     probe->last_us = chaos_now_us();
-    if (possible && question == 0) {
-        probe->first = reply;
+    if (good && reply->element[1]->type == REDIS_REPLY_INTEGER) {
+        probe->seen[resources - probe->owed] = reply;
         return true;
-    }
-    if (possible && question == 3 && !error && reply->elements > 0) {
-        probe->lines[answered / QUESTIONS] = reply;
-        return true;
-    }
-    if (possible && question == 1) {
-        probe->pttl_ms = error ? -2 : reply->integer;
-    } else if (possible && question == 2) {
-        see(probe, reply, &probe->sights[answered / QUESTIONS]);
-        forget_first(probe);
     }
     freeReplyObject(reply);
-    return possible;
+    return error;
 }
 
 /* An AUTH that is refused is told once: without it, a node with a password answers nothing. */
@@ -208,7 +157,6 @@ static bool take_reply(struct probe *probe, redisReply *reply, size_t resources)
         drop(probe, reply);
     }
     if (good && --probe->owed == 0) {
-        forget_first(probe);
         probe->state = IDLE;
     }
     return good;
@@ -283,15 +231,24 @@ static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
     }
 }
 
-static json_t *sight_of(const struct chaos_sight *sight) {
-    return sight->answered ? json_pack("[s,I]", sight->token, (json_int_t)sight->pttl_ms) : json_null();
+/* A key of another type denies a lock as well; then GET is answered by an error. */
+static json_t *sight_of(const redisReply *seen) {
+    char token[CHAOS_TOKEN_SIZE] = "";
+    if (seen == NULL) {
+        return json_null();
+    }
+    bool missing = seen->element[0]->type == REDIS_REPLY_NIL;
+    if (!missing) {
+        describe_value(seen->element[0], token);
+    }
+    return json_pack("[s,I]", token, (json_int_t)(missing ? 0 : seen->element[1]->integer));
 }
 
-static json_t *line_of(const redisReply *reply) {
+static json_t *line_of(const redisReply *seen) {
     json_t *line = json_array();
-    for (size_t i = 0; reply != NULL && i < reply->elements; i++) {
+    for (size_t i = 0; seen != NULL && i < seen->element[2]->elements; i++) {
         char token[CHAOS_TOKEN_SIZE];
-        describe_value(reply->element[i], token);
+        describe_value(seen->element[2]->element[i], token);
         json_array_append_new(line, json_string(token));
     }
     return line;
@@ -300,8 +257,8 @@ static json_t *line_of(const redisReply *reply) {
 static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, size_t resource) {
     json_t *nodes = json_array(), *lines = json_array();
     for (size_t n = 0; n < auditor->options->node_count; n++) {
-        if (json_array_append_new(nodes, sight_of(&auditor->probes[n].sights[resource])) != 0 ||
-            json_array_append_new(lines, line_of(auditor->probes[n].lines[resource])) != 0) {
+        const redisReply *seen = auditor->probes[n].seen[resource];
+        if (json_array_append_new(nodes, sight_of(seen)) != 0 || json_array_append_new(lines, line_of(seen)) != 0) {
             break_off("a sight");
         }
     }
@@ -343,7 +300,7 @@ static void work(struct auditor *auditor) {
     }
     for (size_t n = 0; n < options->node_count; n++) {
         lose(&auditor->probes[n]);
-        forget_lines(&auditor->probes[n]);
+        forget_seen(&auditor->probes[n]);
     }
 }
 
