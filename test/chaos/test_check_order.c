@@ -33,6 +33,17 @@ static void expect_order(struct kit *kit, size_t count, int64_t passed_over, int
     assert_int_equal(verdict.order_judged, judged);
 }
 
+/* What the page says of the line: acquires with a ticket, first tries left out. */
+static void waits_are_counted(void **state) {
+    two(*state, 31, 300, 400);
+    acquire(*state, 2, "c", 0, CALM_S * S, CALM_S * S + 1);
+    kit_finish(*state, 20 * S);
+    expect(*state, chaos_figures, CHAOS_VIOLATION_ORDER, 0);
+    assert_int_equal(verdict.acquire_in_line.count, 2);
+    assert_int_equal(verdict.acquire_in_line.max_us, 300 * MS);
+    assert_int_equal(verdict.acquire.count, 3);
+}
+
 static void who_came_first_is_served_first(void **state) {
     two(*state, 31, 300, 400);
     expect_order(*state, 0, 0, 1);
@@ -140,6 +151,7 @@ int main(void) {
         TEST(a_fault_excuses_it),
         TEST(but_not_for_ever),
         TEST(a_fault_without_end_does),
+        TEST(waits_are_counted),
         TEST(so_does_a_new_process),
         TEST(a_near_tie_counts_nothing),
     };

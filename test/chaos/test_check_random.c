@@ -121,6 +121,7 @@ static void shake_history(struct kit *kit, uint64_t *random) {
                                  &increment->read_number,
                                  &increment->write_number,
                                  &operation->fence,
+                                 &operation->ticket,
                                  &sweep->from_us,
                                  &sweep->to_us,
                                  &sweep->nodes[0].pttl_ms,
@@ -150,6 +151,7 @@ static void nonsense(void **state) {
         size_t told = 0;
         world_make(&kit, seed, nodes_of(seed), LENGTH_US / 4);
         kit_band(&kit, CHAOS_FAULT_KILL, 1, 0, 1000, 2000);
+        kit_queue(&kit, 0, UINT32_MAX, kit.history.operations[0].token);
         for (int64_t times = world_random(&random, 60); times >= 0; times--) {
             shake_history(&kit, &random);
         }

@@ -56,30 +56,15 @@ static void count_protection(struct chaos_case *c) {
     }
 }
 
-static bool is_release(const struct chaos_operation *operation) {
-    return operation->what == CHAOS_RELEASE;
-}
-
-static bool is_acquire(const struct chaos_operation *operation) {
-    return operation->what == CHAOS_ACQUIRE;
-}
-
-static bool is_first_try(const struct chaos_operation *operation) {
-    return is_acquire(operation) && operation->attempts == 1;
-}
-
-static bool is_in_line(const struct chaos_operation *operation) {
-    return is_acquire(operation) && operation->ticket > 0;
-}
-
-/* Of the operations that were OK. */
-static struct chaos_percentiles latency(const struct chaos_history *history,
-                                        bool (*counts)(const struct chaos_operation *)) {
+/* Of the operations that were OK, with so many attempts at most, and this ticket or a higher one. */
+static struct chaos_percentiles latency(const struct chaos_history *history, enum chaos_what what, int64_t attempts_max,
+                                        int64_t ticket_min) {
     int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
     size_t count = 0;
     for (size_t i = 0; i < history->operation_count; i++) {
         const struct chaos_operation *operation = &history->operations[i];
-        if (counts(operation) && chaos_ended(operation, "OK") && operation->completed_us != CHAOS_NEVER_US) {
+        if (operation->what == what && chaos_ended(operation, "OK") && operation->completed_us != CHAOS_NEVER_US &&
+            operation->attempts <= attempts_max && operation->ticket >= ticket_min) {
             times_us[count++] = operation->completed_us - operation->invoked_us;
         }
     }
@@ -105,8 +90,8 @@ void chaos_figures(struct chaos_case *c) {
         verdict->increments += history->increments[i].done_us != CHAOS_NEVER_US;
     }
     count_protection(c);
-    verdict->acquire = latency(history, is_acquire);
-    verdict->acquire_first_try = latency(history, is_first_try);
-    verdict->acquire_in_line = latency(history, is_in_line);
-    verdict->release = latency(history, is_release);
+    verdict->acquire = latency(history, CHAOS_ACQUIRE, INT64_MAX, 0);
+    verdict->acquire_first_try = latency(history, CHAOS_ACQUIRE, 1, 0);
+    verdict->acquire_in_line = latency(history, CHAOS_ACQUIRE, INT64_MAX, 1);
+    verdict->release = latency(history, CHAOS_RELEASE, INT64_MAX, 0);
 }
