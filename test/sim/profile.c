@@ -34,7 +34,7 @@ static void draw_queue(struct sim_profile *profile, struct sim_random *random) {
         profile->slots = 1 + sim_random_percent(random, 20);
     }
     for (unsigned i = 0; i < profile->clients && sim_random_percent(random, 30); i++) {
-        profile->old_clients |= sim_random_percent(random, 40) << i;
+        profile->old_clients |= sim_random_percent(random, 40) ? 1u << i : 0;
     }
     profile->all_probe = sim_random_percent(random, 25);
 }

@@ -9,12 +9,17 @@
 
 enum { VERSION_MS = 5000 };
 
-/* Runs `name --version`. Nodes run in directories of their own: a path must not depend on ours. */
-static void ask_version(struct chaos_server *server, const char *name, struct chaos_said *said) {
+/* Runs `name --version`. Nodes run in directories of their own: a path must not depend on ours.
+ * Returns false if the path is too long. */
+static bool ask_version(struct chaos_server *server, const char *name, struct chaos_said *said) {
     char here[PATH_MAX] = "";
     bool relative = name[0] != '/' && strchr(name, '/') != NULL && getcwd(here, sizeof here) != NULL;
-    snprintf(server->path, sizeof server->path, "%s%s%s", here, relative ? "/" : "", name);
+    int size = snprintf(server->path, sizeof server->path, "%s%s%s", here, relative ? "/" : "", name);
+    if (size < 0 || (size_t)size >= sizeof server->path) {
+        return false;
+    }
     chaos_program_run((const char *const[]){server->path, "--version", NULL}, NULL, -1, VERSION_MS, said);
+    return true;
 }
 
 /* "Redis server v=7.0.15 sha=…", "Valkey server v=8.0.1 …"; warnings may come first. */
@@ -28,9 +33,11 @@ static bool parse_version(struct chaos_server *server, const char *text) {
 
 bool chaos_server_find(struct chaos_server *server, const char *name, struct chaos_error *error) {
     struct chaos_said said;
-    ask_version(server, name != NULL ? name : "redis-server", &said);
+    if (!ask_version(server, name != NULL ? name : "redis-server", &said)) {
+        return chaos_fail(error, "the path of the server program is longer than %zu bytes", sizeof server->path - 1);
+    }
     if (name == NULL && said.status == CHAOS_CANNOT_RUN) {
-        ask_version(server, "valkey-server", &said);
+        (void)ask_version(server, "valkey-server", &said);
     }
     if (said.status == CHAOS_CANNOT_RUN && strchr(server->path, '/') == NULL) {
         return chaos_fail(error,
