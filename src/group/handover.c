@@ -6,26 +6,16 @@
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/owed.h"
-#include "group/quarantine.h"
 #include "group/waiting.h"
 
 #define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
-
-static struct redlock_event event_of(const struct redlock_lease *lease, enum redlock_event_type type) {
-    const struct redlock_group *group = lease->group;
-    const int64_t now_ns = redlock_group_now_ns(group);
-    return (struct redlock_event){.type = type,
-                                  .now_ns = now_ns,
-                                  .wall_us = redlock_lease_wall_us(lease),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns)};
-}
 
 /* Feeds the event to every lease that is QUEUED. */
 static void feed_all(struct redlock_group *group, enum redlock_event_type type) {
     for (uint32_t i = 0; i < group->line.place_count; i++) {
         struct redlock_lease *lease = group->line.places[i];
         if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
-            const struct redlock_event event = event_of(lease, type);
+            const struct redlock_event event = redlock_lease_event(lease, type);
             redlock_lease_feed(lease, &event);
         }
     }
@@ -91,7 +81,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
         give_back(group, node, push);
         return;
     }
-    struct redlock_event event = event_of(lease, REDLOCK_EVENT_GRANT);
+    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = push->round;
     /* The grant of a node that may not vote does not count. It is not given back either: a release

@@ -355,6 +355,14 @@ int64_t redlock_lease_wall_us(const struct redlock_lease *lease) {
     return wall_us(lease->group, &lease->core.plan);
 }
 
+struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum redlock_event_type type) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    return (struct redlock_event){.type = type,
+                                  .now_ns = now_ns,
+                                  .wall_us = redlock_lease_wall_us(lease),
+                                  .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)};
+}
+
 bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
@@ -404,13 +412,9 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!lease->forgotten) {
-        const int64_t now_ns = redlock_group_now_ns(lease->group);
-        redlock_lease_feed(
-            lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOID,
-                                           .now_ns = now_ns,
-                                           .wall_us = redlock_lease_wall_us(lease),
-                                           .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
-                                           .nodes = REDLOCK_NODE(node)});
+        struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_VOID);
+        event.nodes = REDLOCK_NODE(node);
+        redlock_lease_feed(lease, &event);
     }
 }
 

@@ -10,6 +10,8 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
                                         size_t token_size, bool may_queue);
 /* The clock for fencing tokens; 0 for a lease without one. */
 int64_t redlock_lease_wall_us(const struct redlock_lease *lease);
+/* An event of this moment, with what a waiter may need to ask nodes. */
+struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum redlock_event_type type);
 /* Steps the core, and does what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 /* A node does not know the script (R11): sends the request again with the source, if its vote is

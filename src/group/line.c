@@ -109,13 +109,16 @@ uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env
     return line->last_ticket;
 }
 
-/* FNV-1a */
-static unsigned bucket_of(const struct redlock_target *target) {
-    uint32_t hash = 2166136261u;
-    for (unsigned i = 0; i < target->key_size; i++) {
-        hash = (hash ^ (unsigned char)target->key[i]) * 16777619u;
+uint64_t redlock_line_hash(const char *bytes, size_t size) {
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < size; i++) {
+        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
     }
-    return (hash ^ hash >> 16) % REDLOCK_LINE_BUCKETS;
+    return hash;
+}
+
+static unsigned bucket_of(const struct redlock_target *target) {
+    return (unsigned)(redlock_line_hash(target->key, target->key_size) % REDLOCK_LINE_BUCKETS);
 }
 
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target) {
@@ -135,12 +138,4 @@ void redlock_line_leave(struct redlock_line *line, const struct redlock_target *
 
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {
     line->handed_over[bucket_of(target)] = handed_over;
-}
-
-uint64_t redlock_line_hash(const char *bytes, size_t size) {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
-    }
-    return hash;
 }

@@ -46,14 +46,10 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
                            const struct redlock_answer *answer) {
     struct redlock_queue_view view;
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    struct redlock_event event = {.type = REDLOCK_EVENT_VOTE,
-                                  .now_ns = now_ns,
-                                  .wall_us = redlock_lease_wall_us(lease),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
-                                  .nodes = REDLOCK_NODE(node),
-                                  .vote = vote,
-                                  .round = lease->core.round};
+    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_VOTE);
+    event.nodes = REDLOCK_NODE(node);
+    event.vote = vote;
+    event.round = lease->core.round;
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
         redlock_line_note_release(&lease->group->line, &lease->target, false);
     } else if (vote == REDLOCK_VOTE_DENIED) {
@@ -110,17 +106,12 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
 /* A WAIT before the current one was granted. If the guards let the node vote, that counts as a push
  * would: a node may always be slower than we ask again. */
 static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
-    const int64_t now_ns = redlock_group_now_ns(lease->group);
-    const redlock_nodes may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns);
-    if (may_not_vote & REDLOCK_NODE(node)) {
-        return;
+    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
+    event.nodes = REDLOCK_NODE(node);
+    event.round = round;
+    if ((event.may_not_vote & event.nodes) == 0) {
+        redlock_lease_feed(lease, &event);
     }
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_GRANT,
-                                                      .now_ns = now_ns,
-                                                      .wall_us = redlock_lease_wall_us(lease),
-                                                      .may_not_vote = may_not_vote,
-                                                      .nodes = REDLOCK_NODE(node),
-                                                      .round = round});
 }
 
 /* Takes an answer that no round waits for. */
