@@ -11,8 +11,10 @@ trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
-[[ -e $prefix/bin/redlock && -e $prefix/include/redlock/redlock.h && -e $prefix/include/redlock/blocking.h ]] ||
-    { echo "missing in the installed tree:"; find "$prefix"; exit 1; }
+for file in bin/redlock "$REDLOCK_SOURCE"/include/redlock/*.h; do
+    file=${file#"$REDLOCK_SOURCE"/}
+    [[ -e $prefix/$file ]] || { echo "$file is not installed:"; find "$prefix"; exit 1; }
+done
 for page in "$REDLOCK_SOURCE"/docs/man/*.[137]; do
     [[ $page != */redlock-chaos.1 || -e $prefix/bin/redlock-chaos ]] || continue
     [[ ! -e $page || -e $prefix/share/man/man${page##*.}/${page##*/} ]] || { echo "not installed: $page"; exit 1; }

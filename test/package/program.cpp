@@ -1,8 +1,12 @@
-// A C++ program that includes both headers, each twice.
+// A C++ program that includes each header twice; result.h comes first, on its own.
+#include <redlock/result.h>
+
+#include <redlock/blocking.h>
 #include <redlock/redlock.h>
 
 #include <redlock/blocking.h>
 #include <redlock/redlock.h>
+#include <redlock/result.h>
 
 #include <cstdio>
 #include <cstring>
