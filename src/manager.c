@@ -68,13 +68,25 @@ static void env_wake_at(void *context, int64_t when_ns) {
     redlock_loop_wake_at(((redlock_manager *)context)->loop, when_ns);
 }
 
+/* Each write takes time, so slow and hung nodes come last: they delay no others. The order is kept
+ * otherwise, so that those that answer first stay awake. */
+static redlock_nodes behind(redlock_manager *manager, redlock_nodes nodes, int64_t now_ns) {
+    redlock_nodes behind = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        if (redlock_node_is_behind(manager->nodes[redlock_nodes_first(nodes)], now_ns)) {
+            behind |= nodes & -nodes;
+        }
+    }
+    return behind;
+}
+
 static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, const char *bytes, size_t size,
                              unsigned reply_kind, const struct redlock_message *message) {
     redlock_nodes taken = 0;
-    for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_send(manager->nodes[i], bytes, size, reply_kind,
-                                                                message->owner, message->round, message->now_ns)) {
-            taken |= REDLOCK_NODE(i);
+    for (; nodes != 0; nodes &= nodes - 1) {
+        if (redlock_node_send(manager->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->owner,
+                              message->round, message->now_ns)) {
+            taken |= nodes & -nodes;
         }
     }
     return taken;
@@ -83,22 +95,15 @@ static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, cons
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
     redlock_manager *manager = context;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    redlock_nodes behind = 0;
     if (redlock_loop_forked(manager->loop)) {
         return 0; /* the connections belong to the parent */
     }
     enum redlock_reply_kind kind;
     const size_t size = redlock_wire_format(message, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
-    /* Each write takes time, so write to slow and hung nodes last: they delay no others. Do not
-     * reorder the others: this keeps those that answer first awake. */
-    for (unsigned i = 0; nodes >> i != 0; i++) {
-        if ((nodes & REDLOCK_NODE(i)) != 0 && redlock_node_is_behind(manager->nodes[i], message->now_ns)) {
-            behind |= REDLOCK_NODE(i);
-        }
-    }
-    redlock_nodes taken = send_to(manager, nodes & ~behind, bytes, size, reply_kind, message);
-    return taken | send_to(manager, behind, bytes, size, reply_kind, message);
+    const redlock_nodes last = behind(manager, nodes, message->now_ns);
+    const redlock_nodes taken = send_to(manager, nodes & ~last, bytes, size, reply_kind, message);
+    return taken | send_to(manager, last, bytes, size, reply_kind, message);
 }
 
 static void env_listen(void *context, const char *channel) {

@@ -23,6 +23,11 @@ static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
     return ((nodes + (nodes >> 4)) & 0x0f0f0f0fU) * 0x01010101U >> 24;
 }
 
+/* The index of the lowest node; `nodes` is not empty. */
+static inline unsigned redlock_nodes_first(redlock_nodes nodes) {
+    return (unsigned)__builtin_ctz(nodes);
+}
+
 enum redlock_outcome { REDLOCK_ROUND_PENDING, REDLOCK_ROUND_WON, REDLOCK_ROUND_LOST };
 
 /* One request to some nodes, and their votes. The votes are disjoint sets. A node that was asked

@@ -146,7 +146,7 @@ static void tell_greeting(const struct redlock_node *node) {
 
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
-    node->round_trip_us = (node->up_ns - node->hello_ns) / 1000;
+    node->round_trip_ns = node->up_ns - node->hello_ns;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
     node->connects++;

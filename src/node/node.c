@@ -139,10 +139,11 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->reactor = *reactor;
     node->listener = *listener;
     node->options = *options;
+    node->timeout_ns = options->node_timeout_ms * REDLOCK_NS_PER_MS;
     node->index = index;
     node->phase = REDLOCK_PHASE_NEW;
     node->timer_ns = REDLOCK_NEVER_NS;
-    node->round_trip_us = -1;
+    node->round_trip_ns = -1;
     node->info.uptime_s = -1;
     node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
@@ -209,7 +210,7 @@ void redlock_node_listen(struct redlock_node *node, const char *channel) {
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
     const struct redlock_inflight *inflight = &node->connection.inflight;
     return inflight->count > 0 &&
-           now_ns > redlock_after_ms(redlock_inflight_at(inflight, 0)->queued_ns, BEHIND_AFTER_MS);
+           now_ns - redlock_inflight_at(inflight, 0)->queued_ns > BEHIND_AFTER_MS * REDLOCK_NS_PER_MS;
 }
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
@@ -257,6 +258,6 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->warning = node->warning;
     info->error = redlock_node_is_connecting(node) && why[0] == '\0' ? "connecting" : why;
     info->uptime_s = node->info.uptime_s;
-    info->round_trip_us = node->round_trip_us;
+    info->round_trip_us = node->round_trip_ns < 0 ? -1 : node->round_trip_ns / 1000;
     info->connects = node->connects;
 }

@@ -27,6 +27,7 @@ struct redlock_node {
     struct redlock_reactor reactor;
     struct redlock_node_listener listener;
     struct redlock_node_options options;
+    int64_t timeout_ns; /* options.node_timeout_ms */
     struct redlock_address address;
     unsigned index;
     uint32_t jitter;
@@ -64,7 +65,7 @@ struct redlock_node {
 
     struct redlock_info info; /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
-    int64_t round_trip_us;
+    int64_t round_trip_ns; /* of the last reply; -1 for none */
     uint64_t connects;
 };
 

@@ -7,6 +7,11 @@
 
 #define SCRIPTS_AGAIN_AFTER_MS 1000
 
+/* A time of the past and a minute at most, so it fits. */
+static int64_t timeout_at_ns(const struct redlock_node *node, const struct redlock_inflight_entry *entry) {
+    return entry->queued_ns + node->timeout_ns;
+}
+
 bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t size,
                             struct redlock_inflight_entry *entry) {
     if (!redlock_connection_queue(&node->connection, bytes, size, entry)) {
@@ -15,7 +20,7 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
     if (redlock_node_is_up(node)) {
         node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
     }
-    redlock_node_rearm(node, redlock_after_ms(entry->queued_ns, node->options.node_timeout_ms));
+    redlock_node_rearm(node, timeout_at_ns(node, entry));
     return true;
 }
 
@@ -78,7 +83,7 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
     if (inflight->expired == inflight->count) {
         return REDLOCK_NEVER_NS;
     }
-    return redlock_after_ms(redlock_inflight_at(inflight, inflight->expired)->queued_ns, node->options.node_timeout_ms);
+    return timeout_at_ns(node, redlock_inflight_at(inflight, inflight->expired));
 }
 
 /*
@@ -92,7 +97,7 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     size_t withdrawn = 0;
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
-        if (now_ns < redlock_after_ms(entry.queued_ns, node->options.node_timeout_ms)) {
+        if (now_ns < timeout_at_ns(node, &entry)) {
             break;
         }
         if (redlock_connection_has_written(connection, &entry)) {

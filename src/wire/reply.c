@@ -99,6 +99,7 @@ static void *on_array(const redisReadTask *task, int count) {
     bool top = task->parent == NULL && task->type == REDIS_REPLY_ARRAY;
     value->type = top ? REDLOCK_REPLY_ARRAY : REDLOCK_REPLY_OTHER;
     if (top) {
+        memset(reader->reply.elements, 0, sizeof reader->reply.elements);
         reader->reply.element_count = (size_t)count;
     }
     return object(reader);
@@ -212,11 +213,7 @@ static void place_string(const struct redlock_reader *reader, struct redlock_rep
 }
 
 static void begin(struct redlock_reader *reader) {
-    if (reader->reply.value.type == REDLOCK_REPLY_ARRAY || reader->reply.value.type == REDLOCK_REPLY_OTHER) {
-        memset(&reader->reply, 0, sizeof reader->reply);
-    } else {
-        memset(&reader->reply.value, 0, sizeof reader->reply.value);
-    }
+    reader->reply.value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NONE};
     reader->strings_size = 0;
     reader->taken = false;
 }
@@ -237,13 +234,13 @@ static void finish(struct redlock_reader *reader) {
 enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
     redisReader *parser = reader->parser;
     void *got = NULL;
-    if (reader->taken) {
-        begin(reader);
-    }
     if (reader->fed == 0 && take_known(reader)) {
         reader->taken = true;
         *reply = &reader->reply;
         return REDLOCK_READ_REPLY;
+    }
+    if (reader->taken) {
+        begin(reader);
     }
     if (!hand_over(reader)) {
         return REDLOCK_READ_NO_MEMORY;
