@@ -7,6 +7,9 @@
 #include "core/planted.h"
 #include "node/stream.h"
 
+#define READ_SIZE    16384
+#define READS_A_TURN 16 /* so that other descriptors of the loop get their turn */
+
 static void watch(struct redlock_connection *connection, int fd, unsigned events) {
     connection->reactor->watch(connection->reactor->ctx, &connection->watch, fd, events);
 }
@@ -90,12 +93,45 @@ void redlock_connection_unblock(struct redlock_connection *connection) {
     watch(connection, connection->fd, REDLOCK_READABLE);
 }
 
-ssize_t redlock_connection_read(struct redlock_connection *connection, char *buffer, size_t size) {
-    ssize_t got = redlock_stream_read(connection->fd, buffer, size);
-    if (got < 0) {
-        return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+/* Takes the replies in the bytes that were read. */
+static enum redlock_received take_all(struct redlock_connection *connection, redlock_connection_take take, int *error) {
+    const int64_t now_ns = connection->reactor->now_ns(connection->reactor->ctx);
+    const struct redlock_reply *reply;
+    while (connection->fd >= 0) {
+        switch (redlock_reader_next(connection->reader, &reply)) {
+        case REDLOCK_READ_REPLY:
+            take(connection, reply, now_ns);
+            break;
+        case REDLOCK_READ_MORE:
+            return REDLOCK_RECEIVED;
+        case REDLOCK_READ_PROTOCOL:
+            return REDLOCK_RECEIVED_PROTOCOL;
+        case REDLOCK_READ_NO_MEMORY:
+            *error = ENOMEM;
+            return REDLOCK_RECEIVED_END;
+        }
     }
-    return got == 0 || redlock_reader_feed(connection->reader, buffer, (size_t)got) ? got : -ENOMEM;
+    return REDLOCK_RECEIVED;
+}
+
+enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
+                                                 int *error) {
+    char buffer[READ_SIZE];
+    for (int i = 0; i < READS_A_TURN; i++) {
+        const ssize_t got = redlock_stream_read(connection->fd, buffer, sizeof buffer);
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            break;
+        }
+        if (got <= 0 || !redlock_reader_feed(connection->reader, buffer, (size_t)got)) {
+            *error = got == 0 ? 0 : got < 0 ? errno : ENOMEM;
+            return REDLOCK_RECEIVED_END;
+        }
+        const enum redlock_received received = take_all(connection, take, error);
+        if (received != REDLOCK_RECEIVED || connection->fd < 0 || (size_t)got < sizeof buffer) {
+            return received;
+        }
+    }
+    return REDLOCK_RECEIVED;
 }
 
 void redlock_connection_withdraw(struct redlock_connection *connection, size_t index, size_t count) {

@@ -54,18 +54,20 @@ int redlock_connection_write(struct redlock_connection *connection, struct redlo
 /* Call when the socket is writable again. */
 void redlock_connection_unblock(struct redlock_connection *connection);
 
-/*
- * Reads once. The buffer must live until redlock_connection_next() returns MORE. Returns the number
- * of bytes, 0 if the node closed the connection, or a negative errno: -EAGAIN if nothing has come,
- * -ENOMEM without memory for a reply.
- */
-ssize_t redlock_connection_read(struct redlock_connection *connection, char *buffer, size_t size);
+/* Takes a reply that was read at now_ns. It may end the connection. */
+typedef void (*redlock_connection_take)(struct redlock_connection *connection, const struct redlock_reply *reply,
+                                        int64_t now_ns);
 
-/* Reads the next reply from these bytes. The next call overwrites it. */
-static inline enum redlock_read redlock_connection_next(struct redlock_connection *connection,
-                                                        const struct redlock_reply **reply) {
-    return redlock_reader_next(connection->reader, reply);
-}
+enum redlock_received {
+    REDLOCK_RECEIVED,         /* what has come for now, or until `take` ended the connection */
+    REDLOCK_RECEIVED_END,     /* of the connection: see *error */
+    REDLOCK_RECEIVED_PROTOCOL /* what is no reply: redlock_reader_error() says why */
+};
+
+/* Reads what has come, and gives each reply to `take`. *error is set with END: an errno, or 0 if the
+ * node closed the connection. */
+enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
+                                                 int *error);
 
 /* Queues a request after the others and sets the entry's position. Returns false without memory, or
  * over the limit. */

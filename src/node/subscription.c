@@ -2,7 +2,6 @@
 #include "node/subscription.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +14,6 @@
 
 #define PING_EVERY_MS 5000
 #define PONG_LIMIT_MS 5000
-#define READ_SIZE     16384
-#define READS_A_TURN  16 /* so that other descriptors of the loop get their turn */
 #define NAME_SIZE     80
 
 enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
@@ -221,41 +218,22 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
     }
 }
 
-/* Returns false when the connection is gone. */
-static bool take_replies(struct redlock_subscription *subscription) {
-    const struct redlock_reply *reply;
-    while (subscription->connection.fd >= 0) {
-        switch (redlock_connection_next(&subscription->connection, &reply)) {
-        case REDLOCK_READ_REPLY:
-            take_reply(subscription, reply);
-            break;
-        case REDLOCK_READ_MORE:
-            return true;
-        case REDLOCK_READ_PROTOCOL:
-            out_of_protocol(subscription);
-            break;
-        case REDLOCK_READ_NO_MEMORY:
-            no_memory(subscription);
-            break;
-        }
-    }
-    return false;
+static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
+    (void)now_ns;
+    take_reply((struct redlock_subscription *)connection, reply);
 }
 
 static void read_replies(struct redlock_subscription *subscription) {
-    char buffer[READ_SIZE];
-    for (int i = 0; i < READS_A_TURN; i++) {
-        ssize_t got = redlock_connection_read(&subscription->connection, buffer, sizeof buffer);
-        if (got == -EAGAIN) {
-            return;
-        }
-        if (got <= 0) {
-            lost(subscription, redlock_node_read_text((int)-got));
-            return;
-        }
-        if (!take_replies(subscription) || (size_t)got < sizeof buffer) {
-            return;
-        }
+    int error;
+    switch (redlock_connection_receive(&subscription->connection, take, &error)) {
+    case REDLOCK_RECEIVED:
+        break;
+    case REDLOCK_RECEIVED_END:
+        lost(subscription, redlock_node_read_text(error));
+        break;
+    case REDLOCK_RECEIVED_PROTOCOL:
+        out_of_protocol(subscription);
+        break;
     }
 }
 

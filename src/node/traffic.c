@@ -1,16 +1,12 @@
 /* Reads and writes on an open connection. */
 #include "node/traffic.h"
 
-#include <errno.h>
-
 #include "core/validity.h"
 #include "node/connect.h"
 #include "node/failure.h"
 #include "node/phase.h"
 #include "node/requests.h"
 
-#define READ_SIZE         16384
-#define READS_A_TURN      16 /* so that other descriptors of the loop get their turn */
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000
 
@@ -65,49 +61,28 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     }
 }
 
-/* Returns false when the connection is gone. */
-static bool take_replies(struct redlock_node *node, int64_t now_ns) {
-    const struct redlock_reply *reply;
-    while (node->connection.fd >= 0) {
-        switch (redlock_connection_next(&node->connection, &reply)) {
-        case REDLOCK_READ_REPLY:
-            if (node->phase == REDLOCK_PHASE_GREETING) {
-                redlock_connect_reply(node, reply);
-            } else {
-                take_reply(node, reply, now_ns);
-            }
-            break;
-        case REDLOCK_READ_MORE:
-            return true;
-        case REDLOCK_READ_PROTOCOL:
-            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                     "the node answered out of protocol (%s); is it a Redis server?",
-                                                     redlock_reader_error(node->connection.reader)));
-            break;
-        case REDLOCK_READ_NO_MEMORY:
-            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for a reply"));
-            break;
-        }
+static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_node *node = (struct redlock_node *)connection;
+    if (node->phase == REDLOCK_PHASE_GREETING) {
+        redlock_connect_reply(node, reply);
+    } else {
+        take_reply(node, reply, now_ns);
     }
-    return false;
 }
 
-/* Flattened: a subscription calls the functions that read, too, so the compiler would not inline them
- * here, and a lock would cost 4 % more instructions. */
-__attribute__((flatten)) static void read_replies(struct redlock_node *node) {
-    char buffer[READ_SIZE];
-    for (int i = 0; i < READS_A_TURN; i++) {
-        ssize_t got = redlock_connection_read(&node->connection, buffer, sizeof buffer);
-        if (got == -EAGAIN) {
-            return;
-        }
-        if (got <= 0) {
-            redlock_node_lost(node, redlock_node_read_text((int)-got));
-            return;
-        }
-        if (!take_replies(node, redlock_node_now_ns(node)) || (size_t)got < sizeof buffer) {
-            return;
-        }
+static void read_replies(struct redlock_node *node) {
+    int error;
+    switch (redlock_connection_receive(&node->connection, take, &error)) {
+    case REDLOCK_RECEIVED:
+        break;
+    case REDLOCK_RECEIVED_END:
+        redlock_node_lost(node, redlock_node_read_text(error));
+        break;
+    case REDLOCK_RECEIVED_PROTOCOL:
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                 "the node answered out of protocol (%s); is it a Redis server?",
+                                                 redlock_reader_error(node->connection.reader)));
+        break;
     }
 }
 

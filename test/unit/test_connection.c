@@ -20,6 +20,11 @@
 static struct redlock_connection connection;
 static int peer;         /* the other end of its socket */
 static unsigned watched; /* events */
+static int64_t clock_ns; /* rises with each reading */
+static struct {
+    size_t count;
+    int64_t integers[8], read_ns[8];
+} taken;
 
 static int attach(void *context, struct redlock_watch *watch) {
     (void)context;
@@ -39,10 +44,30 @@ static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigne
     watched = events;
 }
 
+static int64_t now_ns(void *context) {
+    (void)context;
+    return ++clock_ns;
+}
+
+/* Notes the integer of the reply and when it was read. The reply 0 ends the connection. */
+static void take(struct redlock_connection *from, const struct redlock_reply *reply, int64_t read_ns) {
+    assert_ptr_equal(from, &connection);
+    assert_int_equal(reply->value.type, REDLOCK_REPLY_INTEGER);
+    assert_true(taken.count < sizeof taken.integers / sizeof *taken.integers);
+    taken.integers[taken.count] = reply->value.integer;
+    taken.read_ns[taken.count++] = read_ns;
+    if (reply->value.integer == 0) {
+        redlock_connection_reset(&connection);
+    }
+}
+
 static int setup(void **state) {
-    static const struct redlock_reactor reactor = {.attach = attach, .detach = detach, .watch = watch_fd};
+    static const struct redlock_reactor reactor = {
+        .now_ns = now_ns, .attach = attach, .detach = detach, .watch = watch_fd};
     int ends[2];
     (void)state;
+    taken.count = 0;
+    clock_ns = 0;
     memset(&connection, 0, sizeof connection);
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
     assert_int_equal(connection.fd, -1);
@@ -152,15 +177,54 @@ static void a_full_socket_takes_the_rest_when_it_is_writable(void **state) {
 }
 
 static void a_peer_that_is_gone_takes_nothing(void **state) {
-    char buffer[16];
+    int error = -1;
     (void)state;
-    assert_int_equal(redlock_connection_read(&connection, buffer, sizeof buffer), -EAGAIN);
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     (void)close(peer);
     peer = -1;
     queue(1, "a");
     assert_int_equal(write_requests(), EPIPE);
     assert_false(is_written(0));
-    assert_int_equal(redlock_connection_read(&connection, buffer, sizeof buffer), 0);
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_END);
+    assert_int_equal(error, 0);
+}
+
+static void say(const char *bytes) {
+    assert_int_equal(send(peer, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
+}
+
+static void replies_come_in_order_with_the_time_of_their_read(void **state) {
+    static const int64_t integers[] = {1, 25, -1, 7}, read_ns[] = {1, 1, 2, 2};
+    int error;
+    (void)state;
+    say(":1\r\n:25\r\n:-");
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_int_equal(taken.count, 2);
+    say("1\r\n:7\r\n");
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_int_equal(taken.count, 4);
+    assert_memory_equal(taken.integers, integers, sizeof integers);
+    assert_memory_equal(taken.read_ns, read_ns, sizeof read_ns);
+}
+
+static void no_reply_comes_after_the_end(void **state) {
+    int error;
+    (void)state;
+    say(":1\r\n:0\r\n:2\r\n");
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_int_equal(taken.count, 2);
+    assert_int_equal(connection.fd, -1);
+    (void)close(peer);
+    peer = -1;
+}
+
+static void what_is_no_reply_ends_it(void **state) {
+    int error;
+    (void)state;
+    say(":1\r\nHTTP/1.1 400\r\n");
+    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_PROTOCOL);
+    assert_int_equal(taken.count, 1);
+    assert_non_null(redlock_reader_error(connection.reader));
 }
 
 static void the_handshake_ends_with_the_socket_and_requests_do_not(void **state) {
@@ -231,6 +295,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(requests_are_withdrawn_from_the_middle_and_from_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_socket_takes_the_rest_when_it_is_writable, setup, teardown),
         cmocka_unit_test_setup_teardown(a_peer_that_is_gone_takes_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(replies_come_in_order_with_the_time_of_their_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(no_reply_comes_after_the_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_reply_ends_it, setup, teardown),
         cmocka_unit_test_setup_teardown(the_handshake_ends_with_the_socket_and_requests_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_socket_that_is_given_up_is_closed, setup, teardown),
         cmocka_unit_test_setup_teardown(what_cannot_be_opened_says_why, setup, teardown),
