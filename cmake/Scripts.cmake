@@ -1,21 +1,27 @@
 # Embeds Lua scripts as a C table, with the SHA1 that identifies each on a server.
 
+# redlock_read_script(OUT PATH) reads a script. `-- include parts/holder.lua` inserts that file of
+# src/wire/scripts.
+function(redlock_read_script out path)
+  set(folder ${PROJECT_SOURCE_DIR}/src/wire/scripts)
+  file(READ ${path} text)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+  while(text MATCHES "-- include ([a-z_/]+[.]lua)")
+    file(READ ${folder}/${CMAKE_MATCH_1} part)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${CMAKE_MATCH_1})
+    string(REPLACE "${CMAKE_MATCH_0}" "${part}" text "${text}")
+  endwhile()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
 # redlock_embed_scripts(OUT TABLE HEADER PREFIX PATH...) writes OUT, which defines TABLE: an array
 # of PREFIX_COUNT struct redlock_script, declared in HEADER. The script of fence.lua is at index
-# PREFIX_FENCE. `-- include parts/holder.lua` inserts that file of src/wire/scripts. Comments,
-# indentation, and blanks around operators are removed, because nodes get the scripts over the
-# network.
+# PREFIX_FENCE. Comments, indentation, and blanks around operators are removed, because nodes get
+# the scripts over the network.
 function(redlock_embed_scripts out table header prefix)
-  set(folder ${PROJECT_SOURCE_DIR}/src/wire/scripts)
   set(rows "")
   foreach(path IN LISTS ARGN)
-    file(READ ${path} text)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
-    while(text MATCHES "-- include ([a-z_/]+[.]lua)")
-      file(READ ${folder}/${CMAKE_MATCH_1} part)
-      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${folder}/${CMAKE_MATCH_1})
-      string(REPLACE "${CMAKE_MATCH_0}" "${part}" text "${text}")
-    endwhile()
+    redlock_read_script(text ${path})
     string(REGEX REPLACE "\n[ ]*--[^\n]*" "" text "\n${text}")
     string(REGEX REPLACE " *(,|[+=~<>]+|[.][.]) *" "\\1" text "${text}")
     string(REGEX REPLACE "[ \n]*\n[ \n]*" "\n" text "${text}")

@@ -1,4 +1,4 @@
-/* The scripts of planted bugs, in scripts/. */
+/* The scripts of planted bugs, made by redlock_plant() in CMakeLists.txt. */
 #ifndef PLANTED_SCRIPTS_H
 #define PLANTED_SCRIPTS_H
 

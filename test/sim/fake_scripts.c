@@ -294,7 +294,7 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         } else {
             run_extend(node, REDLOCK_PLANTED(EXTEND_SHORTENS), a, reply);
         }
-        add_time(node, count > 3 && !REDLOCK_PLANTED(EXTEND_SHORTENS), reply);
+        add_time(node, count > 3, reply);
         break;
     case REDLOCK_SCRIPT_INSPECT:
         run_inspect(node, a, reply);

@@ -1,5 +1,0 @@
--- EXTEND that sets the ttl even where the key lives longer.
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
-end
-return 0

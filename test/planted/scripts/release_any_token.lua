@@ -1,2 +1,0 @@
--- RELEASE without comparing the token.
-return redis.call('DEL', KEYS[1])
