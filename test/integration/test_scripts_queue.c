@@ -270,6 +270,7 @@ static void a_release_leaves_the_queue(void **state) {
     assert_int_equal(release_as(FIRST), HANDED_OVER);
     assert_value("door", SECOND);
     assert_pushed(SECOND);
+    assert_int_equal(server_key_count(server), 1);
 }
 
 static void keys_of_another_type_are_faults_of_the_queue_alone(void **state) {

@@ -261,7 +261,9 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
         return;
     }
     if (!keeps && fake_find(node, &names[1]) != NULL) {
-        (void)leave(node, &names[1], FAKE_ZSET, &a[1]);
+        if (leave(node, &names[1], FAKE_ZSET, &a[1])) {
+            (void)leave(node, &names[2], FAKE_HASH, &a[1]);
+        }
         if (serve(node, names, &a[1]) == SERVED) {
             fake_reply_integer(reply, 2);
             return;

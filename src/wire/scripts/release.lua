@@ -20,7 +20,9 @@ if not ARGV[3] and redis.pcall('EXISTS', queue) == 1 then
   local done, served = pcall(function()
     -- Our own entry, too: the key may have been healed here while we were in line. This is the
     -- first write, which is allowed without memory; then all are.
-    redis.call('ZREM', queue, ARGV[1])
+    if redis.call('ZREM', queue, ARGV[1]) == 1 then
+      redis.call('HDEL', queue .. 'er', ARGV[1])
+    end
     return serve()
   end)
   if done and served then
