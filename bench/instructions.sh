@@ -66,9 +66,10 @@ trap 'rm -rf "$work"' EXIT
 # own ways to copy memory: they differ between machines, and libc would choose among them. Bind
 # symbols at the start, so that this is not counted.
 count() {
-    local tunables=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM,-SSSE3,-SSE4_2,-BMI1,-BMI2,-LZCNT,-RTM
-    (cd "$work" && env -i GLIBC_TUNABLES=$tunables LD_BIND_NOW=1 timeout 300 "$valgrind" --tool=callgrind --collect-atstart=no \
-        --callgrind-out-file="$work/callgrind" "$program" >said 2>errors </dev/null) || {
+    local tunables=glibc.cpu.hwcaps=-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-ERMS,-FSRM
+    tunables+=,-SSSE3,-SSE4_2,-BMI1,-BMI2,-LZCNT,-RTM
+    (cd "$work" && env -i GLIBC_TUNABLES=$tunables LD_BIND_NOW=1 timeout 300 "$valgrind" --tool=callgrind \
+        --collect-atstart=no --callgrind-out-file="$work/callgrind" "$program" >said 2>errors </dev/null) || {
         cat "$work/said" "$work/errors" >&2
         redlock_die "$program failed under valgrind (see its output above)"
     }
@@ -92,9 +93,10 @@ summary() { # NAME OPERATIONS FILE
             return "libc" # and the dynamic linker, part of it
         }
         BEGIN {
-            split("accept accept4 close connect epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd_read eventfd_write " \
-                "fcntl getpid getrandom getsockopt ioctl madvise mmap mprotect munmap poll ppoll pread pwrite read readv recv recvfrom " \
-                "recvmmsg recvmsg sched_yield select send sendmmsg sendmsg sendto setsockopt shutdown socket syscall timerfd_settime " \
+            split("accept accept4 close connect epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait " \
+                "eventfd_read eventfd_write fcntl getpid getrandom getsockopt ioctl madvise mmap mprotect " \
+                "munmap poll ppoll pread pwrite read readv recv recvfrom recvmmsg recvmsg sched_yield " \
+                "select send sendmmsg sendmsg sendto setsockopt shutdown socket syscall timerfd_settime " \
                 "write writev", list, " ")
             for (i in list) is_system_call[list[i]] = 1
         }
@@ -111,7 +113,10 @@ summary() { # NAME OPERATIONS FILE
         }
         /^[-+*0-9][0-9]* [0-9]+$/ { cost[object] += $2 }
         END {
-            if (!(cost["libredlock"] > 0)) { print "callgrind counted no instruction of libredlock for " name > "/dev/stderr"; exit 1 }
+            if (!(cost["libredlock"] > 0)) {
+                print "callgrind counted no instruction of libredlock for " name > "/dev/stderr"
+                exit 1
+            }
             total = cost["libredlock"] + cost["hiredis"] + cost["libev"] + cost["libc"]
             printf "%s %.0f %.0f %.0f %.0f %.0f %.2f %.1f\n", name, total / operations, cost["libredlock"] / operations,
                 cost["hiredis"] / operations, cost["libev"] / operations, cost["libc"] / operations,
@@ -124,7 +129,8 @@ built=$(grep '^built ' "$work/said") || redlock_die "$program did not print its 
 echo "name total libredlock hiredis libev libc system_calls clock_reads" >"$work/table"
 while read -r _ name operations; do
     file=$(grep -ls "^desc: Trigger: Client Request: $name\$" "$work"/callgrind.*) ||
-        redlock_die "callgrind wrote no file for $name: install valgrind's headers (Debian: valgrind) and build $program again"
+        redlock_die "callgrind wrote no file for $name:" \
+            "install valgrind's headers (Debian: valgrind) and build $program again"
     summary "$name" "$operations" "$file" >>"$work/table"
     if [[ -n $keep ]]; then
         mkdir -p "$keep" && cp "$file" "$keep/$name"
@@ -141,7 +147,8 @@ aligned
 
 record() {
     {
-        echo "# Instructions of one operation with five nodes, as \`bench/instructions.sh --record\` writes them; \`--check\` compares, \`--help\` explains."
+        echo "# Instructions of one operation with five nodes, as \`bench/instructions.sh --record\` writes them;"
+        echo "# \`--check\` compares, \`--help\` explains."
         echo "# Total: libredlock + hiredis + libev + libc; not the program, the nodes or the kernel."
         echo "$built"
         aligned
@@ -154,15 +161,20 @@ record() {
 compare() {
     local recorded
     [[ -r $RECORD ]] || redlock_die "there is no $RECORD: write it with bench/instructions.sh --record"
-    recorded=$(grep '^built ' "$RECORD") || redlock_die "$RECORD has no line 'built': write it again with bench/instructions.sh --record"
+    recorded=$(grep '^built ' "$RECORD") ||
+        redlock_die "$RECORD has no line 'built': write it again with bench/instructions.sh --record"
     if [[ $recorded != "$built" ]] && ((!force)); then
-        echo "not compared: the counts in $RECORD are for another build ($recorded; here: $built); --force compares anyway"
+        echo "not compared: the counts in $RECORD are for another build ($recorded; here: $built);" \
+            "--force compares anyway"
         exit "$SKIPPED"
     fi
     grep -v -e '^#' -e '^built ' "$RECORD" | awk '
         function compare(what, was, is) {
-            if (was == 0 ? is > 0 : is > was * 1.05) { printf "%s: %s rose from %s to %s: find out why, or record it\n", $1, what, was, is; failed = 1 }
-            else if (is < was * 0.95) printf "%s: %s fell from %s to %s: record it (bench/instructions.sh --record)\n", $1, what, was, is
+            if (was == 0 ? is > 0 : is > was * 1.05) {
+                printf "%s: %s rose from %s to %s: find out why, or record it\n", $1, what, was, is
+                failed = 1
+            } else if (is < was * 0.95)
+                printf "%s: %s fell from %s to %s: record it (bench/instructions.sh --record)\n", $1, what, was, is
         }
         FNR == 1 { next }
         NR == FNR { total[$1] = $2; system_calls[$1] = $7; left++; next }

@@ -65,9 +65,11 @@ mkdir -p "$output" || redlock_die "cannot make the directory $output"
 output=$(cd "$output" && pwd)
 
 if ((install)); then
-    redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" python3 python3-venv redis-server redis-tools gnuplot-nox fonts-dejavu-core util-linux >&2
+    redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" python3 python3-venv redis-server redis-tools gnuplot-nox \
+        fonts-dejavu-core util-linux >&2
 fi
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || redlock_die "the driver needs Python 3.11 or newer, but python3 is $(python3 --version)"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+    redlock_die "the driver needs Python 3.11 or newer, but python3 is $(python3 --version)"
 echo "building in $build …" >&2
 redlock_build "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=ON -DCMAKE_BUILD_TYPE=Release
 

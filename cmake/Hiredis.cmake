@@ -25,5 +25,6 @@ endforeach()
 unset(CMAKE_REQUIRED_LIBRARIES)
 unset(CMAKE_REQUIRED_FLAGS)
 if(NOT REDLOCK_HIREDIS_ARRAY_SIZE_T AND NOT REDLOCK_HIREDIS_ARRAY_INT)
-  message(FATAL_ERROR "hiredis ${HIREDIS_VERSION} cannot be used: its redisReader is none that we know; 0.14.1 to 1.3 will do")
+  message(FATAL_ERROR
+    "hiredis ${HIREDIS_VERSION} cannot be used: its redisReader is none that we know; 0.14.1 to 1.3 will do")
 endif()

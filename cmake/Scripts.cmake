@@ -36,6 +36,7 @@ function(redlock_embed_scripts out table header prefix)
     string(TOUPPER ${prefix}_${name} index)
     string(APPEND rows "    [${index}] =\n    {\"${text}\",\n     ${size}, \"${sha1}\"},\n")
   endforeach()
+  set(head "/* Made of Lua by cmake/Scripts.cmake. */\n#include \"${header}\"\n\n")
   file(CONFIGURE OUTPUT ${out} @ONLY
-    CONTENT "/* Made of Lua by cmake/Scripts.cmake. */\n#include \"${header}\"\n\nconst struct redlock_script ${table}[${prefix}_COUNT] = {\n${rows}};\n")
+    CONTENT "${head}const struct redlock_script ${table}[${prefix}_COUNT] = {\n${rows}};\n")
 endfunction()

@@ -131,7 +131,8 @@ kill_node() {
 }
 
 take_and_refuse() {
-    say "A client takes the lock '$resource' for 30 seconds. The tool prints a token: with it you can extend or release the lock."
+    say "A client takes the lock '$resource' for 30 seconds. The tool prints a token: with it you" \
+        "can extend or release the lock."
     show 0 '^[0-9a-f]{32}$' acquire -t 30s "$resource"
     token=$output
     say 'A rival asks for the same lock and is refused. Exit status 75 means that others hold it.'
@@ -145,7 +146,8 @@ take_and_refuse() {
 }
 
 lose_nodes() {
-    say "Two of the five nodes are killed (ports ${ports[1]} and ${ports[3]}). Three are a quorum: clients can still take and release the lock."
+    say "Two of the five nodes are killed (ports ${ports[1]} and ${ports[3]}). Three are a" \
+        "quorum: clients can still take and release the lock."
     kill_node 1
     kill_node 3
     show 0 '^[0-9a-f]{32}$' acquire -t 30s "$resource"
@@ -153,13 +155,15 @@ lose_nodes() {
     show 0 "held by $token on 3 of 5" status "$resource"
     show 0 'released' release "$resource" "$token"
     token=
-    say "A third node is killed (port ${ports[4]}). Two are no quorum: nobody can take a lock. The tool says why; exit status 69."
+    say "A third node is killed (port ${ports[4]}). Two are no quorum: nobody can take a lock." \
+        "The tool says why; exit status 69."
     kill_node 4
     show 69 'no quorum.*refused' acquire "$resource"
     show 69 '2 of 5 nodes ready; a quorum is 3: locks cannot be taken' status "$resource"
     say 'The three dead nodes are started again. The clients need no restart and no new settings.'
     for i in 1 3 4; do
-        redlock_start_server "${ports[$i]}" "$folder/${ports[$i]}" || redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
+        redlock_start_server "${ports[$i]}" "$folder/${ports[$i]}" ||
+            redlock_die "cannot start redis-server again: $(tail -n 1 "$folder/${ports[$i]}/log")"
         pids[i]=$started
         started=
     done
@@ -167,7 +171,8 @@ lose_nodes() {
 }
 
 run_and_renew() {
-    say "redlock run holds the lock while a command runs. Here the ttl is one second and the command takes two: redlock renews the lock meanwhile."
+    say "redlock run holds the lock while a command runs. Here the ttl is one second and the" \
+        "command takes two: redlock renews the lock meanwhile."
     # shellcheck disable=SC2016 # the command's variables
     show 0 'worked for 2 s under a lock of 1 s' run -t 1s "$resource" -- sh -c \
         'sleep 2; echo "worked for 2 s under a lock of 1 s on $REDLOCK_RESOURCE"'
@@ -192,12 +197,15 @@ lose_lease() {
     # shellcheck disable=SC2016 # the command's variables
     local command='trap "echo \$EPOCHREALTIME >\$0; echo \"the command: told to stop, and stops\"; exit 0" TERM
         echo "the command: works under the lock"; while :; do sleep 0.05; done'
-    say "Now the worst case. A command runs under a lock of $TTL_S seconds. Then all five nodes hang (SIGSTOP): no node answers, and no"
+    say "Now the worst case. A command runs under a lock of $TTL_S seconds. Then all five nodes" \
+        "hang (SIGSTOP): no node answers, and no"
     echo "connection breaks. The lease ends by its holder's clock. redlock must stop the command before that."
     printf '  $ redlock run -t %ds %s -- …\n' "$TTL_S" "$resource"
-    "$tool" --node-timeout "$NODE_TIMEOUT" run -t "${TTL_S}s" "$resource" -- bash -c "$command" "$folder/told" >"$folder/out" 2>&1 &
+    "$tool" --node-timeout "$NODE_TIMEOUT" run -t "${TTL_S}s" "$resource" -- bash -c "$command" "$folder/told" \
+        >"$folder/out" 2>&1 &
     runner=$!
-    wait_for 20 grep -q 'works under' "$folder/out" || not_as_it_should "the command should have started: $(cat "$folder/out")"
+    wait_for 20 grep -q 'works under' "$folder/out" ||
+        not_as_it_should "the command should have started: $(cat "$folder/out")"
     kill -STOP "${pids[@]}"
     hung_us=${EPOCHREALTIME/[.,]/}
     echo "    (all five nodes hang now)"
@@ -232,7 +240,8 @@ main() {
     folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-demo.XXXXXX") || redlock_die 'cannot make a temporary folder'
     began=$SECONDS
     "$tool" --version
-    echo "Every command below runs with --node-timeout $NODE_TIMEOUT (the default is 50ms), so that the result is the same on a busy machine."
+    echo "Every command below runs with --node-timeout $NODE_TIMEOUT (the default is 50ms), so" \
+        "that the result is the same on a busy machine."
     if ((own_nodes)); then
         say 'Five redis-servers start on free loopback ports. They do not know each other.'
         start_five

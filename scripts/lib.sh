@@ -26,9 +26,11 @@ redlock_install() {
         fi
     done
     ((${#missing[@]})) || return 0
-    command -v apt-get >/dev/null || redlock_die "there is no apt-get; install by hand what these Debian packages contain: ${missing[*]}"
+    command -v apt-get >/dev/null ||
+        redlock_die "there is no apt-get; install by hand what these Debian packages contain: ${missing[*]}"
     if ((EUID != 0)); then
-        command -v sudo >/dev/null || redlock_die "these packages are missing: ${missing[*]}; run this script as root, or install sudo"
+        command -v sudo >/dev/null ||
+            redlock_die "these packages are missing: ${missing[*]}; run this script as root, or install sudo"
         as_root=(sudo)
     fi
     apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
@@ -36,7 +38,10 @@ redlock_install() {
     printf 'installing %s …\n' "${missing[*]}"
     # A fresh machine has no package lists, and old lists are wrong: update first. Ignore an update
     # that fails, perhaps because of another package source: the installation decides.
-    if ! { "${apt[@]}" update || true; "${apt[@]}" install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 </dev/null; then
+    if ! {
+        "${apt[@]}" update || true
+        "${apt[@]}" install --no-install-recommends "${missing[@]}"
+    } >"$log" 2>&1 </dev/null; then
         cat "$log" >&2
         rm -f "$log"
         redlock_die "apt-get could not install ${missing[*]} (see its output above)"

@@ -46,7 +46,8 @@ fi
 redlock_install debootstrap
 if [[ -z $mirror ]]; then
     # shellcheck disable=SC2016 # apt fills these in
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' | sed -n 1p)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Label: Debian' |
+        sed -n 1p)
     [[ -n $mirror ]] || redlock_die "this machine's apt has no Debian archive: give one with --mirror URL"
 fi
 
@@ -77,7 +78,8 @@ printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
 
 mkdir "$root/libredlock"
 # Copy the files that git knows or would add, but no build directory.
-(cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf -) |
+(cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard |
+    tar --null --ignore-failed-read -T - -cf -) |
     tar -xf - -C "$root/libredlock"
 
 # Bind devices one by one, so that root in there cannot remove the machine's devices.
@@ -86,9 +88,11 @@ unshare --mount --pid --fork --propagation private sh -c '
     root=$1 command=$2 && shift 2 && dev=$root/dev
     mount -t proc proc "$root/proc" && mount -t tmpfs dev "$dev" && mkdir "$dev/shm" "$dev/pts" &&
     mount -t devpts -o newinstance,ptmxmode=0666 pts "$dev/pts" && ln -s pts/ptmx "$dev/ptmx" &&
-    ln -s /proc/self/fd "$dev/fd" && ln -s fd/0 "$dev/stdin" && ln -s fd/1 "$dev/stdout" && ln -s fd/2 "$dev/stderr" || exit
+    ln -s /proc/self/fd "$dev/fd" && ln -s fd/0 "$dev/stdin" && ln -s fd/1 "$dev/stdout" &&
+        ln -s fd/2 "$dev/stderr" || exit
     for node in null zero full random urandom tty; do
         : >"$dev/$node" && mount --bind "/dev/$node" "$dev/$node" || exit
     done
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
-        chroot "$root" bash -c "cd /libredlock && $command \"\$@\"" bash "$@"' sh "$root" "$command" "${parts[@]}" </dev/null
+        chroot "$root" bash -c "cd /libredlock && $command \"\$@\"" bash "$@"' \
+    sh "$root" "$command" "${parts[@]}" </dev/null

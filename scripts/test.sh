@@ -7,8 +7,8 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
-TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev redis-server python3
-    docker.io docker-compose iptables chromium sqlite3)
+TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev
+    redis-server python3 docker.io docker-compose iptables chromium sqlite3)
 
 usage() {
     cat <<'END'
@@ -53,7 +53,8 @@ while (($#)); do
     --no-install) install=0 ;;
     -*) echo "test.sh: unknown option $1 (see --help)" >&2 && exit 64 ;;
     *)
-        [[ " ${ALL_PARTS[*]} " == *" $1 "* ]] || { echo "test.sh: unknown part $1; there are: ${ALL_PARTS[*]}" >&2 && exit 64; }
+        [[ " ${ALL_PARTS[*]} " == *" $1 "* ]] ||
+            { echo "test.sh: unknown part $1; there are: ${ALL_PARTS[*]}" >&2 && exit 64; }
         parts+=("$1")
         ;;
     esac
@@ -90,7 +91,10 @@ build() {
 # the last line of its output.
 fates() {
     awk '
-        function attribute(line, name) { return match(line, " " name "=\"[^\"]*\"") ? substr(line, RSTART + length(name) + 3, RLENGTH - length(name) - 4) : "" }
+        function attribute(line, name) {
+            if (!match(line, " " name "=\"[^\"]*\"")) return ""
+            return substr(line, RSTART + length(name) + 3, RLENGTH - length(name) - 4)
+        }
         function tell() {
             if (test == "") return
             if (status == "run") fate = "passed"
@@ -100,7 +104,10 @@ fates() {
             print fate "\t" test "\t" (fate == "skipped" ? last : "")
             test = ""
         }
-        /<testcase / { tell(); test = attribute($0, "name"); status = attribute($0, "status"); skip = 0; last = ""; out = 0 }
+        /<testcase / {
+            tell(); test = attribute($0, "name"); status = attribute($0, "status")
+            skip = 0; last = ""; out = 0
+        }
         /<skipped message="SKIP_/ { skip = 1 }
         /<system-out>/ { out = 1; sub(/^.*<system-out>/, "") }
         /<\/system-out>/ { sub(/<\/system-out>.*$/, ""); if (out && $0 != "") last = $0; out = 0 }
@@ -116,8 +123,10 @@ run_tests() {
     shift 2
     local junit=$dir/junit-$part.xml
     rm -f "$junit"
-    # Most tests wait: for servers, and for locks to end. So more of them run than there are processors.
-    (cd "$dir" && "${wrap[@]}" ctest --no-tests=error -j $((2 * jobs)) --output-on-failure --output-junit "$junit" "$@") </dev/null
+    # Most tests wait: for servers, and for locks to end. So more of them run than there are
+    # processors.
+    (cd "$dir" && "${wrap[@]}" ctest --no-tests=error -j $((2 * jobs)) --output-on-failure --output-junit "$junit" \
+        "$@") </dev/null
     local status=$? before=$failed
     if [[ ! -s $junit ]]; then
         fail "$part: ctest left no results (its exit status was $status)"
@@ -162,7 +171,8 @@ part_clang() {
 }
 
 part_asan() {
-    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 \
+        UBSAN_OPTIONS=print_stacktrace=1
     build asan --preset asan -DREDLOCK_CHAOS=ON && run_tests asan asan -LE 'lint|compose|control'
     unset ASAN_OPTIONS UBSAN_OPTIONS
 }
@@ -182,8 +192,9 @@ part_valgrind() {
         return
     }
     # CMake runs each test's program under the emulator.
-    build_release 'valgrind;--quiet;--error-exitcode=99;--leak-check=full;--errors-for-leak-kinds=definite,indirect,possible;--track-fds=no' &&
-        run_tests valgrind release -L '^(core|valgrind_ok)$'
+    local emulator='valgrind;--quiet;--error-exitcode=99;--leak-check=full;--track-fds=no'
+    emulator+=';--errors-for-leak-kinds=definite,indirect,possible'
+    build_release "$emulator" && run_tests valgrind release -L '^(core|valgrind_ok)$'
     build_release
 }
 
@@ -196,7 +207,8 @@ part_coverage() {
     find "$builds/coverage" -name '*.gcda' -delete
     run_tests coverage coverage -L '^core$'
     # Do not count the branches of assertions: no test survives an assertion that fails.
-    local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/" --exclude-branches-by-pattern '\s*assert\(.*'
+    local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/"
+        --exclude-branches-by-pattern '\s*assert\(.*'
         "$builds/coverage/src/CMakeFiles/redlock_core.dir")
     echo "lines of src/core:"
     "${gcovr[@]}" --txt

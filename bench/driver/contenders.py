@@ -108,9 +108,10 @@ class Contender:
 
     @staticmethod
     def _settled(pid: int, at_done: float, line: bytes) -> float:
-        """The kernel books what a running thread uses when it leaves the processor or the timer ticks: the clock of another
-        process that still runs lags by up to 4 ms. So it is read again once the contender waits for its next command. Samples
-        are long to write, which is none of the work: with them the first reading stands."""
+        """The kernel books what a running thread uses when it leaves the processor or the timer
+        ticks: the clock of another process that still runs lags by up to 4 ms. So it is read again
+        once the contender waits for its next command. Samples are long to write, which is none of
+        the work: with them the first reading stands."""
         if len(line) > SHORT_LINE:
             return at_done
         time.sleep(SETTLE_SECONDS)

@@ -1,4 +1,5 @@
-# Runs workload (d): contests in one process and across several, with deaths, and with other libraries on the same resource.
+# Runs workload (d): contests in one process and across several, with deaths, and with other
+# libraries on the same resource.
 from __future__ import annotations
 
 import contextlib
@@ -175,7 +176,8 @@ class Contention:
         round_trips_us = contest.LINKS_US[link]
         for node, round_trip_us in enumerate(round_trips_us):
             self._proxy.set_round_trip(node, round_trip_us)
-        addresses = self._proxy.addresses if round_trips_us else [server.address for server in self._fleet.servers[:NODES]]
+        servers = self._fleet.servers[:NODES]
+        addresses = self._proxy.addresses if round_trips_us else [server.address for server in servers]
         for number, contender in enumerate(pool[:count]):
             fresh = not contender.starts
             contender.connect(tuple(addresses))
@@ -225,7 +227,8 @@ class Contention:
             leader = next(wait for wait in waits if wait.client == contest.shares(case.clients, case.processes)[0])
             figures, between = contest.line_figures(case, leader, [wait for wait in waits if wait is not leader])
         if figures["grants"]:
-            each = {"servers_cpu_us_each": servers_cpu * 1e6, "cpu_us_each": sum(answer.cpu_seconds for answer in answers) * 1e6}
+            cpu_us = sum(answer.cpu_seconds for answer in answers) * 1e6
+            each = {"servers_cpu_us_each": servers_cpu * 1e6, "cpu_us_each": cpu_us}
             if monitor:
                 each["requests_each"] = requests
             figures |= {key: value / figures["grants"] for key, value in each.items()}
@@ -235,7 +238,11 @@ class Contention:
         self._add(case.point, name, figures, between, error)
 
     def _ask_all(
-        self, pool: Sequence[Contender], commands: Sequence[str], end_us: int, overtime_seconds: float = OVERTIME_SECONDS
+        self,
+        pool: Sequence[Contender],
+        commands: Sequence[str],
+        end_us: int,
+        overtime_seconds: float = OVERTIME_SECONDS,
     ) -> list[Answer]:
         """All at the same time. Where one fails the others are heard first: they keep their place in the protocol."""
         for contender, command in zip(pool, commands, strict=True):
@@ -286,7 +293,8 @@ class Contention:
         self._add(contest.HOLDER_DEAD, ASYNC, {"gap_ms": gap_ms, "beyond_ttl_ms": gap_ms - contest.DEAD_TTL_MS})
 
     def _waiter_dies(self) -> None:
-        """The first in line is killed shortly before the release. The gap is from the release to the second one's grant."""
+        """The first in line is killed shortly before the release. The gap is from the release to the
+        second one's grant."""
         leader, second = self._pool(ASYNC, 2, contest.NEAR)
         self._fleet.flush()
         with self._victim() as victim:
@@ -304,7 +312,8 @@ class Contention:
         self._add(contest.WAITER_DEAD, ASYNC, {"gap_ms": (served.granted - held.released) / 1000})
 
     def _mixed(self, ms: int) -> None:
-        """One client of each library; each holder reads a counter and writes it back, so that an update is lost if two hold."""
+        """One client of each library; each holder reads a counter and writes it back, so that an
+        update is lost if two hold."""
         names = (ASYNC, *contest.MIXED_PEERS)
         pool = [self._pool(name, 1, contest.NEAR)[0] for name in names]
         self._fleet.flush()

@@ -29,8 +29,8 @@ PEER_SECONDS = 2.5  # what the processes of a peer take to start
 
 @dataclass(frozen=True)
 class Case:
-    """So many clients in so many processes. In a line each wants the lock once, and all wait when it first gets free; in a
-    loop each begins again at once."""
+    """So many clients in so many processes. In a line each wants the lock once, and all wait when
+    it first gets free; in a loop each begins again at once."""
 
     kind: str
     clients: int
@@ -60,7 +60,9 @@ class Case:
         around = BETWEEN_SECONDS + self.processes * CONNECT_SECONDS
         if self.kind == LOOP:
             return around + self.ms / 1000
-        line_us = self.clients * (SPACE_US + self.hold_us + EACH_US + max(LINKS_US[self.link], default=0)) + self.settle_us
+        line_us = self.clients * (
+            SPACE_US + self.hold_us + EACH_US + max(LINKS_US[self.link], default=0)
+        ) + self.settle_us
         return around + line_us / 1e6
 
 
@@ -96,7 +98,9 @@ class Plan:
     def peer_seconds(self) -> float:
         """Of one peer."""
         across = any(case.processes > 1 for case in self.peers)
-        return PEER_SECONDS * across + sum(case.seconds + (case.ms / 2000 if case.kind == LINE else 0) for case in self.peers)
+        return PEER_SECONDS * across + sum(
+            case.seconds + (case.ms / 2000 if case.kind == LINE else 0) for case in self.peers
+        )
 
 
 TEN, FIFTY = Case(LINE, 10, 10, ms=3000), Case(LINE, 50, 10, ms=5000)

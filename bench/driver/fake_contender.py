@@ -1,4 +1,5 @@
-# A contender for the driver's own tests: it speaks the protocol, locks nothing, and its figures are made up from its arguments.
+# A contender for the driver's own tests: it speaks the protocol, locks nothing, and its figures are
+# made up from its arguments.
 # Usage: fake_contender.py NAME LATENCY_US [hangs-on WORD | dies-on WORD | refuses WORD | burns-on WORD]
 import fcntl
 import json

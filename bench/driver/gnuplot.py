@@ -133,14 +133,18 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
         lines += [
             f"set lmargin screen {begin:.4f}",
             f"set rmargin screen {begin + width:.4f}",
-            "set key at screen 0.80,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3" if last else "unset key",
+            "set key at screen 0.80,0.85 left top Left reverse noenhanced spacing 1.35 samplen 3"
+            if last
+            else "unset key",
             *axes(panel, compared, label_beside=count == 1),
         ]
         drawn = []
         # Ours lie on top.
         for series in sorted(panel.series, key=lambda series: series.name in OURS):
             block = f"$data_{number}_{shown.index(series.name)}"
-            lines += [f"{block} << END", *(" ".join(f"{value:.9g}" for value in point) for point in series.points), "END"]
+            lines += [
+                f"{block} << END", *(" ".join(f"{value:.9g}" for value in point) for point in series.points), "END"
+            ]
             # A line of many points has few marks.
             sparse = f" pi {max(len(series.points) // 5, 1)}" if len(series.points) > FEW_POINTS else ""
             how, columns = ("yerrorbars", "1:2:3:4") if panel.bars else ("linespoints", "1:2")
@@ -161,7 +165,9 @@ def draw(figure: Figure, peers: Sequence[str], folder: Path) -> list[str]:
         source.write_text(head + script(figure, peers))
         command = ["gnuplot", source.name]
         try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=GNUPLOT_SECONDS, check=False)
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=GNUPLOT_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             problems.append(f"gnuplot did not end at {output}")
             continue

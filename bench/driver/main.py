@@ -17,7 +17,22 @@ from . import contest, environment, peers, plots, ratios, report, tool
 from .contenders import Contender, ContenderError, Program
 from .contention import Contention
 from .results import Results
-from .schedule import ALIASES, ASYNC, CORE, FULL, HANDOVER, LETTERS, NODE_COUNTS, NODES, OWN, POLLING, QUICK, TOOL, Mode, Planner
+from .schedule import (
+    ALIASES,
+    ASYNC,
+    CORE,
+    FULL,
+    HANDOVER,
+    LETTERS,
+    NODE_COUNTS,
+    NODES,
+    OWN,
+    POLLING,
+    QUICK,
+    TOOL,
+    Mode,
+    Planner,
+)
 from .servers import Fleet, Proxy, ServerError, free_ports
 from .workloads import Runner, progress
 
@@ -27,7 +42,9 @@ FILES = 65_536  # open at a time, sockets included
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="driver", description="Called by bench/run.sh, whose --help tells what these mean.")
+    parser = argparse.ArgumentParser(
+        prog="driver", description="Called by bench/run.sh, whose --help tells what these mean."
+    )
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--quick", action="store_true")
@@ -139,7 +156,9 @@ def measure(
             progress("the tool, flock and redis-cli")
             fleet.ensure(NODES)
             addresses = tuple(server.address for server in fleet.servers[:NODES])
-            tool.measure(results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end)
+            tool.measure(
+                results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end
+            )
 
 
 def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> int:
@@ -168,7 +187,9 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     seconds = time.monotonic() - began
     machine["load at the end"] = environment.load()
     about = {name: contender.about for name, contender in contenders.items() if contender.about}
-    made = [peers.Peer(peer.name, None, peer.build_seconds, peer.reason or results.absent.get(peer.name)) for peer in made]
+    made = [
+        peers.Peer(peer.name, None, peer.build_seconds, peer.reason or results.absent.get(peer.name)) for peer in made
+    ]
     for log in logs.iterdir():
         if log.stat().st_size == 0:
             log.unlink()

@@ -1,4 +1,5 @@
-# Other libraries: each is built by its own script, and one that cannot be is skipped with the reason that the script printed.
+# Other libraries: each is built by its own script, and one that cannot be is skipped with the
+# reason that the script printed.
 from __future__ import annotations
 
 import subprocess

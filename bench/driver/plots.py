@@ -124,7 +124,10 @@ def _contention(results: Results) -> list[Figure]:
             if points:
                 series.append(Series(name, points))
         panels.append(Panel("", "waiters", y, series, log_x=True, ticks=ticks))
-    title = "Waiters that each want one lock once, held for 1 ms, loopback, in the number of processes that suits each best"
+    title = (
+        "Waiters that each want one lock once, held for 1 ms, loopback, "
+        "in the number of processes that suits each best"
+    )
     return [Figure("contention", title, panels)]
 
 

@@ -43,8 +43,8 @@ def start(
 
 
 def end(process: subprocess.Popen[bytes], *, kindly: float = 0.0) -> None:
-    """Ends it and reaps it: after some seconds of kindness for one that ends by itself, at once for one that does not. Without
-    kindness it has no time to clean up: its input ends only after it."""
+    """Ends it and reaps it: after some seconds of kindness for one that ends by itself, at once for
+    one that does not. Without kindness it has no time to clean up: its input ends only after it."""
     if kindly > 0:
         _close_input(process)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -73,7 +73,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What all threads of the process have used, user and system. Linux makes a clock for each process; this is its number."""
+    """What all threads of the process have used, user and system. Linux makes a clock for each
+    process; this is its number."""
     return time.clock_gettime((~pid << 3) | 2)
 
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import contest, stats
-from .contest import FAR_FIFTY, FIFTY, HOLDER_DEAD, MIXED, SPREAD_OUT, TEN, THOUSAND, TWO_HUNDRED, UNCONTENDED, WAITER_DEAD
+from .contest import (
+    FAR_FIFTY,
+    FIFTY,
+    HOLDER_DEAD,
+    MIXED,
+    SPREAD_OUT,
+    TEN,
+    THOUSAND,
+    TWO_HUNDRED,
+    UNCONTENDED,
+    WAITER_DEAD,
+)
 from .results import OVER, Results
 from .schedule import (
     ALTERNATE,
@@ -108,7 +119,8 @@ def _to_floor(results: Results) -> list[Ratio]:
 
 
 def best_peer(results: Results, key: str, *, more_is_better: bool) -> tuple[stats.Spread, str, str] | None:
-    """How far we are ahead of the peer that comes nearest, at the concurrency where it does; its name and that concurrency."""
+    """How far we are ahead of the peer that comes nearest, at the concurrency where it does; its
+    name and that concurrency."""
     nearest: tuple[stats.Spread, str, str] | None = None
     for peer in (name for name in results.contenders("b") if name not in OWN):
         for point in map(str, CONCURRENCIES):
@@ -201,12 +213,15 @@ def _contended(results: Results) -> list[Ratio]:
     made.append(spread("contended_mixed_share", MIXED, "share"))
     made.append(Ratio("contended_mixed_lost", results.total("d", MIXED, ASYNC, "lost"), why(MIXED)))
     points = results.points("d")
-    for name, key in (("contended_overlaps", "overlaps"), ("contended_bypasses", "bypasses"), ("contended_served", "served")):
+    for name, key in (
+        ("contended_overlaps", "overlaps"), ("contended_bypasses", "bypasses"), ("contended_served", "served")
+    ):
         known = [count for count in (results.total("d", point, ASYNC, key) for point in points) if count is not None]
         made.append(Ratio(name, sum(known) if known else None, why(TEN.point)))
     lines = [point for point in points if point.startswith(contest.LINE)]
     bypassed, clearly, served = (
-        sum(results.total("d", point, ASYNC, key) or 0 for point in lines) for key in ("bypasses", "bypasses_clear", "served")
+        sum(results.total("d", point, ASYNC, key) or 0 for point in lines)
+        for key in ("bypasses", "bypasses_clear", "served")
     )
     for name, count in (("contended_bypass_share", bypassed), ("contended_bypass_5ms_share", clearly)):
         made.append(Ratio(name, count / served if served else None, why(TEN.point)))
@@ -246,7 +261,8 @@ def _blocking(results: Results) -> list[Ratio]:
 def fast_share(results: Results, points: list[tuple[str, str]]) -> float | None:
     """Of all fencing tokens that were had at these (point, contender): how many took one round trip."""
     fast, slow = (
-        sum(results.total("i", point, name, f"fenced_{kind}") or 0 for point, name in points) for kind in ("fast", "slow")
+        sum(results.total("i", point, name, f"fenced_{kind}") or 0 for point, name in points)
+        for kind in ("fast", "slow")
     )
     return fast / (fast + slow) if fast + slow else None
 

@@ -48,7 +48,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "environment": report.environment,
         "contenders": {name: asdict(about) for name, about in report.about.items()},
         "peers": [
-            {"name": peer.name, "build_seconds": round(peer.build_seconds, 1), "skipped": peer.reason} for peer in report.peers
+            {"name": peer.name, "build_seconds": round(peer.build_seconds, 1), "skipped": peer.reason}
+            for peer in report.peers
         ],
         "ratios": {ratio.name: asdict(ratio) for ratio in report.ratios},
         **report.results.as_json(),
@@ -60,7 +61,8 @@ def as_markdown(report: Report) -> str:
     measured = {record.letter for record in results.records}
     parts = [
         "# Results",
-        f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by round. "
+        f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by "
+        "round. "
         "A figure is the median of its rounds (least … greatest round); a ratio is the median of the ratios of rounds, "
         "in each of which both were measured one right after the other. p99.9 is that of all samples together. "
         "What the words mean is in docs/performance.md.",
@@ -83,7 +85,9 @@ def as_markdown(report: Report) -> str:
 
 def contenders_table(report: Report) -> str:
     rows = [[tables.label(name), about.version, about.language, about.notes] for name, about in report.about.items()]
-    rows += [[peer.name, tables.NONE, tables.NONE, f"not measured: {peer.reason}"] for peer in report.peers if peer.reason]
+    rows += [
+        [peer.name, tables.NONE, tables.NONE, f"not measured: {peer.reason}"] for peer in report.peers if peer.reason
+    ]
     return tables.table(["contender", "version", "language", "what differs in its exchange"], rows, words=True)
 
 

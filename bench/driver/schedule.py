@@ -1,4 +1,5 @@
-# Which contender does what, on which nodes, in which order, how often: the whole schedule, made before anything runs. Pure.
+# Which contender does what, on which nodes, in which order, how often: the whole schedule, made
+# before anything runs. Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -237,7 +238,8 @@ class Planner:
     def _present(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """Without the contenders that do not start."""
         kept = [
-            replace(stage, steps=tuple(step for step in stage.steps if step.contender not in self._without)) for stage in stages
+            replace(stage, steps=tuple(step for step in stage.steps if step.contender not in self._without))
+            for stage in stages
         ]
         return tuple(stage for stage in kept if stage.steps)
 
@@ -248,7 +250,9 @@ class Planner:
         return (Stage(tuple(steps)),)
 
     def _a(self, number: int, size: Size) -> tuple[Stage, ...]:
-        return (Stage(tuple(self._cycles(name, "1", 1, ms, samples=True) for name, ms in self._turn(CORE, number, size))),)
+        return (
+            Stage(tuple(self._cycles(name, "1", 1, ms, samples=True) for name, ms in self._turn(CORE, number, size))),
+        )
 
     def _b(self, number: int, size: Size) -> tuple[Stage, ...]:
         steps: list[Step] = []
@@ -277,7 +281,8 @@ class Planner:
             before = [one for one in everybody if one[0] in core or position == 0]
             kind, count = fault[:-1], int(fault[-1])
             nodes = tuple((number + position + i) % NODES for i in range(count))
-            # A slow node is one behind a proxy, which takes processor time: healthy is the same proxy without the delay.
+            # A slow node is one behind a proxy, which takes processor time: healthy is the same
+            # proxy without the delay.
             healthy_us = dict.fromkeys(nodes, 0) | links_us if kind == "slow" else links_us
             faulty_us = healthy_us | {node: links_us.get(node, 0) + SLOW_US for node in nodes if kind == "slow"}
             stages.append(
@@ -288,7 +293,8 @@ class Planner:
             )
             steps = tuple(
                 replace(
-                    self._cycles(name, fault, 1, ms, samples=True), bound_seconds=ms / 1000 + self.mode.fault_patience_seconds
+                    self._cycles(name, fault, 1, ms, samples=True),
+                    bound_seconds=ms / 1000 + self.mode.fault_patience_seconds,
                 )
                 for name, ms in everybody
                 if name in core or fault in self.mode.peer_faults
@@ -361,9 +367,13 @@ class Planner:
         """Who takes part in this round, in the order A B C, and for how long."""
         turn = [(name, size.ms) for name in core]
         # Peers come last: should they take longer than planned, our own rounds are there already.
-        return turn + ([(name, size.peer_ms) for name in self.peers] if number >= size.rounds - size.peer_rounds else [])
+        return turn + (
+            [(name, size.peer_ms) for name in self.peers] if number >= size.rounds - size.peer_rounds else []
+        )
 
-    def _cycles(self, name: str, point: str, workers: int, ms: int, *, samples: bool = False, recorded: bool = True) -> Step:
+    def _cycles(
+        self, name: str, point: str, workers: int, ms: int, *, samples: bool = False, recorded: bool = True
+    ) -> Step:
         count = min(ms * SAMPLES_A_MS, SAMPLES_MAX) if samples else 0
         command = f"cycles {workers} {ms} {count}"
         return Step(name, point, command, ms, ms / 1000 + self.mode.patience_seconds, recorded)

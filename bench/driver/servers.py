@@ -1,4 +1,5 @@
-# The nodes: redis-servers on loopback that are killed, stopped and started again; and the proxy that delays links to them.
+# The nodes: redis-servers on loopback that are killed, stopped and started again; and the proxy
+# that delays links to them.
 from __future__ import annotations
 
 import contextlib
@@ -23,8 +24,8 @@ class ServerError(Exception):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, below those that the kernel gives to clients: while a node is dead, no client's own end
-    of a connection may sit on its port."""
+    """Ports that nobody listens on, below those that the kernel gives to clients: while a node is
+    dead, no client's own end of a connection may sit on its port."""
     lowest_of_clients = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     candidates = range(10_000, max(lowest_of_clients, 12_000))
     found: list[int] = []
@@ -69,7 +70,9 @@ class Server:
         self._cpu_before = 0.0
 
     def start(self) -> None:
-        arguments = ["--port", str(self.port), "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
+        arguments = [
+            "--port", str(self.port), "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(self._folder)
+        ]
         self._process = processes.start(["redis-server", *arguments], log=self._log)
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -177,7 +180,9 @@ class Proxy:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._unread:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    raise ServerError(f"the delaying proxy did not say {word!r} in {seconds:g} s: {processes.tail(self._log)}")
+                    raise ServerError(
+                        f"the delaying proxy did not say {word!r} in {seconds:g} s: {processes.tail(self._log)}"
+                    )
                 part = os.read(self._process.stdout.fileno(), 4096)
                 if not part:
                     raise ServerError(f"the delaying proxy ended: {processes.tail(self._log)}")

@@ -77,8 +77,8 @@ def overlaps(waits: Sequence[Wait]) -> int:
 
 
 def bypasses(waits: Sequence[Wait], by_more_than: int = 0) -> int:
-    """Grants that went to a wait while one that had begun before it, by more than so many µs, still waited, or was never
-    served at all."""
+    """Grants that went to a wait while one that had begun before it, by more than so many µs, still
+    waited, or was never served at all."""
     count, earliest = 0, min((wait.began for wait in waits if not wait.granted), default=math.inf)
     for wait in sorted((wait for wait in waits if wait.granted), key=lambda wait: wait.granted, reverse=True):
         count += wait.began > earliest + by_more_than

@@ -107,7 +107,9 @@ def grid(
     return table(["contender", *(title for title, _ in points)], rows)
 
 
-def ratio_row(results: Results, letter: str, name: str, key: str, pairs: Sequence[tuple[str, tuple[str, str]]]) -> list[str]:
+def ratio_row(
+    results: Results, letter: str, name: str, key: str, pairs: Sequence[tuple[str, tuple[str, str]]]
+) -> list[str]:
     return [spread(results.ratio(letter, point, name, key, to), factor=True) for point, to in pairs]
 
 
@@ -127,7 +129,9 @@ def latency(results: Results) -> list[str]:
         rows.append(cells)
         if name != FLOOR:
             keys = ("acquire_p50_us", "acquire_p99_us", "release_p50_us", "release_p99_us")
-            against.append([label(name)] + [ratio_row(results, "a", name, key, [("1", ("1", FLOOR))])[0] for key in keys])
+            against.append(
+                [label(name)] + [ratio_row(results, "a", name, key, [("1", ("1", FLOOR))])[0] for key in keys]
+            )
     head = ["µs", *(f"{what} {key}" for what in ("acquire", "release") for key in ("p50", "p90", "p99", "p99.9"))]
     parts = [table([*head, "cycles", "failed"], rows)]
     ratios = ["contender", "acquire p50", "acquire p99", "release p50", "release p99"]
@@ -194,7 +198,8 @@ def faults(results: Results, letter: str = "c") -> list[str]:
     return [
         "Acquire, p50 / p99 in µs:",
         table(["contender", "five healthy", *names], rows),
-        "As a multiple of the slice with five healthy nodes right before; before a slow one, with the same proxy without the delay:",
+        "As a multiple of the slice with five healthy nodes right before; before a slow one, with the same proxy "
+        "without the delay:",
         table(["contender", *names], against),
     ]
 
@@ -234,9 +239,10 @@ def contest_cell(results: Results, point: str, name: str, key: str) -> str:
 
 def contention(results: Results) -> list[str]:
     parts = [
-        "In a line each client wants the lock once, and all wait when it first gets free. In a loop each begins again at once. "
-        "Handover: from a holder's call to release to the next holder's callback. ÷ least: until all were served ÷ (waiters × "
-        "(hold + handover p50)). Passed over: the share of the grants that went to a client while one that had begun earlier "
+        "In a line each client wants the lock once, and all wait when it first gets free. In a loop each "
+        "begins again at once. Handover: from a holder's call to release to the next holder's callback. "
+        "÷ least: until all were served ÷ (waiters × (hold + handover p50)). Passed over: the share of the "
+        "grants that went to a client while one that had begun earlier "
         "waited."
     ]
     for point in results.points("d"):
@@ -265,7 +271,9 @@ def around_contests(results: Results) -> list[list[str]]:
         rows.append([what, spread(stats.spread(results.rounds_of("d", point, ASYNC, key)))])
     for name in (ASYNC, *contest.MIXED_PEERS):
         found = results.spread("d", contest.MIXED, name, "share")
-        rows.append([f"share of the locks of {name}, one client of each library on one resource", spread(found, factor=True)])
+        rows.append(
+            [f"share of the locks of {name}, one client of each library on one resource", spread(found, factor=True)]
+        )
     return rows
 
 
@@ -296,7 +304,9 @@ def node_counts(results: Results) -> list[str]:
     pairs = [(point, (point, FLOOR)) for _, point in one]
     rows = [["acquire p50, ours to the floor", *ratio_row(results, "f", ASYNC, "acquire_p50_us", pairs)]]
     for what, key in (("cycles a second", "cycles_per_s"), ("processor time a cycle", "cpu_us_each")):
-        rows.append([f"{what}, ours to the floor", *ratio_row(results, "f", ASYNC, key, [(p, (p, FLOOR)) for _, p in many])])
+        rows.append(
+            [f"{what}, ours to the floor", *ratio_row(results, "f", ASYNC, key, [(p, (p, FLOOR)) for _, p in many])]
+        )
     return [
         "Acquire, one at a time, p50 in µs:",
         grid(results, "f", one, "acquire_p50_us", failures=True),
@@ -350,7 +360,10 @@ def fencing(results: Results) -> list[str]:
         f"{FENCED_WORKERS} at a time:",
         table(["", "cycles a second", "client's processor time a cycle, µs", "servers', µs"], many),
         "How many tokens took one round trip; the others took two or more:",
-        table(["", "tokens", "in one round trip", "of those from another client", "release to next grant, p50, µs"], shares),
+        table(
+            ["", "tokens", "in one round trip", "of those from another client", "release to next grant, p50, µs"],
+            shares,
+        ),
     ]
 
 
@@ -370,7 +383,8 @@ def token_row(results: Results, title: str, point: str, name: str) -> list[str]:
     if fast is None or slow is None:
         return [title, gap(results, "i", point, name), NONE, NONE, NONE]
     handed = share_text(from_another - (from_another_slow or 0), from_another) if from_another else NONE
-    return [title, amount(fast + slow), share_text(fast, fast + slow), handed, amount(median(results, "i", point, name, "handover_p50_us"))]
+    next_grant = amount(median(results, "i", point, name, "handover_p50_us"))
+    return [title, amount(fast + slow), share_text(fast, fast + slow), handed, next_grant]
 
 
 def share_text(part: float, whole: float) -> str:
@@ -398,5 +412,7 @@ def failures(results: Results) -> str | None:
             places = points.setdefault((record.letter, record.contender, record.error), [])
             if record.point not in places:
                 places.append(record.point)
-    rows = [[label(name), letter, ", ".join(places), reason] for (letter, name, reason), places in sorted(points.items())]
+    rows = [
+        [label(name), letter, ", ".join(places), reason] for (letter, name, reason), places in sorted(points.items())
+    ]
     return table(["contender", "workload", "at", "why"], rows, words=True) if rows else None

@@ -1,4 +1,5 @@
-# The protocol, with a fake contender: answers, deadlines, deaths, restarts; and the runner over nodes that are fakes too.
+# The protocol, with a fake contender: answers, deadlines, deaths, restarts; and the runner over
+# nodes that are fakes too.
 import contextlib
 import io
 import sys
@@ -116,7 +117,10 @@ class Protocol(WithContenders):
     def test_who_is_killed_does_not_see_its_input_end_before(self) -> None:
         cleaned = self.logs / "cleaned"
         hello = '{"name": "", "version": "", "language": "", "notes": ""}'
-        program = f"import sys, pathlib; print('{hello}', flush=True); sys.stdin.read(); pathlib.Path('{cleaned}').touch()"
+        program = (
+            f"import sys, pathlib; print('{hello}', flush=True); "
+            f"sys.stdin.read(); pathlib.Path('{cleaned}').touch()"
+        )
         for end, expected in ((Contender.kill, False), (Contender.close, True)):
             contender = Contender(Program("cleaner", (sys.executable, "-c", program)), self.logs)
             self.addCleanup(contender.kill)
@@ -180,7 +184,9 @@ class Running(WithContenders):
         contenders = {FLOOR: self.contender(FLOOR), "peer": self.contender("peer", 1000, "hangs-on", "cycles")}
         results, _, _ = self.run_workloads(contenders, [self.workload(FLOOR, "peer", peer_bound_seconds=0.5)])
         self.assertEqual(len(results.by_round("a", "1", FLOOR, "cycles")), 2)
-        self.assertEqual([record.error for record in results.records if record.contender == "peer"], ["no answer in 0.5 s"])
+        self.assertEqual(
+            [record.error for record in results.records if record.contender == "peer"], ["no answer in 0.5 s"]
+        )
 
     def test_who_cannot_connect_is_left_out(self) -> None:
         contenders = {FLOOR: self.contender(FLOOR), "peer": self.contender("peer", 1000, "refuses", "connect")}

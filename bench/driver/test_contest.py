@@ -68,7 +68,9 @@ class Plans(unittest.TestCase):
             self.assertLess(plan.seconds + 8 * plan.peer_seconds(), plan.bound_seconds)
 
     def test_every_named_value_is_measured_in_both(self) -> None:
-        needed = {contest.TEN, contest.FIFTY, contest.TWO_HUNDRED, contest.SPREAD_OUT, contest.THOUSAND, contest.FAR_FIFTY}
+        needed = {
+            contest.TEN, contest.FIFTY, contest.TWO_HUNDRED, contest.SPREAD_OUT, contest.THOUSAND, contest.FAR_FIFTY
+        }
         points = {case.point for case in needed} | {ratios.LOOP_64, ratios.LOOP_256, ratios.LOOP_COUNTED}
         for plan in (contest.QUICK, contest.FULL):
             self.assertLessEqual(points, {case.point for case in plan.cases})

@@ -58,7 +58,9 @@ class Ratios(unittest.TestCase):
 
     def test_every_promised_name_is_printed_and_never_as_nan(self) -> None:
         lines = ratios.lines(ratios.make(Results()))
-        self.assertEqual({line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}, ratios.PROMISED)
+        self.assertEqual(
+            {line.split("=")[0] for line in lines if "=" in line and not line.startswith("#")}, ratios.PROMISED
+        )
         self.assertNotIn("nan", "\n".join(lines))
 
     def test_what_was_not_measured_says_why_on_the_line_before(self) -> None:
@@ -87,20 +89,26 @@ class Ratios(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def test_amounts(self) -> None:
-        for value, text in ((None, "–"), (0.0, "0"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (0.5, "0.50")):
+        for value, text in (
+            (None, "–"), (0.0, "0"), (1.234, "1.23"), (12.34, "12.3"), (1234.5, "1,234"), (0.5, "0.50")
+        ):
             self.assertEqual(tables.amount(value), text)
 
     def test_a_bar_in_a_cell_does_not_end_it(self) -> None:
         self.assertEqual(tables.table(["a", "b"], [["x|y", "two\nlines"]]).splitlines()[2], "| x/y | two lines |")
 
     def test_a_cell_has_median_and_spread(self) -> None:
-        self.assertIn("| **redlock_async** | 495 (90.0 … 900) |", tables.grid(results(), "b", [("256", "256")], "cycles_per_s"))
+        self.assertIn(
+            "| **redlock_async** | 495 (90.0 … 900) |", tables.grid(results(), "b", [("256", "256")], "cycles_per_s")
+        )
 
     def test_report_names_a_peer_that_was_skipped_and_why(self) -> None:
         made = results()
         about = {ASYNC: About(ASYNC, "0.1", "C", "nothing")}
         peer = Peer("redisson", None, 0.1, "skipped: no Java here")
-        text = report.as_markdown(report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, [], 1.0))
+        text = report.as_markdown(
+            report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, [], 1.0)
+        )
         self.assertIn("| redisson | – | – | not measured: skipped: no Java here |", text)
         self.assertIn("Not measured: redisson (skipped: no Java here).", text)
         self.assertIn("## (a)", text)
@@ -118,7 +126,9 @@ def of_whole_plan() -> Results:
     shapes: dict[str, dict[str, object]] = {
         "cycles": {"cycles": 40, "acquire_us": [110.0] * 40, "release_us": [50.0] * 40},
         "hold": {"leases": 100_000, "late": 0, "bytes_each": 507.0},
-        "alternate": {"cycles": 80, "acquire_us": [110.0] * 40, "fenced_us": [121.0] * 40, "fenced_fast": 40, "fenced_slow": 0},
+        "alternate": {
+            "cycles": 80, "acquire_us": [110.0] * 40, "fenced_us": [121.0] * 40, "fenced_fast": 40, "fenced_slow": 0
+        },
         "fenced": {"cycles": 40, "fenced_fast": 39, "fenced_slow": 1},
         "handover": {
             "grants": [30, 10],
@@ -166,7 +176,9 @@ class WholeRun(unittest.TestCase):
         found = by_name(made)
         self.assertEqual(found["contended_jain_64"].value, 1.0)
         self.assertEqual(found["contended_handover_ratio_1000_10"].value, 1.0)
-        self.assertEqual((found["contended_peer_total_ratio_200"].value, found["contended_peer_name"].value), (1.0, "peer"))
+        self.assertEqual(
+            (found["contended_peer_total_ratio_200"].value, found["contended_peer_name"].value), (1.0, "peer")
+        )
         self.assertEqual((found["contended_overlaps"].value, found["contended_bypass_share"].value), (0, 0))
         made.add(Record("d", contest.TWO_HUNDRED.point, "best", 0, "line", error=OVER))
         self.assertIsNone(by_name(made)["contended_peer_total_ratio_200"].value)

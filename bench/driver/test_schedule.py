@@ -26,7 +26,9 @@ from .schedule import (
 EIGHT = [f"peer{number}" for number in range(8)]
 
 
-def workload(letter: str, *, quick: bool = False, peers: list[str] | None = None, without: tuple[str, ...] = ()) -> Workload:
+def workload(
+    letter: str, *, quick: bool = False, peers: list[str] | None = None, without: tuple[str, ...] = ()
+) -> Workload:
     planner = Planner(QUICK if quick else FULL, EIGHT if peers is None else peers, without)
     return next(made for made in planner.workloads(LETTERS) if made.letter == letter)
 
@@ -121,7 +123,9 @@ class Links(unittest.TestCase):
     def test_every_node_is_behind_the_proxy(self) -> None:
         for stage in workload("g").rounds[0]:
             self.assertEqual([node for node, _ in stage.delayed], list(range(NODES)))
-            self.assertEqual({str(round_trip // 1000) for _, round_trip in stage.delayed}, {step.point for step in stage.steps})
+            self.assertEqual(
+                {str(round_trip // 1000) for _, round_trip in stage.delayed}, {step.point for step in stage.steps}
+            )
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ class Waits(unittest.TestCase):
 
     def test_an_overlap_is_a_grant_before_any_earlier_holder_has_released(self) -> None:
         self.assertEqual(stats.overlaps([stats.Wait(0, 0, 100, 120), stats.Wait(1, 0, 120, 130)]), 0)
-        self.assertEqual(stats.overlaps([stats.Wait(0, 0, 100, 200), stats.Wait(1, 0, 110, 120), stats.Wait(2, 0, 150, 160)]), 2)
+        self.assertEqual(
+            stats.overlaps([stats.Wait(0, 0, 100, 200), stats.Wait(1, 0, 110, 120), stats.Wait(2, 0, 150, 160)]), 2
+        )
 
     def test_nobody_is_passed_over_in_the_order_of_begins(self) -> None:
         self.assertEqual(stats.bypasses([stats.Wait(n, n, 100 + n, 101 + n) for n in range(5)]), 0)
@@ -71,7 +73,9 @@ class Waits(unittest.TestCase):
     def test_each_grant_counts_once_that_goes_to_a_later_one_while_an_earlier_one_waits(self) -> None:
         last_first = [stats.Wait(n, n, 200 - n, 201 - n) for n in range(5)]
         self.assertEqual(stats.bypasses(last_first), 4)
-        self.assertEqual(stats.bypasses([stats.Wait(0, 0, 300, 301), stats.Wait(1, 1, 100, 101), stats.Wait(2, 2, 200, 201)]), 2)
+        self.assertEqual(
+            stats.bypasses([stats.Wait(0, 0, 300, 301), stats.Wait(1, 1, 100, 101), stats.Wait(2, 2, 200, 201)]), 2
+        )
 
     def test_who_began_hardly_earlier_does_not_count(self) -> None:
         waits = [stats.Wait(0, 0, 300, 301), stats.Wait(1, 10, 100, 101), stats.Wait(2, 11, 200, 201)]
@@ -81,7 +85,9 @@ class Waits(unittest.TestCase):
         self.assertEqual(stats.bypasses([stats.Wait(0, 5), stats.Wait(1, 1, 100, 101), stats.Wait(2, 9, 200, 201)]), 1)
 
     def test_who_begins_after_a_grant_was_not_passed_over_by_it(self) -> None:
-        self.assertEqual(stats.bypasses([stats.Wait(0, 0, 10, 20), stats.Wait(1, 15, 30, 40), stats.Wait(0, 21, 50, 60)]), 0)
+        self.assertEqual(
+            stats.bypasses([stats.Wait(0, 0, 10, 20), stats.Wait(1, 15, 30, 40), stats.Wait(0, 21, 50, 60)]), 0
+        )
 
 
 class Curve(unittest.TestCase):

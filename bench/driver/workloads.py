@@ -1,4 +1,5 @@
-# Runs a schedule: brings the nodes about, gives each step to its contender, keeps to the time, and records what came of it.
+# Runs a schedule: brings the nodes about, gives each step to its contender, keeps to the time, and
+# records what came of it.
 from __future__ import annotations
 
 import os
@@ -55,7 +56,8 @@ class Runner:
         for number, stages in enumerate(workload.rounds):
             round_began = self._now()
             planned = sum(stage_seconds(stage) for stage in stages)
-            # A round begins if the core of it fits, by how much longer than planned the last one took; its peers get what is left.
+            # A round begins if the core of it fits, by how much longer than planned the last one
+            # took; its peers get what is left.
             if number and round_began + sum(stage_seconds(stage, peers=False) for stage in stages) * slowness > end:
                 progress(f"({workload.letter}) ends after {number} of {len(workload.rounds)} rounds: its time is over")
                 break
@@ -108,7 +110,8 @@ class Runner:
             contender.forget_connections()
 
     def _connect(self, name: str, addresses: tuple[str, ...]) -> str | None:
-        """Why it could not, or None. Who cannot connect twice is left out from then on: each time costs many seconds."""
+        """Why it could not, or None. Who cannot connect twice is left out from then on: each time
+        costs many seconds."""
         if self._failed_connects[name] >= CONNECT_TRIES:
             return f"left out after it could not connect {CONNECT_TRIES} times"
         try:

@@ -37,13 +37,15 @@ figure() {
 }
 
 read -r overlaps fenced never <<<"$(figure 'overlapping leases')"
-((overlaps > 0 && fenced > 0 && never == 0)) || die "overlaps: $overlaps without protection, $fenced with tokens, $never with guards"
+((overlaps > 0 && fenced > 0 && never == 0)) ||
+    die "overlaps: $overlaps without protection, $fenced with tokens, $never with guards"
 read -r _ reads _ <<<"$(figure 'stale reads refused')"
 read -r _ writes _ <<<"$(figure 'stale writes refused')"
 ((!refusals || reads + writes > 0)) || die 'leases overlapped under fencing tokens, but the resource refused nothing'
 read -r _ lost_fenced lost_guarded <<<"$(figure 'lost updates')"
 read -r _ stale_fenced stale_guarded <<<"$(figure 'stale accesses granted')"
-((lost_fenced + lost_guarded + stale_fenced + stale_guarded == 0)) || die 'the resource was not whole under fencing tokens'
+((lost_fenced + lost_guarded + stale_fenced + stale_guarded == 0)) ||
+    die 'the resource was not whole under fencing tokens'
 read -r _ _ kept_out <<<"$(figure 'nodes kept from voting, by all clients')"
 ((kept_out > 0)) || die 'no node was kept from voting: the guards did nothing'
 for side in none fencing guards; do

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs one named experiment, short, and holds what it says and leaves against what it must: exit status, last line, files, processes.
+# Runs one named experiment, short, and holds what it says and leaves against what it must: exit
+# status, last line, files, processes.
 set -euo pipefail
 
-usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals] [--iptables] -- [ARGUMENT of run]…'
+usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals]
+                     [--iptables] -- [ARGUMENT of run]…'
 chaos=${1:?$usage} expected=${2:?$usage}
 shift 2
 kinds='' availability='' refusals=0
@@ -12,7 +14,8 @@ while (($#)) && [[ $1 != -- ]]; do
     --availability) availability=$2 && shift ;;
     --refusals) refusals=1 ;;
     --iptables)
-        { ((EUID == 0)) && iptables -w 5 -S INPUT >/dev/null 2>&1; } || { echo 'skipped: packets are dropped by iptables, and root' && exit 77; }
+        { ((EUID == 0)) && iptables -w 5 -S INPUT >/dev/null 2>&1; } ||
+            { echo 'skipped: packets are dropped by iptables, and root' && exit 77; }
         ;;
     *) echo "$usage" >&2 && exit 64 ;;
     esac
@@ -46,10 +49,13 @@ violations=${BASH_REMATCH[1]} lost=${BASH_REMATCH[2]} operations=${BASH_REMATCH[
 
 case $expected in
 clean)
-    ((status == 0 && violations == 0 && lost == 0)) || die "exit status $status, $violations violations, $lost lost updates; none were expected"
+    ((status == 0 && violations == 0 && lost == 0)) ||
+        die "exit status $status, $violations violations, $lost lost updates; none were expected"
     ;;
 violations)
-    ((status == 1 && violations > 0)) || die "exit status $status, $violations violations; some were expected: the checker is blind, or the fault did not happen"
+    ((status == 1 && violations > 0)) ||
+        die "exit status $status, $violations violations; some were expected:" \
+            "the checker is blind, or the fault did not happen"
     ;;
 *) echo "$usage" >&2 && exit 64 ;;
 esac

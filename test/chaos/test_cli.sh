@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Uses redlock-chaos as a stranger does, wrongly for the most part: exit statuses, words, and that nothing is left or hangs.
+# Uses redlock-chaos as a stranger does, wrongly for the most part: exit statuses, words, and that
+# nothing is left or hangs.
 # shellcheck disable=SC2016 # words that are looked for as they are
 set -uo pipefail
 
@@ -27,7 +28,8 @@ expect() {
     grep -qF -- "$words" out err || fail "$*: does not say: $words"
 }
 
-# Whatever runs in a directory of this test, or has one in its command line. Two processes look, however many there are to see.
+# Whatever runs in a directory of this test, or has one in its command line. Two processes look,
+# however many there are to see.
 left() {
     {
         grep -aFl -- "$temp/" /proc/[0-9]*/cmdline
@@ -60,7 +62,8 @@ usage() {
     expect 2 '--n is no option of `run`, or the begin of more than one' run --n 5
     expect 2 'needs a value' run --nodes
     local option
-    for option in nodes clients resources seconds seed ttl node-timeout wait hold think persistence slack backend faults; do
+    for option in nodes clients resources seconds seed ttl node-timeout wait hold think persistence slack backend \
+        faults; do
         expect 2 "--$option" run "--$option" -1
         expect 2 "--$option" run "--$option" ''
     done
@@ -73,7 +76,8 @@ usage() {
     expect 2 '--restart-guard takes off, observed or strict' run --restart-guard on
     expect 2 '--ttl-max takes a time' run --ttl-max x --protect
     expect 2 '--lock-delay takes a time' run --lock-delay -1s
-    expect 2 '--ttl-max is less than ttl and lock delay, 5000 ms' run --protect --ttl 3s --lock-delay 2s --ttl-max 4999ms
+    expect 2 '--ttl-max is less than ttl and lock delay, 5000 ms' run --protect --ttl 3s --lock-delay 2s \
+        --ttl-max 4999ms
     expect 2 '--ttl-max is of the guards' run --fencing --ttl-max 5s
     expect 2 '--first-boot is of --restart-guard' run --first-boot --clock-guard
     expect 2 'say none beside it' run clock-jump --compare --fencing
@@ -118,7 +122,8 @@ no_begin() {
     expect 3 'name a new or an empty one' run --output taken
     expect 3 'Not a directory' run --output full
     local deep
-    deep=$temp/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})
+    deep=$temp/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})/$(printf 'd%.0s' {1..250})
+    deep+=/$(printf 'd%.0s' {1..250})
     mkdir -p "${deep%/*}"
     expect 3 'name a shorter one' run --output "$deep"
     [[ ! -e $deep ]] || fail 'the directory with too long a name is left'
@@ -156,7 +161,8 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for fd in range(3):
     os.close(fd)
 os.environ["LC_ALL"] = "tr_TR.UTF-8"
-os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --nodes 1 --resources 1 --ttl 10s --faults none --output "$out" || status=$?
+os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --nodes 1 --resources 1 --ttl 10s \
+        --faults none --output "$out" || status=$?
     [[ $status == 0 ]] || fail "a run without standard files: exit status $status"
     [[ $(tail -n 1 "$out/history.jsonl") == *'"finish"'* ]] || fail 'a run without standard files: no whole history'
     grep -qF "'\\\\''run'\\\\''" "$out/history.jsonl" ||
@@ -176,10 +182,12 @@ os.execv(sys.argv[1], sys.argv[1:])' "$chaos" run --seconds 1 --clients 1 --node
 # What protects the clients stands in the history, and in the command that repeats the run.
 protected() {
     local start
-    expect 0 'Guards: restarts strict (first boot), clocks watched, ttl_max 3.5 s' run --seconds 1 --clients 2 --nodes 3 --ttl 3s \
+    expect 0 'Guards: restarts strict (first boot), clocks watched, ttl_max 3.5 s' run --seconds 1 \
+        --clients 2 --nodes 3 --ttl 3s \
         --lock-delay 500ms --faults none --protect --output protected
     start=$(head -n 1 protected/history.jsonl)
-    for word in '"fencing":true' '"restart_guard":"strict"' '"clock_guard":true' '"first_boot":true' '"ttl_max_ms":3500' \
+    for word in '"fencing":true' '"restart_guard":"strict"' '"clock_guard":true' '"first_boot":true' \
+        '"ttl_max_ms":3500' \
         '"lock_delay_ms":500' ' --protect '; do
         [[ $start == *"$word"* ]] || fail "a protected run does not tell $word: $start"
     done
@@ -188,11 +196,13 @@ protected() {
 
 # A comparison that shows nothing fails; one that is interrupted compares nothing.
 compared() {
-    expect 1 'comparison=fails none=0 fencing=0 guards=0' run --compare --seconds 1 --clients 2 --nodes 3 --faults none --output compared
+    expect 1 'comparison=fails none=0 fencing=0 guards=0' run --compare --seconds 1 --clients 2 --nodes 3 \
+        --faults none --output compared
     expect 1 'nothing went wrong, so this run shows nothing' report compared
     expect 1 'comparison=fails none=0 fencing=0 guards=0' check compared
     expect 0 'violations=0' check compared/guards
-    grep -qF -- 'redlock-chaos run --protect --seconds 1' compared/guards/history.jsonl || fail 'the command of a side is not its own'
+    grep -qF -- 'redlock-chaos run --protect --seconds 1' compared/guards/history.jsonl ||
+        fail 'the command of a side is not its own'
     expect 3 'it is there, and not empty' run --compare --faults none --output compared
     rm compared/fencing/history.jsonl
     expect 3 'no run was there' check compared
@@ -246,7 +256,8 @@ killed() {
     expect 3 'was broken off' check run
     # timeout sends its signal to the whole process group, and to the run once more.
     status=0
-    timeout 1 "$chaos" run --faults none --seconds 60 --clients 2 --nodes 3 --output timed >out 2>err </dev/null || status=$?
+    timeout 1 "$chaos" run --faults none --seconds 60 --clients 2 --nodes 3 --output timed >out 2>err </dev/null ||
+        status=$?
     if [[ $status != 124 ]] || ! grep -q '^violations=0' out; then
         fail "timeout 1: exit status $status"
     fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The project's docker-compose.yml for real: five nodes, five with an AOF, the tool. Run by docker.sh; for each compose that is installed.
+# The project's docker-compose.yml for real: five nodes, five with an AOF, the tool. Run by
+# docker.sh; for each compose that is installed.
 # shellcheck disable=SC2317,SC2153 # functions that are called by name; variables of docker.sh
 # shellcheck source-path=SCRIPTDIR source=../integration/tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../integration/tool_lib.sh"
@@ -71,11 +72,13 @@ check_files() {
     expect 0 compose --profile aof --profile tool config --services
     is 'all services' "$(sort "$out" | paste -sd' ')" 'aof1 aof2 aof3 aof4 aof5 node1 node2 node3 node4 node5 redlock'
     # Without what docker.sh has set: the images that users get.
-    expect 0 env -u REDLOCK_NODE_IMAGE -u REDLOCK_NODE_VERSION "${runner[@]}" -p "$project" -f "$tree/docker-compose.yml" config
+    expect 0 env -u REDLOCK_NODE_IMAGE -u REDLOCK_NODE_VERSION "${runner[@]}" -p "$project" \
+        -f "$tree/docker-compose.yml" config
     says "$out" 'image: redis:[78]\.[0-9]+$'
-    expect 0 env -u REDLOCK_NODE_IMAGE -u REDLOCK_NODE_VERSION "${runner[@]}" -p "$project" -f "$tree/docker-compose.yml" \
-        -f "$tree/test/compose/valkey.yml" --profile aof config
-    is 'services of Valkey' "$(sed '/^services:/,/^[^ ]/!d' "$out" | grep -c '^    image: valkey/valkey:[0-9]*\.[0-9]*$')" 10
+    expect 0 env -u REDLOCK_NODE_IMAGE -u REDLOCK_NODE_VERSION "${runner[@]}" -p "$project" \
+        -f "$tree/docker-compose.yml" -f "$tree/test/compose/valkey.yml" --profile aof config
+    is 'services of Valkey' "$(sed '/^services:/,/^[^ ]/!d' "$out" |
+        grep -c '^    image: valkey/valkey:[0-9]*\.[0-9]*$')" 10
 }
 
 check_nodes() {

@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Runs a command with a Docker daemon and the images that docker-compose.yml names: with what is there, or with its own for as long.
+# Runs a command with a Docker daemon and the images that docker-compose.yml names: with what is
+# there, or with its own for as long.
 set -uo pipefail
 
 usage() {
     cat <<'END'
 usage: test/compose/docker.sh COMMAND…
 
-Where a daemon answers, COMMAND runs with it. Elsewhere, as root, a daemon is started in namespaces of its own (network, processes, mounts), with its data in a
-temporary folder; COMMAND runs in there, and when it ends nothing is left. The network in there is loopback alone.
+Where a daemon answers, COMMAND runs with it. Elsewhere, as root, a daemon is started in namespaces
+of its own (network, processes, mounts), with its data in a temporary folder; COMMAND runs in there,
+and when it ends nothing is left. The network in there is loopback alone.
 
-REDLOCK_NODE_IMAGE and REDLOCK_NODE_VERSION name the image of the nodes if they are set; else one is made from the installed redis-server. If REDLOCK_TOOL
-names the built tool, an image of it is made too, and REDLOCK_TOOL_IMAGE names it.
+REDLOCK_NODE_IMAGE and REDLOCK_NODE_VERSION name the image of the nodes if they are set; else one is
+made from the installed redis-server. If REDLOCK_TOOL names the built tool, an image of it is made
+too, and REDLOCK_TOOL_IMAGE names it.
 
 Exit status: that of COMMAND; 77 with a reason in the last line where Docker cannot run; 64 for bad usage.
 END
@@ -118,7 +121,8 @@ case ${1-} in
 '' | -*) usage >&2 && exit 64 ;;
 esac
 command -v docker >/dev/null || skip 'docker is not installed'
-docker compose version >/dev/null 2>&1 || docker-compose version >/dev/null 2>&1 || skip 'neither docker compose nor docker-compose is installed'
+docker compose version >/dev/null 2>&1 || docker-compose version >/dev/null 2>&1 ||
+    skip 'neither docker compose nor docker-compose is installed'
 if answers; then
     run "$@"
     exit
@@ -126,10 +130,12 @@ fi
 ((EUID == 0)) || skip 'no Docker daemon answers, and only root can start one'
 command -v dockerd >/dev/null || skip 'no Docker daemon answers, and dockerd is not installed'
 namespaces=(unshare --net --pid --fork --kill-child --mount-proc)
-reason=$("${namespaces[@]}" true 2>&1) || skip "no Docker daemon answers, and none can be started in namespaces of its own: $reason"
+reason=$("${namespaces[@]}" true 2>&1) ||
+    skip "no Docker daemon answers, and none can be started in namespaces of its own: $reason"
 folder=$(mktemp -d "${TMPDIR:-/tmp}/redlock-docker.XXXXXX") || exit 1
-# The kernel ends all that is in there with its first process, this script's second life, and that one with us; mounts go with the namespace.
-# What ends so leaves its control groups, which have the folder's name.
+# The kernel ends all that is in there with its first process, this script's second life, and that
+# one with us; mounts go with the namespace. What ends so leaves its control groups, which have the
+# folder's name.
 remove_all() {
     local try
     for ((try = 0; try < 100; try++)); do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes images of the installed redis-server, and of a built tool, with the libraries they load, where none can be pulled.
+# Makes images of the installed redis-server, and of a built tool, with the libraries they load,
+# where none can be pulled.
 set -euo pipefail
 
 usage() {
@@ -7,8 +8,9 @@ usage() {
 usage: test/compose/local-image.sh [--server PROGRAM] [--cli PROGRAM] [--name NAME:TAG]
        test/compose/local-image.sh --tool PROGRAM [--name NAME:TAG]
 
-The first makes the image of a node, redlock-node:local, from redis-server and redis-cli (or valkey-server and valkey-cli) of PATH; the
-second makes the image of the tool, redlock-tool:latest. docker-compose.yml takes them by its variables:
+The first makes the image of a node, redlock-node:local, from redis-server and redis-cli (or
+valkey-server and valkey-cli) of PATH; the second makes the image of the tool, redlock-tool:latest.
+docker-compose.yml takes them by its variables:
 
   test/compose/local-image.sh
   test/compose/local-image.sh --tool build/release/tools/redlock/redlock
@@ -82,10 +84,11 @@ else
     add "$(command -v sh)" /bin/sh
     # As in the images from outside: options alone are the server's.
     # shellcheck disable=SC2016 # its own variables
-    printf '#!/bin/sh\ncase $1 in -*) set -- %s "$@" ;; esac\nexec "$@"\n' "${server##*/}" >"$root/usr/local/bin/entrypoint"
+    printf '#!/bin/sh\ncase $1 in -*) set -- %s "$@" ;; esac\nexec "$@"\n' "${server##*/}" \
+        >"$root/usr/local/bin/entrypoint"
     chmod 755 "$root/usr/local/bin/entrypoint"
-    changes=(--change 'ENTRYPOINT ["/usr/local/bin/entrypoint"]' --change "CMD [\"${server##*/}\"]" --change 'WORKDIR /data'
-        --change 'EXPOSE 6379')
+    changes=(--change 'ENTRYPOINT ["/usr/local/bin/entrypoint"]' --change "CMD [\"${server##*/}\"]"
+        --change 'WORKDIR /data' --change 'EXPOSE 6379')
 fi
 tar -C "$root" --owner 0 --group 0 --numeric-owner -c . |
     docker import --change 'ENV PATH=/usr/local/bin:/usr/bin:/bin' "${changes[@]}" - "$name" >/dev/null ||

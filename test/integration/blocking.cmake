@@ -1,7 +1,9 @@
 # The blocking client against five real servers.
 foreach(part "" _reentrant _with _end _fork)
-  redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c blocking_kit.c)
+  redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c
+    blocking_kit.c)
 endforeach()
 # Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.
-target_link_options(test_blocking_end PRIVATE -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
+target_link_options(test_blocking_end PRIVATE
+  -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_blocking_end PRIVATE ${PROJECT_SOURCE_DIR}/src)

@@ -4,7 +4,8 @@ add_executable(tool_parts tool_parts.c)
 target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
 target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR})
-target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c ${TOOL_SOURCE_DIR}/words.c)
+target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
+  ${TOOL_SOURCE_DIR}/words.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
 
@@ -16,10 +17,12 @@ target_link_libraries(tool_terminal PRIVATE redlock_flags)
 add_library(slow_exec MODULE slow_exec.c)
 target_link_libraries(slow_exec PRIVATE redlock_flags ${CMAKE_DL_LIBS})
 
+set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>
+  SLOW_EXEC=$<TARGET_FILE:slow_exec>)
 foreach(name usage locks run loss blocked faults fence guard fencing terminal)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool" SKIP_RETURN_CODE 77
-    ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>;SLOW_EXEC=$<TARGET_FILE:slow_exec>")
+    ENVIRONMENT "${tool_environment}")
 endforeach()
 
 # A command that is stopped while its lease ends. The command also loads the preloaded module, so no

@@ -20,7 +20,8 @@ says "$out" '^3 of 5 nodes ready'
 says "$out" "^resource: held by $token on 3 of 5 nodes"
 says "$out" "^  127.0.0.1:${ports[3]}: no answer: .*refused"
 expect 0 tool --json status resource
-json '.ready == 3 and ([.nodes[] | select(.state != "READY" and (.error | test("refused")) and .uptime_s == null)] | length == 2)'
+json '.ready == 3 and ([.nodes[] |
+    select(.state != "READY" and (.error | test("refused")) and .uptime_s == null)] | length == 2)'
 json '[.resources[0].votes[] | select(.vote == "FAILED" and (.error | length) > 0)] | length == 2'
 expect 0 tool release resource "$token"
 expect 0 tool run resource -- true
@@ -44,7 +45,9 @@ expect 69 tool acquire -w 500ms resource
 says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\.$'
 # While it waits, the tool says once why nothing comes.
 expect 69 tool acquire -w 3s resource
-says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \(.*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*\); 3 are needed; still trying$"
+needed='3 are needed; still trying'
+refused=".*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*"
+says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \($refused\); $needed$"
 is 'how often it was told' "$(grep -c 'still trying' "$err")" 1
 is 'the number of lines' "$(wc -l <"$err")" 2
 expect 69 tool -q acquire -w 1500ms resource
@@ -158,7 +161,8 @@ expect 0 tool status parted
 says "$out" '^2 of 3 nodes ready'
 says "$out" '^parted: unknown: held on 1, free on 1; 1 of 3 nodes could not tell$'
 expect 0 tool --json status parted
-json '(has("error") | not) and (.resources[0] | .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
+json '(has("error") | not) and (.resources[0] |
+    .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
 # A node that refuses the script has answered, but cannot tell.
 redis 1 acl setuser default -evalsha -eval >/dev/null
 expect 69 tool status parted

@@ -52,7 +52,8 @@ rises "$third" "$(cut -d ' ' -f 1 "$out")"
 expect 0 tool run --fence outer -- "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- \
     sh -c 'echo "$REDLOCK_RESOURCE ${REDLOCK_FENCE-none}"'
 says "$out" '^inner none$'
-expect 0 env REDLOCK_FENCE=7 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- sh -c 'echo "${REDLOCK_FENCE-none}"'
+expect 0 env REDLOCK_FENCE=7 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run inner -- \
+    sh -c 'echo "${REDLOCK_FENCE-none}"'
 says "$out" '^none$'
 
 # Many at once: each token is above that of the previous holder.
@@ -85,12 +86,14 @@ eventually gives -1 redis 0 pttl counted:fence
 fence named --fence-suffix '#'
 eventually gives 1 redis 0 exists named#
 is 'a counter of the usual name' "$(redis 0 exists named:fence)" 0
-expect 0 env REDLOCK_FENCE_SUFFIX=/count REDLOCK_FENCE_EXPIRY=5h "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence named -- true
+expect 0 env REDLOCK_FENCE_SUFFIX=/count REDLOCK_FENCE_EXPIRY=5h "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run \
+    --fence named -- true
 eventually gives 1 redis 0 exists named/count
 life=$(redis 0 pttl named/count)
 checks=$((checks + 1))
 ((life > 14400000 && life <= 18000000)) || fail "a counter that shall live for 5h lives for $life ms"
-expect 0 env REDLOCK_FENCE_SUFFIX=/count "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence --fence-suffix '!' --fence-expiry 3h named -- true
+expect 0 env REDLOCK_FENCE_SUFFIX=/count "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run --fence \
+    --fence-suffix '!' --fence-expiry 3h named -- true
 eventually gives 1 redis 0 exists named!
 
 # First two nodes lose their counters. Then all counters are far ahead of every clock, so a number

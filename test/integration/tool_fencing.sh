@@ -26,7 +26,8 @@ quoted=0
 for file in "$examples"/*; do
     checks=$((checks + 1))
     quoted=$((quoted + 1))
-    [[ $page == *"\`\`\`${file##*.}"$'\n'"$(cat "$file")"$'\n'"\`\`\`"* ]] || fail "docs/fencing.md does not quote $file"
+    [[ $page == *"\`\`\`${file##*.}"$'\n'"$(cat "$file")"$'\n'"\`\`\`"* ]] ||
+        fail "docs/fencing.md does not quote $file"
     [[ $page == *"](examples/${file##*/})"* ]] || fail "docs/fencing.md does not link $file"
 done
 is 'the number of quoted files' "$quoted" 7
@@ -60,7 +61,8 @@ read_redis() {
 export examples work data_socket
 export -f write_sql write_file write_redis
 
-expect 0 sqlite3 "$work/bank.db" ".read $examples/account.sql" "INSERT INTO account (name, balance) VALUES ('alice', 50)"
+expect 0 sqlite3 "$work/bank.db" ".read $examples/account.sql" \
+    "INSERT INTO account (name, balance) VALUES ('alice', 50)"
 
 # One number below and one above those that a double cannot tell from the first.
 low=1795167037123456000
@@ -86,7 +88,8 @@ expect 1 write_sql $((low + 3)) 8
 is 'sql after a claim' "$(read_sql)" "5 $((low + 4))"
 expect 1 env REDLOCK_FENCE=$((low + 3)) "$examples/fenced-account.sh" "$work/bank.db" alice
 expect 1 env REDLOCK_FENCE=$((low + 3)) "$examples/fenced-account.sh" "$work/bank.db" nobody 1
-is 'the reply to a claim' "$(redis-cli -s "$data_socket" --eval "$examples/fenced-set.lua" report:data report:highest , $((low + 4)))" 1
+is 'the reply to a claim' \
+    "$(redis-cli -s "$data_socket" --eval "$examples/fenced-set.lua" report:data report:highest , $((low + 4)))" 1
 expect 1 write_redis $((low + 3)) 8
 is 'redis after a claim' "$(read_redis)" "5 $((low + 4))"
 

@@ -17,7 +17,9 @@ says "$err" "^redlock: .*'new'.*no quorum"
 for i in 0 1 2; do
     says "$err" "127.0.0.1:${ports[$i]}[:,]"
 done
-says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w TIME to wait; or --first-boot, but only if none of the nodes has ever granted a lock\.$'
+hour='(59m [0-9]+s|1h 0m)'
+advice='or --first-boot, but only if none of the nodes has ever granted a lock'
+says "$err" " A quorum may vote in $hour: give -w TIME to wait; $advice\\.$"
 is 'the number of lines' "$(wc -l <"$err")" 1
 is 'keys of a refused lock' "$(keys_left new)" 0
 expect 69 tool "${strict[@]}" --json acquire new
@@ -25,13 +27,15 @@ json '.error == "NO_QUORUM" and ([.votes[] | select(.vote == "ABSTAINED" and (.e
 expect 69 tool run "${strict[@]}" new -- touch "$work/ran"
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 tool "${strict[@]}" acquire -w 2s new
-says "$err" "^redlock: warning: no quorum for 'new' yet: 0 of 3 nodes may vote \(127.0.0.1:${ports[0]}: no vote for (59m [0-9]+s|1h 0m): .*; 2 are needed; still trying$"
-says "$err" ' Gave up after [0-9]+ attempts? in [0-9.]+m?s\. A quorum may vote in (59m [0-9]+s|1h 0m): give a longer -w to wait; or --first-boot'
+kept="127.0.0.1:${ports[0]}: no vote for $hour: .*"
+says "$err" "^redlock: warning: no quorum for 'new' yet: 0 of 3 nodes may vote \\($kept; 2 are needed; still trying$"
+advice="A quorum may vote in $hour: give a longer -w to wait; or --first-boot"
+says "$err" " Gave up after [0-9]+ attempts? in [0-9.]+m?s\\. $advice"
 
 # status reports it if it is given the guard.
 expect 69 tool "${strict[@]}" status
 says "$out" "^127.0.0.1:${ports[1]} +READY .* no vote for (59m [0-9]+s|1h 0m): [a-z]"
-says "$out" '^3 of 3 nodes ready, 3 of them without a vote; a quorum is 2: locks cannot be taken for (59m [0-9]+s|1h 0m)$'
+says "$out" "^3 of 3 nodes ready, 3 of them without a vote; a quorum is 2: locks cannot be taken for $hour\$"
 expect 69 tool "${strict[@]}" --json status held
 json '.error == "NO_QUORUM" and .ready == 3 and .voting == 0 and .resources[0].verdict == "held"'
 json '[.nodes[] | select(.state == "READY" and .quarantine_ms > 3000000 and (.quarantine | length) > 0)] | length == 3'

@@ -37,7 +37,8 @@ fail() {
     failures=$((failures + 1))
     printf 'FAILED at line %s: %s\n' "${BASH_LINENO[1]}" "$*"
     if [[ -s $out || -s $err ]]; then
-        printf -- '--- standard output\n%s\n--- standard error\n%s\n---\n' "$(cat "$out" 2>/dev/null)" "$(cat "$err" 2>/dev/null)"
+        printf -- '--- standard output\n%s\n--- standard error\n%s\n---\n' "$(cat "$out" 2>/dev/null)" \
+            "$(cat "$err" 2>/dev/null)"
     fi
 }
 

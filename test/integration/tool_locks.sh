@@ -48,7 +48,8 @@ says "$out" "^  127.0.0.1:${ports[2]}: free$"
 expect 0 tool --json status backup nobody
 json '.ready == 5 and .quorum == 3 and (has("error") | not)'
 json '.nodes | length == 5'
-json '[.nodes[] | select(.state == "READY" and .role == "master" and .uptime_s >= 0 and .round_trip_us > 0 and .error == "")] | length == 5'
+json '[.nodes[] | select(.state == "READY" and .role == "master" and .uptime_s >= 0 and .round_trip_us > 0 and
+    .error == "")] | length == 5'
 json ".resources[0] | .resource == \"backup\" and .verdict == \"held\" and .token == \"$token\" and .held_on == 5"
 json '.resources[0] | .remaining_ms > 0 and .remaining_ms <= 60000'
 json "[.resources[0].votes[] | select(.holder == \"$token\" and .holder_ttl_ms > 0)] | length == 5"
@@ -104,7 +105,8 @@ expect 0 tool acquire -t 1s waited
 expect 0 tool acquire -w 30s waited
 expect 0 tool acquire -t 1h contended
 expect 75 tool acquire -w 300ms contended
-says "$err" "held by others.* Gave up after [0-9]+ attempts? in [0-9.]+m?s; 'redlock status RESOURCE' shows who holds it"
+advice="'redlock status RESOURCE' shows who holds it"
+says "$err" "held by others.* Gave up after [0-9]+ attempts? in [0-9.]+m?s; $advice"
 never_says "$err" 'Give -w'
 expect 3 tool acquire -E 3 contended
 says_nothing "$out"
@@ -135,7 +137,8 @@ eventually waiters_are 0
 for signal in INT TERM HUP QUIT; do
     number=$(kill -l $signal)
     forget_words
-    env --default-signal=INT,QUIT "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w forever contended >"$out" 2>"$err" &
+    env --default-signal=INT,QUIT "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 acquire -w forever contended \
+        >"$out" 2>"$err" &
     waiter=$!
     eventually grep -q "asking for" "$err"
     kill -s $signal $waiter

@@ -76,7 +76,8 @@ expect 0 tool run -w forever taken -- true
 
 # Concurrent runs go one after another, never together.
 for i in 1 2 3 4 5 6; do
-    tool run -w forever counter -- bash -c 'n=$(cat "$0" 2>/dev/null || echo 0); sleep 0.05; echo $((n + 1)) >"$0"' "$work/count" &
+    tool run -w forever counter -- bash -c 'n=$(cat "$0" 2>/dev/null || echo 0); sleep 0.05; echo $((n + 1)) >"$0"' \
+        "$work/count" &
     racers[i]=$!
 done
 for i in 1 2 3 4 5 6; do
@@ -97,7 +98,8 @@ started() {
 
 # Signals reach the command and its whole process group.
 for signal in USR1 USR2 HUP TERM ALRM WINCH; do
-    started signals -- bash -c 'trap "echo got >>$0; exit 3" '$signal'; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+    started signals -- bash -c \
+        'trap "echo got >>$0; exit 3" '$signal'; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
     kill -s $signal $runner
     wait $runner
     is "the exit status after SIG$signal" $? 3

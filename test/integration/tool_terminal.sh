@@ -13,7 +13,8 @@ suspend=$'\x1a'
 shell=(bash --norc --noprofile --noediting -i)
 
 # The command reads what the user types.
-expect 4 "$terminal" ready $'hello\n' -- redlock --node-timeout 5s run r -- sh -c 'echo ready; read x; echo got $x; exit 4'
+expect 4 "$terminal" ready $'hello\n' -- redlock --node-timeout 5s run r -- \
+    sh -c 'echo ready; read x; echo got $x; exit 4'
 says "$out" '^got hello'
 
 # Ctrl-C reaches the command once, and the command's status stands.
@@ -21,7 +22,8 @@ expect 5 "$terminal" ready "$interrupt" -- redlock --node-timeout 5s run r -- \
     bash -c 'trap "echo told; exit 5" INT; echo ready; while :; do sleep 0.05; done'
 is 'how often it was told' "$(grep -c told "$out")" 1
 # If Ctrl-C ends the command, it also ends the script around it.
-expect 130 "$terminal" ready "$interrupt" -- bash -c 'redlock --node-timeout 5s run r -- sh -c "echo ready; exec sleep 1000"; echo went on'
+expect 130 "$terminal" ready "$interrupt" -- \
+    bash -c 'redlock --node-timeout 5s run r -- sh -c "echo ready; exec sleep 1000"; echo went on'
 never_says "$out" 'went on'
 eventually no_keys_left r
 # Before the lock is taken, Ctrl-C ends the wait.
@@ -31,8 +33,9 @@ done
 expect 130 "$terminal" "asking for" "$interrupt" -- redlock -v --node-timeout 5s run -w forever taken -- true
 
 # Ctrl-Z stops both, and fg continues both.
+traps='trap "echo contin""ued" CONT; echo rea""dy; while :; do sleep 0.05; done'
 expect 0 "$terminal" \
-    'prompt> ' $'redlock --node-timeout 5s run r -- bash -c \'trap "echo contin""ued" CONT; echo rea""dy; while :; do sleep 0.05; done\'\n' \
+    'prompt> ' $'redlock --node-timeout 5s run r -- bash -c \''"$traps"$'\'\n' \
     ready "$suspend" \
     Stopped $'fg\n' \
     continued "$interrupt" \

@@ -50,7 +50,8 @@ bad 'is empty' -n "$some, ,$some" acquire r
 bad 'is empty' -n ' ' acquire r
 # Only a comma separates nodes: a list that is cut short would give the lock to two clients at once.
 for separator in ' ' $'\t' $'\n' $'\r\n' '  '; do
-    bad 'node 1 of the list has white space inside: separate nodes with commas' -n "a:1${separator}b:2${separator}c:3" acquire r
+    bad 'node 1 of the list has white space inside: separate nodes with commas' \
+        -n "a:1${separator}b:2${separator}c:3" acquire r
     expect 64 env REDLOCK_NODES="a:1,b:2${separator}redis://:hunter2@c:3" "$t" acquire r
     says "$err" '^redlock: node 2 of the list has white space inside: separate nodes with commas'
     never_says "$err" hunter2
@@ -106,7 +107,8 @@ bad 'an acquire that exits with 0 holds the lock' -n $some acquire -E 0 r
 # Guards, the longest ttl, lock delay, fencing counters: from the command line or the environment.
 # They must fit together.
 some_guard=(-n "$some" --ttl-max 30s)
-bad "--restart-guard 'sometimes': it must be off, observed or strict" "${some_guard[@]}" --restart-guard=sometimes status
+bad "--restart-guard 'sometimes': it must be off, observed or strict" "${some_guard[@]}" \
+    --restart-guard=sometimes status
 bad "--order 'first': it must be fair or none" -n $some acquire --order=first r
 bad 'status has no option --order' -n $some status --order fair
 bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restart-guard strict acquire r
@@ -152,14 +154,16 @@ bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 
 # need.
 unreachable=(--connect-timeout 1ms -n "$some")
 expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense \
-    REDLOCK_ORDER=nonsense "$t" "${unreachable[@]}" acquire --order=none --restart-guard=off --no-clock-guard --ttl-max 10s r
+    REDLOCK_ORDER=nonsense "$t" "${unreachable[@]}" acquire --order=none --restart-guard=off --no-clock-guard \
+    --ttl-max 10s r
 expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLOCK_FENCE_SUFFIX= REDLOCK_FENCE_EXPIRY= \
     REDLOCK_ORDER= "$t" "${unreachable[@]}" acquire r
 expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
 
 # Input that the library refuses is bad input too, and no message repeats a password.
 bad 'node|TLS' -n rediss://127.0.0.1:1 status
-for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis://u:hunter2@' 'http://u:hunter2@host'; do
+for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis://u:hunter2@' \
+    'http://u:hunter2@host'; do
     expect 64 "$t" -n "$uri" status
     says "$err" '^redlock: '
     never_says "$err" hunter2

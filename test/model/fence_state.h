@@ -11,7 +11,8 @@ enum { FREE = 0, LEFT_BEHIND = FENCE_ATTEMPTS_MAX + 1, NUMBER_BITS = 6, NUMBER_M
  *
  * UNUSED   begin                             → ASKING   the acquire script to all nodes, with a proposal
  * ASKING   q heard GRANTED, all accepted     → GRANTED  fast: the proposal is the fencing token
- *          q heard GRANTED, not all accepted → WRITING  slow: higher than all heard, written back where no DENIED was heard
+ *          q heard GRANTED, not all accepted → WRITING  slow: higher than all heard, written back where
+ *                                                       no DENIED was heard
  * WRITING  q heard that acknowledged         → GRANTED  what was written is the fencing token
  *          a refusal was heard, rounds left  → WRITING  once more, higher than that
  * ASKING, WRITING  given up                  → OVER

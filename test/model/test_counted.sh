@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs redlock_model and compares the states, or the steps of the counterexample, with the row for this command in a README.
+# Runs redlock_model and compares the states, or the steps of the counterexample, with the row for
+# this command in a README.
 set -euo pipefail
 
 model=${1:?usage: test_counted.sh REDLOCK_MODEL README ARGUMENT…}
@@ -10,7 +11,8 @@ status=0
 said=$("$model" "$@") || status=$?
 printf '%s\n' "$said"
 ((status == 0)) || exit "$status"
-counted=$(sed -n -e 's/^no violation in any state: \([0-9,]*\) states.*/\1/p' -e 's/^VIOLATION: .* steps \([0-9]*\),.*/\1/p' <<<"$said")
+counted=$(sed -n -e 's/^no violation in any state: \([0-9,]*\) states.*/\1/p' -e \
+    's/^VIOLATION: .* steps \([0-9]*\),.*/\1/p' <<<"$said")
 row=$(grep -F "| \`redlock_model $*\` |" "$readme") || {
     echo "$readme has no row for: redlock_model $*"
     exit 1

@@ -27,8 +27,8 @@ steps() {
     grep -q "^VIOLATION: .* states, .* transitions, steps $1," <<<"$said" || fail "the last line does not say steps $1"
 }
 
-# The shortest there are, worked out by hand: two proposals, two nodes for each attempt with a key of the first gone between, two
-# quorums heard.
+# The shortest there are, worked out by hand: two proposals, two nodes for each attempt with a key
+# of the first gone between, two quorums heard.
 expect 1 fence --collide --bug accepts-equal
 steps 9 "two grants have one fencing token"
 expect 0 fence --collide --bug accepts-equal --expect-violation
@@ -53,7 +53,8 @@ grep -q "^GIVEN UP, no violation so far: 1,000 states" <<<"$said" || fail "it do
 expect 1 fence --attempts A
 grep -q "grant after a grant: MISSING" <<<"$said" || fail "it does not say what it did not come across"
 
-for wrong in "" house "lock --nodes 0" "lock --nodes x" "lock --nodes" "lock --attempts A" "fence --attempts AE" "lock --ttl 3" \
+for wrong in "" house "lock --nodes 0" "lock --nodes x" "lock --nodes" "lock --attempts A" "fence --attempts AE" \
+    "lock --ttl 3" \
     "fence --bug heal-counts" "fence --ttl 1" "queue --bug own-clock" "queue --restarts 1" "queue --ttl 4" \
     "order --ttl 1" "order --waiters 4"; do
     # shellcheck disable=SC2086 # words

@@ -37,7 +37,8 @@ locker() {
     redis-cli -s "$socket" --no-auth-warning --user locker --pass secret "$@"
 }
 [[ $(locker ping) == PONG ]] || { echo "the user cannot log in"; exit 1; }
-for forbidden in "get other" "set other 1" "zadd other 1 x" "publish other x" "flushall" "keys *" "config get maxmemory" "acl list" "shutdown nosave"; do
+for forbidden in "get other" "set other 1" "zadd other 1 x" "publish other x" "flushall" "keys *" \
+    "config get maxmemory" "acl list" "shutdown nosave"; do
     read -ra words <<<"$forbidden"
     [[ $(locker "${words[@]}" 2>&1) == *NOPERM* ]] || { echo "the user may: $forbidden"; exit 1; }
 done
@@ -76,7 +77,9 @@ wait "$waiter" || { cat "$work/words" "$work/status"; exit 1; }
 ! grep -E 'cannot keep|NOPERM' "$work/words" "$work/status" || exit 1
 lock release lock:acl "$(<"$work/waiter")"
 # Nothing that the library sent was refused.
-refused=$(redis-cli -s "$socket" --no-auth-warning --user locker --pass secret info commandstats | tr -d '\r' | grep -E 'rejected_calls=[1-9]' | grep -vE '^cmdstat_(get|set|zadd|publish|flushall|keys|config|acl|shutdown)' || true)
+refused=$(redis-cli -s "$socket" --no-auth-warning --user locker --pass secret info commandstats | tr -d '\r' |
+    grep -E 'rejected_calls=[1-9]' | grep -vE '^cmdstat_(get|set|zadd|publish|flushall|keys|config|acl|shutdown)' ||
+        true)
 [[ -z $refused ]] || { echo "the ACL refused:"; echo "$refused"; exit 1; }
 if lock acquire -t 10m other >"$work/out" 2>&1; then
     echo "the user locked a resource that it may not touch"

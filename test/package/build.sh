@@ -48,7 +48,8 @@ linked() {
 
 # The libraries under DIR, by their kinds.
 kinds() {
-    find "$1" \( -name libredlock.so -printf 'shared\n' \) -o \( -name libredlock.a -printf 'static\n' \) | sort | tr '\n' ' '
+    find "$1" \( -name libredlock.so -printf 'shared\n' \) -o \( -name libredlock.a -printf 'static\n' \) | sort |
+        tr '\n' ' '
 }
 
 # This machine has cmocka and jansson, so we hide them: pkg-config sees hiredis alone.
@@ -64,7 +65,8 @@ bare() {
     # Without optimization: it costs less time, and the same files are built.
     quiet configure "$REDLOCK_SOURCE" "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
         -DCMAKE_DISABLE_FIND_PACKAGE_Doxygen=ON -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
-    grep -q 'The tests are left out: there is no cmocka' "$work/log" || { cat "$work/log"; fail "nothing says that there are no tests"; }
+    grep -q 'The tests are left out: there is no cmocka' "$work/log" ||
+        { cat "$work/log"; fail "nothing says that there are no tests"; }
     quiet "$REDLOCK_CMAKE" --build "$build"
     "$build/tools/redlock/redlock" --version
     [[ $(kinds "$build") == 'shared static ' ]] || fail "built: $(kinds "$build")"
@@ -72,13 +74,15 @@ bare() {
     # BUILD_SHARED_LIBS chooses what is built by default, and what is installed.
     for kind in shared static; do
         [[ $kind == shared ]] && other=static || other=shared
-        quiet configure "$REDLOCK_SOURCE" "$build" -DBUILD_SHARED_LIBS="$([[ $kind == shared ]] && echo ON || echo OFF)" \
+        quiet configure "$REDLOCK_SOURCE" "$build" -DBUILD_SHARED_LIBS="$([[ $kind == shared ]] && echo ON ||
+            echo OFF)" \
             -DREDLOCK_TOOL=OFF -DREDLOCK_BENCH=OFF
         rm "$build"/src/libredlock.*
         quiet "$REDLOCK_CMAKE" --build "$build"
         [[ $(kinds "$build") == "$kind " ]] || fail "with BUILD_SHARED_LIBS for $kind this is built: $(kinds "$build")"
         quiet "$REDLOCK_CMAKE" --install "$build" --prefix "$work/$kind.prefix"
-        [[ $(kinds "$work/$kind.prefix") == "$kind " ]] || fail "with BUILD_SHARED_LIBS for $kind this is installed: $(kinds "$work/$kind.prefix")"
+        [[ $(kinds "$work/$kind.prefix") == "$kind " ]] ||
+            fail "with BUILD_SHARED_LIBS for $kind this is installed: $(kinds "$work/$kind.prefix")"
         consumer $kind
         local find=(-DCMAKE_PREFIX_PATH="$work/$kind.prefix" -DWAY=package)
         refused redlock_FOUND configure "$work/$kind" "$work/$kind.other" "${find[@]}" -DKINDS=$other
@@ -112,7 +116,8 @@ leaks() {
     diff "$1/before" "$1/after" || true
     grep -vE '^BUILDSYSTEM_TARGETS redlock_' "$1/inside" || true
     # The command that compiles the user's file may have one flag of ours: the folder of the headers.
-    grep '"command".*/program\.c' "$1/compile_commands.json" | tr ' ' '\n' | grep -E '^-[^oc]' | grep -vFx -- "-I$REDLOCK_SOURCE/include" || true
+    grep '"command".*/program\.c' "$1/compile_commands.json" | tr ' ' '\n' | grep -E '^-[^oc]' |
+        grep -vFx -- "-I$REDLOCK_SOURCE/include" || true
     "$REDLOCK_CMAKE" --install "$1" --prefix "$work/installed" >"$work/log" 2>&1 || cat "$work/log"
     [[ ! -e $work/installed ]] || find "$work/installed" -type f
 }
@@ -124,7 +129,8 @@ embed() {
         # Both with Release flags of the user; one with BUILD_SHARED_LIBS=OFF.
         local options=()
         [[ $build == subdirectory ]] || options=(-DBUILD_SHARED_LIBS=OFF)
-        quiet configure "$work/user" "$work/$build" -DWAY=$build -DREDLOCK_SOURCE="$REDLOCK_SOURCE" "-DKINDS=shared;static" "${options[@]}" \
+        quiet configure "$work/user" "$work/$build" -DWAY=$build -DREDLOCK_SOURCE="$REDLOCK_SOURCE" \
+            "-DKINDS=shared;static" "${options[@]}" \
             -DCMAKE_BUILD_TYPE=Release "-DCMAKE_C_FLAGS_RELEASE=-O0 -DNDEBUG" -DREDLOCK_LTO=OFF
         quiet "$REDLOCK_CMAKE" --build "$work/$build"
         linked "$work/$build/program_shared" shared
@@ -134,7 +140,8 @@ embed() {
         [[ -z $said ]] || fail "$build changes the user's project: $said"
     done
     # Assertions stay on, whatever the user's own Release has.
-    [[ $(nm -D "$work/subdirectory/redlock/src/libredlock.so") == *__assert_fail* ]] || fail "the library is built without its assertions"
+    [[ $(nm -D "$work/subdirectory/redlock/src/libredlock.so") == *__assert_fail* ]] ||
+        fail "the library is built without its assertions"
 
     # The control: each of these is found.
     mkdir "$work/tree"
@@ -149,9 +156,11 @@ add_custom_target(uninstall)
 add_test(NAME stray_test COMMAND true)
 install(FILES LICENSE DESTINATION stray)
 END
-    quiet configure "$work/user" "$work/planted" -DWAY=subdirectory -DREDLOCK_SOURCE="$REDLOCK_SOURCE" "-DKINDS=shared;static"
+    quiet configure "$work/user" "$work/planted" -DWAY=subdirectory -DREDLOCK_SOURCE="$REDLOCK_SOURCE" \
+        "-DKINDS=shared;static"
     said=$(leaks "$work/planted")
-    for build in CMAKE_C_VISIBILITY_PRESET=hidden CMAKE_BUILD_TYPE=Debug COMPILE_OPTIONS=-Wshadow -DSTRAY_DEFINITION uninstall \
+    for build in CMAKE_C_VISIBILITY_PRESET=hidden CMAKE_BUILD_TYPE=Debug COMPILE_OPTIONS=-Wshadow -DSTRAY_DEFINITION \
+        uninstall \
         stray_test installed/stray/LICENSE; do
         grep -qF -- "$build" <<<"$said" || fail "control failed: $build was not found: $said"
     done

@@ -30,14 +30,16 @@ check() {
     while read -r page; do
         while read -r link; do
             links=$((links + 1))
-            [[ $link =~ ^(https?://|#) || -e ${page%/*}/${link%%#*} ]] || echo "${page#@("$doc"|"$tree")/}: the link $link leads nowhere"
+            [[ $link =~ ^(https?://|#) || -e ${page%/*}/${link%%#*} ]] ||
+                echo "${page#@("$doc"|"$tree")/}: the link $link leads nowhere"
         done < <(links "$page")
     done < <(find "$doc" "$tree/CONTRIBUTING.md" -name '*.md')
     while read -r name; do
         examples=$((examples + 1))
         [[ -s $doc/docs/examples/$name ]] || echo "the example $name is not installed"
         [[ $name != *.sh || -x $doc/docs/examples/$name ]] || echo "the example $name cannot be run"
-    done < <({ grep -rhoE '\bexamples/[A-Za-z0-9_.-]*[A-Za-z0-9]' "$doc" "$prefix"/share/man --include='*.md' --include='*.[137]' | sed 's|.*/||'
+    done < <({ grep -rhoE '\bexamples/[A-Za-z0-9_.-]*[A-Za-z0-9]' "$doc" "$prefix"/share/man --include='*.md' \
+        --include='*.[137]' | sed 's|.*/||'
         cat "$prefix"/share/man/man?/* | sed -nE 's/^\.Pa ([a-z-]+\.(sh|sql|lua)).*/\1/p'; } | sort -u)
     while read -r name; do
         pages=$((pages + 1))
@@ -74,5 +76,6 @@ plant 'the example none.lua is not installed' "$manual" '.Pa none.lua'
 plant 'the example fenced-set.lua is not installed' "$doc/docs/examples/fenced-set.lua"
 plant 'names docs/none.md, which is not' "$manual" '.Pa docs/none.md'
 chmod -x "$doc/docs/examples/late-writer.sh"
-[[ $(check) == *'late-writer.sh cannot be run'* ]] || { echo "control failed: an example that cannot be run was not found"; exit 1; }
+[[ $(check) == *'late-writer.sh cannot be run'* ]] ||
+    { echo "control failed: an example that cannot be run was not found"; exit 1; }
 echo "11 planted faults were found"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the library into a temporary prefix (through DESTDIR too) and builds programs against it, outside of the tree.
+# Installs the library into a temporary prefix (through DESTDIR too) and builds programs against it,
+# outside of the tree.
 set -euo pipefail
 
 way=$1
@@ -69,8 +70,10 @@ cmake_package() {
     # An installed tree can be moved: nothing in it may name the place it was installed to.
     mv "$prefix" "$work/moved"
     libdir=${libdir/"$prefix"/"$work/moved"}
-    run "$REDLOCK_CMAKE" -G "$REDLOCK_GENERATOR" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_C_COMPILER="$CC" \
-        -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWAY=package -DWANTED_VERSION="$REDLOCK_VERSION" "-DKINDS=shared;static" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+    run "$REDLOCK_CMAKE" -G "$REDLOCK_GENERATOR" -S "$work" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" \
+        -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_C_FLAGS="${REDLOCK_FLAGS:-}" -DWAY=package -DWANTED_VERSION="$REDLOCK_VERSION" \
+            "-DKINDS=shared;static" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$REDLOCK_CMAKE" --build "$work/build" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     run "$work/build/program_shared" "$REDLOCK_VERSION"
     run "$work/build/program_static" "$REDLOCK_VERSION"
@@ -78,7 +81,8 @@ cmake_package() {
 }
 
 destdir() {
-    DESTDIR=$work/staged "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix /usr >"$work/log" || { cat "$work/log"; exit 1; }
+    DESTDIR=$work/staged "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix /usr >"$work/log" ||
+        { cat "$work/log"; exit 1; }
     [[ -e $work/staged/usr/bin/redlock ]] || { echo "DESTDIR was not obeyed:"; find "$work/staged"; exit 1; }
     local pc
     pc=$(find "$work/staged" -name redlock.pc)

@@ -1,4 +1,5 @@
-# The blocking client's parts that need no node: the mailbox, the bell, and the table of reentrant holds with leases of its own.
+# The blocking client's parts that need no node: the mailbox, the bell, and the table of reentrant
+# holds with leases of its own.
 function(redlock_blocking_test name)
   add_executable(${name} ${name}.c ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)

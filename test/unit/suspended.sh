@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs a program where CLOCK_BOOTTIME is ten days ahead of CLOCK_MONOTONIC, as on a machine that was suspended for so long.
+# Runs a program where CLOCK_BOOTTIME is ten days ahead of CLOCK_MONOTONIC, as on a machine that was
+# suspended for so long.
 set -euo pipefail
 
 # As root, or with a user namespace of our own.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Includes only point down the layers of docs/architecture.md; then, as a control, each of some planted bad includes is found.
+# Includes only point down the layers of docs/architecture.md; then, as a control, each of some
+# planted bad includes is found.
 set -euo pipefail
 
 root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
@@ -83,7 +84,8 @@ check_chaos_folders() {
     for line in "${chaos_folders[@]}"; do
         known+="${line%%:*} "
         for folder in ${line#*:}; do
-            [[ $known == *" $folder "* ]] || bad "tools/chaos: ${line%%:*} may not include $folder, which is listed after it"
+            [[ $known == *" $folder "* ]] ||
+                bad "tools/chaos: ${line%%:*} may not include $folder, which is listed after it"
         done
     done
 }
@@ -111,7 +113,8 @@ check_chaos_include() {
         elif [[ $target == redlock/* || $target == hiredis/* || $target == ev ]]; then
             bad "$file: redlock-chaos may not include $include"
         elif matches "$chaos_pure" "$name"; then
-            [[ " $chaos_pure_libc " == *" $target "* ]] || bad "$file: what plans and judges is pure, and may not include $include"
+            [[ " $chaos_pure_libc " == *" $target "* ]] ||
+                bad "$file: what plans and judges is pure, and may not include $include"
         fi
         ;;
     esac
@@ -139,7 +142,8 @@ check_include() {
     '"redlock/'*) bad "$file: the public headers are included with <>" ;;
     '<'*)
         target=${include#<} target=${target%.h>}
-        [[ -z ${libc[$layer]-} || " ${libc[$layer]} " == *" $target "* ]] || bad "$file: $layer may not include $include"
+        [[ -z ${libc[$layer]-} || " ${libc[$layer]} " == *" $target "* ]] ||
+            bad "$file: $layer may not include $include"
         ;;
     *)
         target=${include//\"/}
@@ -163,8 +167,8 @@ circles() {
         sed -E 's|^\./||; s|\.[ch]:[^"]*"| |; s|\.h"$||' | awk '$1 != $2' | { tsort >/dev/null; } 2>&1)
 }
 
-# check TOP [FILE]: prints what is wrong in the tree, or in one file of it, and how much was looked at; fails if anything is
-# wrong.
+# check TOP [FILE]: prints what is wrong in the tree, or in one file of it, and how much was looked
+# at; fails if anything is wrong.
 check() {
     local top=$1 file layer files=0 includes=0 line where=(include src tools)
     [[ -z ${2-} ]] || where=("$2")
@@ -235,17 +239,24 @@ plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blockin
 plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
 plant tools/redlock/main.c '#include "manager.h"' 'tools/redlock/main.c: the tool may not include "manager.h"'
 plant tools/redlock/main.c '#include <hiredis/hiredis.h>' 'tools/redlock/main.c: only'
-plant tools/chaos/conductor/nemesis.c '#include "manager.h"' 'tools/chaos/conductor/nemesis.c: redlock-chaos may not include "manager.h"'
+plant tools/chaos/conductor/nemesis.c '#include "manager.h"' \
+    'tools/chaos/conductor/nemesis.c: redlock-chaos may not include "manager.h"'
 plant tools/chaos/conductor/nemesis.c '#include "../src/manager.h"' 'nemesis.c: redlock-chaos may not include'
 plant tools/chaos/conductor/nemesis.c '#include <redlock/redlock.h>' 'tools/chaos/conductor/nemesis.c: only'
 plant tools/chaos/conductor/run.c '#include <ev.h>' 'tools/chaos/conductor/run.c: redlock-chaos may not include <ev.h>'
-plant tools/chaos/conductor/run.c '#include "proxy/child.h"' 'tools/chaos/conductor/run.c: redlock-chaos may not include "proxy/child.h"'
+plant tools/chaos/conductor/run.c '#include "proxy/child.h"' \
+    'tools/chaos/conductor/run.c: redlock-chaos may not include "proxy/child.h"'
 plant tools/chaos/faults/fault.c '#include <time.h>' 'tools/chaos/faults/fault.c: what plans and judges is pure'
-plant tools/chaos/faults/schedule.h '#include "backends/backend.h"' 'faults may not include "backends/backend.h", which is of backends'
-plant tools/chaos/history/history.h '#include "history/log.h"' 'tools/chaos/history/history.h: what plans and judges is pure'
-plant tools/chaos/checks/check.c '#include "report/report.h"' 'checks may not include "report/report.h", which is of report'
-plant tools/chaos/client/crew.c '#include "backends/server.h"' 'client may not include "backends/server.h", which is of backends'
-plant tools/chaos/backends/server.c '#include "conductor/options.h"' 'backends may not include "conductor/options.h", which is of conductor'
+plant tools/chaos/faults/schedule.h '#include "backends/backend.h"' \
+    'faults may not include "backends/backend.h", which is of backends'
+plant tools/chaos/history/history.h '#include "history/log.h"' \
+    'tools/chaos/history/history.h: what plans and judges is pure'
+plant tools/chaos/checks/check.c '#include "report/report.h"' \
+    'checks may not include "report/report.h", which is of report'
+plant tools/chaos/client/crew.c '#include "backends/server.h"' \
+    'client may not include "backends/server.h", which is of backends'
+plant tools/chaos/backends/server.c '#include "conductor/options.h"' \
+    'backends may not include "conductor/options.h", which is of conductor'
 plant tools/chaos/stray/stray.c '#include "faults/fault.h"' 'stray may not include "faults/fault.h", which is of faults'
 plant tools/chaos/links/links.c '#include "history/log.h"' 'links may not include "history/log.h", which is of history'
 rules=("${chaos_folders[@]}")

@@ -18,7 +18,8 @@ import (
 
 const clockMonotonic = 1
 
-// wait is a client's wish for the lock: client, began, granted and released, in µs of CLOCK_MONOTONIC; 0 for what never came.
+// wait is a client's wish for the lock: client, began, granted and released, in µs of
+// CLOCK_MONOTONIC; 0 for what never came.
 type wait [4]int64
 
 type contestFigures struct {
@@ -44,7 +45,8 @@ type contest struct {
 // nowUS is CLOCK_MONOTONIC, which Go's own times keep to themselves.
 func nowUS() int64 {
 	var now syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&now)), 0); errno != 0 {
+	_, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&now)), 0)
+	if errno != 0 {
 		fatal("clock_gettime: %v", errno)
 	}
 	return now.Nano() / 1000

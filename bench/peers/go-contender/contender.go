@@ -44,7 +44,8 @@ type Locker interface {
 type Lock interface {
 	// TryAcquire tries once, without waiting for another holder.
 	TryAcquire() error
-	// Acquire waits as the library waits, and returns ErrStopped if stop was done first. Once it has returned nil, stop ends nothing.
+	// Acquire waits as the library waits, and returns ErrStopped if stop was done first. Once it
+	// has returned nil, stop ends nothing.
 	Acquire(stop context.Context) error
 	Release() error
 }
@@ -137,7 +138,8 @@ func numbers(words []string) ([]int, bool) {
 	return n, true
 }
 
-// connect replaces the locker by one that has taken and released a lock. Where it fails there is none: no figures of the old nodes by mistake.
+// connect replaces the locker by one that has taken and released a lock. Where it fails there is
+// none: no figures of the old nodes by mistake.
 func (s *session) connect(nodes []string) error {
 	if len(nodes) == 0 {
 		return errors.New("connect needs HOST:PORT …")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds a contender in Node: build_peer.sh PEER_DIR OUT_DIR makes OUT_DIR/run; 77 where Node, npm or the registry is missing.
+# Builds a contender in Node: build_peer.sh PEER_DIR OUT_DIR makes OUT_DIR/run; 77 where Node, npm
+# or the registry is missing.
 set -euo pipefail
 
 peer=$1
@@ -14,7 +15,8 @@ skip() {
 
 command -v node >/dev/null || skip 'needs node (20 or later)'
 command -v npm >/dev/null || skip 'needs npm'
-node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || skip "needs node 20 or later; this is $(node --version)"
+node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' ||
+    skip "needs node 20 or later; this is $(node --version)"
 
 cp "$shared"/*.mjs "$peer"/main.mjs "$out"
 

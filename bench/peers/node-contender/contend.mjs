@@ -1,4 +1,5 @@
-// Many clients of one resource: each acquires with the library's own waiting, holds and releases, once or again and again.
+// Many clients of one resource: each acquires with the library's own waiting, holds and releases,
+// once or again and again.
 import { setMaxListeners } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -22,7 +22,8 @@ function numbers(words, count) {
   return all.length === count && !all.some(Number.isNaN) ? all : undefined;
 }
 
-// ioredis has no timeout of commands by default: a hung node can stop a library for ever. The driver is to get an answer all the same.
+// ioredis has no timeout of commands by default: a hung node can stop a library for ever. The
+// driver is to get an answer all the same.
 async function bounded(work, nodes, ms) {
   let timer;
   const late = new Promise((resolve) => {
@@ -60,14 +61,16 @@ async function execute(session, [command, ...words]) {
   const last = words.pop();
   const given = numbers(words, 5) ?? [];
   if (!(given[0] <= CLIENTS_MAX)) {
-    throw new Error(`${command} needs CLIENTS HOLD_US BEGIN_US SPACE_US END_US and ${command === "line" ? "FREE_US" : "COUNTER"}`);
+    const sixth = command === "line" ? "FREE_US" : "COUNTER";
+    throw new Error(`${command} needs CLIENTS HOLD_US BEGIN_US SPACE_US END_US and ${sixth}`);
   }
   const ms = given[4] / 1000 - Number(process.hrtime.bigint()) / 1e6;
   return bounded(contend(locks, command === "loop", given, last), session.nodes, ms);
 }
 
 /*
- * about: name, library (as npm names it), notes. makeLocks(clients), with one ioredis client a node, gives an object with
+ * about: name, library (as npm names it), notes. makeLocks(clients), with one ioredis client a node,
+ * gives an object with
  *   tryAcquire(resource): one try; resolves to a lock, or rejects
  *   acquire(resource, signal): waits as the library waits; may reject once the signal is aborted
  *   release(lock): rejects where it failed

@@ -5,9 +5,10 @@ import { run } from "./contender.mjs";
 
 const TTL_MS = 10_000;
 const notes =
-  "acquire and release return at the quorum; the time that an acquire took is not held against the ttl; scripts (EVALSHA) for both; " +
-  "no timeout: what a hung or dead node has not answered waits in ioredis; (d): retryCount -1 and default delays, cannot be " +
-  "cancelled; keys of a failed try stay until the last one";
+  "acquire and release return at the quorum; the time that an acquire took is not held against " +
+  "the ttl; scripts (EVALSHA) for both; no timeout: what a hung or dead node has not answered " +
+  "waits in ioredis; (d): retryCount -1 and default delays, cannot be cancelled; keys of a " +
+  "failed try stay until the last one";
 
 run({ name: "node-redlock", library: "redlock", notes }, (clients) => {
   const once = new Redlock(clients, { retryCount: 0 });

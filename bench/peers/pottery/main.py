@@ -17,9 +17,10 @@ SAMPLES_MAX = 200_000
 OVERTIME_SECONDS = 25.0
 
 NOTES = (
-    "AIORedlock on asyncio, which is faster than its threads; acquire and release wait for all nodes; a node that keeps silent "
-    "costs redis-py's timeout of 5 s, each time; at most 50 commands a node outstanding, each on a connection of its own; release "
-    "by EVALSHA; validity is checked; where the time would be over 25 s too long, the command ends with an error"
+    "AIORedlock on asyncio, which is faster than its threads; acquire and release wait for all nodes; "
+    "a node that keeps silent costs redis-py's timeout of 5 s, each time; at most 50 commands a node "
+    "outstanding, each on a connection of its own; release by EVALSHA; validity is checked; "
+    "where the time would be over 25 s too long, the command ends with an error"
 )
 
 
@@ -61,7 +62,8 @@ class Session:
             raise Refused(str(error)) from error
 
     async def _bounded(self, ms: float, workload: Any, *arguments: Any) -> dict[str, Any]:
-        """Where nodes keep silent or workers are too many, it may take minutes; the driver is to get an answer all the same."""
+        """Where nodes keep silent or workers are too many, it may take minutes; the driver is to get
+        an answer all the same."""
         if not self._masters:
             raise Refused("not connected")
         try:
@@ -70,7 +72,9 @@ class Session:
             await nodes.cancel_others()
             await nodes.close(self._masters)
             self._masters = ()
-            raise Refused(f"had not ended {OVERTIME_SECONDS:.0f} s after its time: pottery waits for all nodes") from None
+            raise Refused(
+                f"had not ended {OVERTIME_SECONDS:.0f} s after its time: pottery waits for all nodes"
+            ) from None
 
 
 def say(line: str) -> None:

@@ -24,8 +24,9 @@ def lock(resource: str, masters: Masters) -> AIORedlock:
 
 
 def _client(address: str) -> Redis:
-    """Each outstanding command has a connection of its own. redis-py's usual pool refuses the 101st, which pottery takes for a
-    vote against; so this is its pool that lets a command wait, with its default of 50 connections."""
+    """Each outstanding command has a connection of its own. redis-py's usual pool refuses the
+    101st, which pottery takes for a vote against; so this is its pool that lets a command wait,
+    with its default of 50 connections."""
     return Redis.from_pool(BlockingConnectionPool.from_url(f"redis://{address}", timeout=None))
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds this contender: build.sh OUT_DIR makes OUT_DIR/run; 77 where Python, its venv module or the registry is missing.
+# Builds this contender: build.sh OUT_DIR makes OUT_DIR/run; 77 where Python, its venv module or the
+# registry is missing.
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
@@ -12,14 +13,16 @@ skip() {
 }
 
 command -v python3 >/dev/null || skip 'needs python3 (3.10 or later)'
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' || skip "needs Python 3.10 or later; this is $(python3 --version)"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
+    skip "needs Python 3.10 or later; this is $(python3 --version)"
 
 cp "$here"/*.py "$out"
 
 if ! cmp -s "$here/requirements.txt" "$out/installed.txt"; then
     rm -rf "$out/installed.txt" "$out/venv"
     log=$out/pip.log
-    python3 -m venv "$out/venv" >"$log" 2>&1 || skip "python3 -m venv fails: $(grep -m 1 . "$log" || echo 'without a word')"
+    python3 -m venv "$out/venv" >"$log" 2>&1 ||
+        skip "python3 -m venv fails: $(grep -m 1 . "$log" || echo 'without a word')"
     "$out/venv/bin/pip" install --disable-pip-version-check --quiet -r "$here/requirements.txt" >"$log" 2>&1 ||
         skip "pip cannot install its packages: $(grep -m 1 ERROR "$log" || echo "see $log")"
     cp "$here/requirements.txt" "$out/installed.txt"

@@ -17,8 +17,8 @@ TTL_MS = 10_000
 CLIENTS_MAX = 1024
 STACK_BYTES = 256 * 1024
 NOTES = (
-    "threads; one node after the other; 3 tries 200 ms apart (its defaults), again and again until one wins; cannot be cancelled: "
-    "a client goes on to the end of its tries; only in (d)"
+    "threads; one node after the other; 3 tries 200 ms apart (its defaults), again and again until one wins; cannot be "
+    "cancelled: a client goes on to the end of its tries; only in (d)"
 )
 
 

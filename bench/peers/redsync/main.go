@@ -15,9 +15,11 @@ import (
 	contender "libredlock/bench/contender"
 )
 
-const notes = "go-redis with its defaults (a pool of 10 connections a core and node); waits for all nodes, also on release (WithFailFast is off " +
-	"by default); checks validity with 1 % drift; node timeout of an acquire 5 % of the ttl, none for a release; go-redis heeds it only while it " +
-	"waits for a connection (ContextTimeoutEnabled is off by default), so a hung node costs 5 s each; no logging"
+const notes = "go-redis with its defaults (a pool of 10 connections a core and node); waits for " +
+	"all nodes, also on release (WithFailFast is off by default); checks validity with 1 % " +
+	"drift; node timeout of an acquire 5 % of the ttl, none for a release; go-redis heeds it " +
+	"only while it waits for a connection (ContextTimeoutEnabled is off by default), so a hung " +
+	"node costs 5 s each; no logging"
 
 type library struct{}
 
@@ -58,8 +60,9 @@ func (l *lock) TryAcquire() error {
 	return l.mutex.TryLock()
 }
 
-// Acquire repeats redsync's 32 tries, with its default delay between them, until one wins. The wait can end at a delay only: a try that is
-// cancelled leaves its keys until the ttl, since redsync releases on the same context.
+// Acquire repeats redsync's 32 tries, with its default delay between them, until one wins. The wait
+// can end at a delay only: a try that is cancelled leaves its keys until the ttl, since redsync
+// releases on the same context.
 func (l *lock) Acquire(stop context.Context) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

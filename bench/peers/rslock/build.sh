@@ -13,7 +13,8 @@ skip() {
 
 command -v cargo >/dev/null || skip 'needs cargo (Rust 1.88 or later)'
 
-# Cargo writes its lock file beside Cargo.toml: built from a copy, and copied only where it differs, lest cargo builds again.
+# Cargo writes its lock file beside Cargo.toml: built from a copy, and copied only where it differs,
+# lest cargo builds again.
 mkdir -p "$out/source/src"
 for file in Cargo.toml src/main.rs src/cycles.rs src/contend.rs; do
     cmp -s "$here/$file" "$out/source/$file" || cp "$here/$file" "$out/source/$file"

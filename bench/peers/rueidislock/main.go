@@ -11,10 +11,13 @@ import (
 	contender "libredlock/bench/contender"
 )
 
-const notes = "made for one Redis Cluster, whose slots spread a lock's keys (rueidis issue 414); over independent nodes only by our ClientBuilder, which sends " +
-	"key i to node i (one node: exactly its README); asks one node after the other up to the majority, the rest in the background; the first refusal ends " +
-	"the attempt; SET and GET in a script, for client tracking; ends at an absolute wall-clock time; no drift; renews at ttl/2; release waits for " +
-	"all nodes, for a node that is down until the ttl ends; node timeout 20 ms (its default), which fails acquires on slow links and in long queues"
+const notes = "made for one Redis Cluster, whose slots spread a lock's keys (rueidis issue 414); " +
+	"over independent nodes only by our ClientBuilder, which sends key i to node i (one node: " +
+	"exactly its README); asks one node after the other up to the majority, the rest in the " +
+	"background; the first refusal ends the attempt; SET and GET in a script, for client " +
+	"tracking; ends at an absolute wall-clock time; no drift; renews at ttl/2; release waits for " +
+	"all nodes, for a node that is down until the ttl ends; node timeout 20 ms (its default), " +
+	"which fails acquires on slow links and in long queues"
 
 type library struct{}
 

@@ -9,8 +9,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// nodes stands where rueidislock's users have a Redis Cluster: it sends each of a lock's keys to a node of its own, as the cluster's client sends
-// it to the node of its slot. Only what rueidislock calls is routed.
+// nodes stands where rueidislock's users have a Redis Cluster: it sends each of a lock's keys to a
+// node of its own, as the cluster's client sends it to the node of its slot. Only what rueidislock
+// calls is routed.
 type nodes struct {
 	rueidis.Client // the first node's, which also builds the commands
 	all            []rueidis.Client

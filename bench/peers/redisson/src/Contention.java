@@ -74,7 +74,8 @@ final class Contention {
     }
 
     private synchronized String report() {
-        return "{\"waits\":[" + waits.stream().map(wait -> "[" + wait[0] + "," + wait[1] + "," + wait[2] + "," + wait[3] + "]")
+        return "{\"waits\":[" + waits.stream()
+                .map(wait -> "[" + wait[0] + "," + wait[1] + "," + wait[2] + "," + wait[3] + "]")
                 .collect(Collectors.joining(",")) + "],\"failed\":" + failed + "}";
     }
 

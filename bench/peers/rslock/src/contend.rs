@@ -85,8 +85,8 @@ impl Contest {
         wait[3] = now_us();
     }
 
-    /// LockManager::acquire() is the same loop without an end; to drop it in the middle of a try would leave keys behind until
-    /// their ttl.
+    /// LockManager::acquire() is the same loop without an end; to drop it in the middle of a try
+    /// would leave keys behind until their ttl.
     async fn compete(&self, manager: &LockManager, number: u64, seen: &Mutex<Seen>) {
         let mut wait = [number, now_us(), 0, 0];
         while now_us() < self.end_us {
