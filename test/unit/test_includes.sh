@@ -5,8 +5,8 @@ set -euo pipefail
 
 root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
 
-# The folders of src, floor by floor, from the bottom up; `manager` is src/manager.c. A folder is a
-# layer: its files include their own folder and the floors below, not the others of their floor.
+# The folders of src, floor by floor, from the bottom up. A folder is a layer: its files include
+# their own folder and the floors below, not the others of their floor.
 floors=("core base" "result wire loop" "group node" "manager" "blocking")
 
 # What a layer may include of the system: decisions are pure, only what talks to the world may see it.
@@ -180,7 +180,6 @@ check() {
         include/*) layer=public ;;
         tools/chaos/*) layer=chaos ;;
         tools/*) layer=tool ;;
-        src/manager.c) layer=manager ;;
         *) layer=${file#src/} layer=${layer%/*} && floor_of "$layer" && ((floor >= 0)) || layer= ;;
         esac
         [[ -n $layer ]] || bad "$file: belongs to no folder of the floors"
@@ -231,7 +230,7 @@ plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not 
 plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'
 plant src/node/node.c '#include <ev.h>' 'src/node/node.c: only'
 plant src/loop/loop.c '#include "node/node.h"' 'src/loop/loop.c: loop may not include "node/node.h"'
-plant src/manager.c '#include "blocking/client.h"' 'src/manager.c: manager may not include "blocking/client.h"'
+plant src/manager/manager.c '#include "blocking/client.h"' 'src/manager/manager.c: manager may not include "blocking/client.h"'
 plant src/wire/message.h '#include "loop/reactor.h"' 'src/wire/message.h: wire may not include "loop/reactor.h"'
 plant src/group/env.h '#include "env.h"' 'src/group/env.h: "env.h" belongs to no folder'
 plant include/redlock/redlock.h '#include <ev.h>' 'include/redlock/redlock.h: only'

@@ -1,27 +1,16 @@
 /* The public manager. It owns the loop and the nodes, and connects the group to them. */
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/options.h"
 #include "group/group.h"
 #include "loop/loop.h"
+#include "manager/options.h"
 #include "node/address.h"
 #include "node/node.h"
 #include "wire/wire.h"
-
-#define TIMEOUT_MS_MAX  60000
-#define NODE_TIMEOUT_MS 50
-#define CONNECT_MS      1000
-#define CLIENT_NAME     "redlock"
-#define NAME_SIZE_MAX   64
-
-/* an expired counter is then lower than what any node takes */
-#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)
-#define FENCE_EXPIRY_MS_MAX INT64_C(3153600000000) /* a hundred years; nodes take little more */
 
 struct redlock_manager {
     struct redlock_group *group;
@@ -34,21 +23,6 @@ struct redlock_manager {
     redlock_closed_callback closed;
     void *closed_data;
 };
-
-struct failure {
-    char *text;
-    size_t size;
-};
-
-__attribute__((format(printf, 3, 4))) static int fail(struct failure *failure, int code, const char *format, ...) {
-    if (failure->size > 0) {
-        va_list arguments;
-        va_start(arguments, format);
-        (void)vsnprintf(failure->text, failure->size, format, arguments);
-        va_end(arguments);
-    }
-    return code;
-}
 
 /* The env: how the group reaches the loop and the nodes. */
 
@@ -186,125 +160,26 @@ static void delete_manager(redlock_manager *manager, bool forked) {
     free(manager);
 }
 
-static int check_client_name(const char *name, struct failure *failure) {
-    size_t size = strlen(name);
-    if (size == 0 || size > NAME_SIZE_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "client_name has %zu bytes; 1 to %d are allowed", size,
-                    NAME_SIZE_MAX);
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (name[i] <= ' ' || name[i] > '~') {
-            return fail(failure, REDLOCK_ERR_INVALID,
-                        "client_name has a space or a byte that is not printable ASCII at position %zu", i + 1);
-        }
-    }
-    return REDLOCK_OK;
-}
-
-static bool is_guarded(const redlock_manager_options *options) {
-    return options->restart_guard != REDLOCK_RESTART_GUARD_OFF || options->clock_guard;
-}
-
-static int check_guards(const redlock_manager_options *options, struct failure *failure) {
-    if ((int)options->restart_guard < REDLOCK_RESTART_GUARD_OFF ||
-        options->restart_guard > REDLOCK_RESTART_GUARD_STRICT) {
-        return fail(failure, REDLOCK_ERR_INVALID, "restart_guard is %d, which is not a redlock_restart_guard",
-                    (int)options->restart_guard);
-    }
-    if (options->ttl_max_ms < 0 || options->ttl_max_ms > REDLOCK_TTL_MS_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "ttl_max_ms is %lld; 1 to %lld are allowed, or 0 for none",
-                    (long long)options->ttl_max_ms, (long long)REDLOCK_TTL_MS_MAX);
-    }
-    if (options->ttl_max_ms == 0 && is_guarded(options)) {
-        return fail(
-            failure, REDLOCK_ERR_INVALID,
-            "restart_guard and clock_guard need ttl_max_ms: the longest ttl that any client of these nodes uses");
-    }
-    return REDLOCK_OK;
-}
-
-static int check_fence(const redlock_manager_options *options, struct failure *failure) {
-    const size_t size = options->fence_suffix == NULL ? 1 : strlen(options->fence_suffix);
-    if (size == 0 || size > REDLOCK_FENCE_SUFFIX_SIZE_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "fence_suffix has %zu bytes; 1 to %d are allowed", size,
-                    REDLOCK_FENCE_SUFFIX_SIZE_MAX);
-    }
-    if (options->fence_expiry_ms != 0 &&
-        (options->fence_expiry_ms < FENCE_EXPIRY_MS_MIN || options->fence_expiry_ms > FENCE_EXPIRY_MS_MAX)) {
-        return fail(
-            failure, REDLOCK_ERR_INVALID, "fence_expiry_ms is %lld; %lld (3 h) to %lld are allowed, or 0 for never",
-            (long long)options->fence_expiry_ms, (long long)FENCE_EXPIRY_MS_MIN, (long long)FENCE_EXPIRY_MS_MAX);
-    }
-    return REDLOCK_OK;
-}
-
-static int check_wait(const redlock_manager_options *options, struct failure *failure) {
-    const size_t size = options->wait_suffix == NULL ? 1 : strlen(options->wait_suffix);
-    if (size == 0 || size > REDLOCK_WAIT_SUFFIX_SIZE_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "wait_suffix has %zu bytes; 1 to %d are allowed", size,
-                    REDLOCK_WAIT_SUFFIX_SIZE_MAX);
-    }
-    return REDLOCK_OK;
-}
-
-static int check(const redlock_manager_options *options, struct failure *failure) {
-    if (options->nodes == NULL || options->node_count < 1 || options->node_count > REDLOCK_NODES_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "node_count is %zu; 1 to %d nodes are allowed",
-                    options->nodes == NULL ? 0 : options->node_count, REDLOCK_NODES_MAX);
-    }
-    for (size_t i = 0; i < options->node_count; i++) {
-        if (options->nodes[i] == NULL) {
-            return fail(failure, REDLOCK_ERR_INVALID, "node %zu is NULL", i + 1);
-        }
-    }
-    if (options->node_timeout_ms < 1 || options->node_timeout_ms > TIMEOUT_MS_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "node_timeout_ms is %lld; 1 to %d are allowed",
-                    (long long)options->node_timeout_ms, TIMEOUT_MS_MAX);
-    }
-    if (options->connect_timeout_ms < 1 || options->connect_timeout_ms > TIMEOUT_MS_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "connect_timeout_ms is %lld; 1 to %d are allowed",
-                    (long long)options->connect_timeout_ms, TIMEOUT_MS_MAX);
-    }
-    if (options->key_prefix != NULL && strlen(options->key_prefix) >= REDLOCK_RESOURCE_SIZE_MAX) {
-        return fail(failure, REDLOCK_ERR_INVALID, "key_prefix has %zu bytes; at most %d leave room for a resource",
-                    strlen(options->key_prefix), REDLOCK_RESOURCE_SIZE_MAX - 1);
-    }
-    if (options->log_level < REDLOCK_LOG_ERROR || options->log_level > REDLOCK_LOG_DEBUG) {
-        return fail(failure, REDLOCK_ERR_INVALID, "log_level is %d, which is not a redlock_log_level",
-                    (int)options->log_level);
-    }
-    int code = check_guards(options, failure);
-    if (code == REDLOCK_OK) {
-        code = check_fence(options, failure);
-    }
-    if (code == REDLOCK_OK) {
-        code = check_wait(options, failure);
-    }
-    return code != REDLOCK_OK
-               ? code
-               : check_client_name(options->client_name == NULL ? CLIENT_NAME : options->client_name, failure);
-}
-
 /* A server that is listed twice would have two votes. */
 static int check_duplicate(const redlock_manager *manager, const struct redlock_address *address,
-                           struct failure *failure) {
+                           struct redlock_failure *failure) {
     const char *name = address->name;
     int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
     for (unsigned i = 0; i < manager->count; i++) {
         if (compare(manager->names[i], name) == 0) {
-            return fail(failure, REDLOCK_ERR_INVALID,
-                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
-                        manager->count + 1, name);
+            return redlock_manager_fail(failure, REDLOCK_ERR_INVALID,
+                                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
+                                        manager->count + 1, name);
         }
     }
     return REDLOCK_OK;
 }
 
-static int add_node(redlock_manager *manager, const redlock_manager_options *options, struct failure *failure) {
+static int add_node(redlock_manager *manager, const redlock_manager_options *options, struct redlock_failure *failure) {
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
                                                 .client_name = manager->client_name,
-                                                .guarded = is_guarded(options)};
+                                                .guarded = redlock_manager_is_guarded(options)};
     struct redlock_node_listener listener = {.ctx = manager,
                                              .answer = on_answer,
                                              .greeted = on_greeted,
@@ -318,13 +193,13 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     redlock_loop_reactor(manager->loop, &reactor);
     int code = redlock_address_parse(options->nodes[manager->count], &address, sentence, sizeof sentence);
     if (code != REDLOCK_OK) {
-        return fail(failure, code, "node %u: %s", manager->count + 1, sentence);
+        return redlock_manager_fail(failure, code, "node %u: %s", manager->count + 1, sentence);
     }
     code = check_duplicate(manager, &address, failure);
     if (code == REDLOCK_OK) {
         manager->nodes[manager->count] = redlock_node_new(manager->count, &address, &node_options, &reactor, &listener);
         if (manager->nodes[manager->count] == NULL) {
-            code = fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
+            code = redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
         }
     }
     if (code != REDLOCK_OK) {
@@ -337,13 +212,13 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
 }
 
 static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_manager_options *options,
-                    struct failure *failure) {
+                    struct redlock_failure *failure) {
     struct redlock_loop_hooks hooks = {.ctx = manager,
                                        .wake = on_wake,
                                        .on_log = options->on_log,
                                        .log_level = options->log_level,
                                        .log_data = options->log_data};
-    manager->client_name = strdup(options->client_name == NULL ? CLIENT_NAME : options->client_name);
+    manager->client_name = strdup(options->client_name == NULL ? REDLOCK_CLIENT_NAME : options->client_name);
     if (manager->client_name != NULL) {
         manager->loop = redlock_loop_new(ev, &hooks);
     } else {
@@ -353,12 +228,13 @@ static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_
         return REDLOCK_OK;
     }
     if (errno == ENOMEM) {
-        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    return fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
+    return redlock_manager_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
 }
 
-static int add_manager(redlock_manager *manager, const redlock_manager_options *options, struct failure *failure) {
+static int add_manager(redlock_manager *manager, const redlock_manager_options *options,
+                       struct redlock_failure *failure) {
     struct redlock_env env = {.ctx = manager,
                               .now_ns = env_now,
                               .wall_us = env_wall,
@@ -382,43 +258,26 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .wait_suffix = options->wait_suffix};
     manager->group = redlock_group_new(&env, &config);
     if (manager->group == NULL) {
-        return fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     return REDLOCK_OK;
 }
 
-void redlock_manager_options_default(redlock_manager_options *options) {
-    *options = (redlock_manager_options){.size = sizeof *options,
-                                         .node_timeout_ms = NODE_TIMEOUT_MS,
-                                         .connect_timeout_ms = CONNECT_MS,
-                                         .client_name = CLIENT_NAME,
-                                         .log_level = REDLOCK_LOG_WARNING,
-                                         .fence_suffix = REDLOCK_FENCE_SUFFIX,
-                                         .wait_suffix = REDLOCK_WAIT_SUFFIX};
-}
-
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
                            char *error, size_t error_size) {
-    struct failure failure = {error, error == NULL ? 0 : error_size};
+    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
     if (loop == NULL || options == NULL || created == NULL) {
-        return fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
+        return redlock_manager_fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
     }
     redlock_manager_options known;
-    redlock_manager_options_default(&known);
-    if (!redlock_options_read(&known, sizeof known, options, options->size)) {
-        return fail(&failure, REDLOCK_ERR_INVALID,
-                    "options.size is %zu, not 1 to %zu: call redlock_manager_options_default() first, and build "
-                    "against the header of this library or an older one",
-                    options->size, sizeof known);
-    }
-    options = &known;
-    int code = check(options, &failure);
+    int code = redlock_manager_options_read(&known, options, &failure);
     if (code != REDLOCK_OK) {
         return code;
     }
+    options = &known;
     redlock_manager *manager = calloc(1, sizeof *manager);
     if (manager == NULL) {
-        return fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_manager_fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     code = add_loop(manager, loop, options, &failure);
     while (code == REDLOCK_OK && manager->count < options->node_count) {
