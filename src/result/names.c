@@ -1,5 +1,5 @@
 /* The names of codes, votes and states, and the version. */
-#include <redlock/redlock.h>
+#include <redlock/election.h>
 
 const char *redlock_strerror(int code) {
     switch (code) {
@@ -60,6 +60,26 @@ const char *redlock_node_state_name(redlock_node_state state) {
         return "WAITING";
     case REDLOCK_NODE_UNUSABLE:
         return "UNUSABLE";
+    }
+    return "?";
+}
+
+const char *redlock_election_event_name(redlock_election_event_kind kind) {
+    switch (kind) {
+    case REDLOCK_ELECTION_NOTHING:
+        return "NOTHING";
+    case REDLOCK_ELECTION_LEADING:
+        return "LEADING";
+    case REDLOCK_ELECTION_LOST:
+        return "LOST";
+    case REDLOCK_ELECTION_RESIGNED:
+        return "RESIGNED";
+    case REDLOCK_ELECTION_LEADER:
+        return "LEADER";
+    case REDLOCK_ELECTION_TROUBLE:
+        return "TROUBLE";
+    case REDLOCK_ELECTION_ENDED:
+        return "ENDED";
     }
     return "?";
 }
