@@ -40,6 +40,10 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     }
 }
 
+void redlock_lease_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
+    run_callback(lease, REDLOCK_RESULT_ACQUIRE, code, cb, data);
+}
+
 static void count_acquired(struct redlock_group *group, int code) {
     redlock_statistics *statistics = &group->statistics;
     statistics->requests_pending--;

@@ -7,4 +7,7 @@
 /* Runs the waiting callbacks of one lease. Then frees the lease if it is over. */
 void redlock_lease_run_callbacks(struct redlock_lease *lease);
 
+/* Calls `cb` with what an acquire that goes on has found so far, as if it had ended with `code`. */
+void redlock_lease_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include "group/alarm.h"
 #include "group/callbacks.h"
 #include "group/guards.h"
 #include "group/handover.h"
@@ -130,7 +131,8 @@ static void take_other_answer(struct redlock_group *group, struct redlock_owner 
         break; /* a reading of the clock, which the caller has taken */
     case REDLOCK_OWNER_LEASE:
     case REDLOCK_OWNER_CONNECT:
-        assert(false && "a lease's answer is taken elsewhere, and connect sends nothing");
+    case REDLOCK_OWNER_ALARM:
+        assert(false && "a lease's answer is taken elsewhere, and the others send nothing");
         break;
     }
 }
@@ -171,6 +173,9 @@ static void due(struct redlock_group *group, struct redlock_owner *owner, int64_
     case REDLOCK_OWNER_INSPECT:
     case REDLOCK_OWNER_CONNECT:
         redlock_query_due(group, (struct redlock_query *)owner);
+        break;
+    case REDLOCK_OWNER_ALARM:
+        ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
         break;
     }
 }

@@ -273,6 +273,9 @@ static void publish(struct redlock_lease *lease) {
     const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
     if (until_ns != atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed)) {
         atomic_store_explicit(&lease->held_until_ns, until_ns, memory_order_release);
+        if (lease->watch) {
+            atomic_store_explicit(lease->watch, until_ns, memory_order_release);
+        }
     }
     const bool held = until_ns != 0;
     if (held != lease->counted_held) {
@@ -429,6 +432,15 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
                                                .wall_us = wall_us(lease->group, &lease->core.plan),
                                                .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)});
     redlock_lease_free_if_over(lease);
+}
+
+void redlock_lease_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
+    lease->watch = held_until_ns;
+}
+
+int redlock_lease_trouble(const struct redlock_lease *lease) {
+    const int code = lease->core.last_code;
+    return code == REDLOCK_ERR_CONTENDED ? REDLOCK_OK : code;
 }
 
 void redlock_lease_abort(struct redlock_lease *lease) {

@@ -59,6 +59,7 @@ struct redlock_lease {
     bool extend_pending : 1;       /* the callback of an extend has not run */
     bool release_pending : 1;      /* the callback of a release has not run */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
+    _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;
     redlock_callback cb; /* of the acquire, later of the release */
     void *data;

@@ -22,7 +22,8 @@ enum redlock_owner_kind {
     REDLOCK_OWNER_OWED,
     REDLOCK_OWNER_INSPECT,
     REDLOCK_OWNER_CONNECT,
-    REDLOCK_OWNER_GUARDS
+    REDLOCK_OWNER_GUARDS,
+    REDLOCK_OWNER_ALARM
 };
 
 struct redlock_owner {

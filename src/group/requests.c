@@ -90,6 +90,15 @@ static bool may_queue(const struct redlock_group *group, const redlock_acquire_o
     return options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR && !group->line.polls;
 }
 
+int redlock_group_check_options(const struct redlock_group *group, const redlock_acquire_options *given,
+                                redlock_acquire_options *options) {
+    const char *wrong = read_options(given, options);
+    if (wrong) {
+        return refuse(group, wrong);
+    }
+    return check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
+}
+
 /* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
 static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
                         const redlock_acquire_options *given, redlock_acquire_options *options,
@@ -98,14 +107,11 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
         return refuse(group, "the resource must have 1 to 1024 bytes, key prefix included");
     }
-    const char *wrong = read_options(given, options);
-    if (wrong) {
-        return refuse(group, wrong);
+    int code = redlock_group_check_options(group, given, options);
+    if (code != REDLOCK_OK) {
+        return code;
     }
-    if (check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) != REDLOCK_OK) {
-        return REDLOCK_ERR_INVALID;
-    }
-    const int code = redlock_group_check_open(group);
+    code = redlock_group_check_open(group);
     if (code != REDLOCK_OK) {
         return code;
     }
