@@ -30,6 +30,10 @@ static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
     (void)loop;
     (void)events;
     struct tool_child *child = watcher->data;
+    if (watcher->signum == SIGINT || watcher->signum == SIGQUIT || watcher->signum == SIGTERM ||
+        (watcher->signum == SIGHUP && !is_up(child))) { /* daemons take SIGHUP for a reload */
+        child->end_asked = true;
+    }
     if (is_up(child) || child->state == TOOL_CHILD_STOPPING) {
         send_to_group(child, watcher->signum);
     }

@@ -52,6 +52,7 @@ struct tool_child {
     pid_t pid;         /* also the id of its process group */
     int report;        /* the pipe on which the child reports its exec; -1: it has reported */
     int exec_error;    /* the errno of an exec that failed */
+    bool end_asked;    /* INT, QUIT or TERM came, or HUP while it was being stopped */
     bool reaped;       /* wait_status is set */
     int wait_status;   /* from waitpid() */
     bool had_terminal; /* it had the terminal when it ended */

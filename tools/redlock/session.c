@@ -59,7 +59,7 @@ static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
     ev_signal_stop(loop, watcher);
 }
 
-static void watch_stop_signals(struct tool_session *session) {
+void tool_session_watch_stop(struct tool_session *session) {
     static const int numbers[TOOL_STOP_SIGNALS] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     for (int i = 0; i < TOOL_STOP_SIGNALS; i++) {
         ev_signal *watcher = &session->stop_watchers[i];
@@ -116,7 +116,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
         return tool_report_exit_status(options, code);
     }
-    watch_stop_signals(session);
+    tool_session_watch_stop(session);
     return 0;
 }
 
@@ -129,8 +129,7 @@ void tool_session_completed(const redlock_result *result, void *data) {
     session->result = redlock_result_copy(result);
 }
 
-/* Frees the last result and resets the state for the next request. */
-static void prepare(struct tool_session *session) {
+void tool_session_prepare(struct tool_session *session) {
     redlock_result_free(session->result);
     session->result = NULL;
     session->lease = NULL;
@@ -138,7 +137,7 @@ static void prepare(struct tool_session *session) {
 }
 
 int tool_session_finish(struct tool_session *session, int started) {
-    prepare(session);
+    tool_session_prepare(session);
     session->code = started;
     while (started == REDLOCK_OK && !session->done) {
         ev_run(session->loop, EVRUN_ONCE);
@@ -226,24 +225,35 @@ static int free_from_readers(const struct tool_options *options) {
     return TOOL_EXIT_SYSTEM;
 }
 
+int tool_session_begin(struct tool_session *session, bool waits) {
+    int status = free_from_readers(session->options);
+    if (status == 0) {
+        ev_timer_init(&session->explain_timer, explain_wait, EXPLAIN_AFTER_S, EXPLAIN_AFTER_S);
+        session->explain_timer.data = session;
+        if (waits) {
+            ev_timer_start(session->loop, &session->explain_timer);
+        }
+        tool_session_connect(session, false);
+        tool_session_prepare(session);
+    }
+    return status;
+}
+
+void tool_session_stop_explaining(struct tool_session *session) {
+    ev_timer_stop(session->loop, &session->explain_timer);
+}
+
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status) {
     int code = REDLOCK_ERR_CANCELLED;
-    *status = free_from_readers(session->options);
+    *status = tool_session_begin(session, session->options->wait_ms != 0);
     if (*status != 0) {
         return false;
     }
-    ev_timer_init(&session->explain_timer, explain_wait, EXPLAIN_AFTER_S, EXPLAIN_AFTER_S);
-    session->explain_timer.data = session;
-    if (session->options->wait_ms != 0) {
-        ev_timer_start(session->loop, &session->explain_timer);
-    }
-    tool_session_connect(session, false);
-    prepare(session);
     if (session->stop_signal == 0) {
         code = ask(session, auto_extend, on_lost, data);
     }
-    ev_timer_stop(session->loop, &session->explain_timer);
+    tool_session_stop_explaining(session);
     if (session->stop_signal != 0) {
         *status = tool_session_stopped(session);
         return false;
@@ -273,7 +283,7 @@ static void closed(void *data) {
 
 void tool_session_close(struct tool_session *session) {
     if (session->manager != NULL) {
-        prepare(session);
+        tool_session_prepare(session);
         int code = redlock_manager_close(session->manager, closed, session);
         assert(code == REDLOCK_OK);
         while (!session->done) {

@@ -47,12 +47,23 @@ void tool_session_connect(struct tool_session *session, bool everyone);
 /* The time since the session was opened. */
 int64_t tool_session_age_ms(const struct tool_session *session);
 
+/* Frees the last result and resets the state for the next request. */
+void tool_session_prepare(struct tool_session *session);
+
 /* The callback of every request. data is the session. */
 void tool_session_completed(const redlock_result *result, void *data);
 
 /* Runs the loop until the request has completed; returns its code. started is the return value of
  * the call that made the request. */
 int tool_session_finish(struct tool_session *session, int started);
+
+/*
+ * Before the first request on a lock: no reader of standard error can block us any more, and nodes
+ * are connected. If it waits, a lack of a quorum is explained after a while, until
+ * tool_session_stop_explaining(). Returns 0 or an exit status.
+ */
+int tool_session_begin(struct tool_session *session, bool waits);
+void tool_session_stop_explaining(struct tool_session *session);
 
 /*
  * Takes the lock as the options say. Returns whether it is held, with session->lease set. If not,
@@ -65,6 +76,8 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
  * exit status. */
 int tool_session_stopped(struct tool_session *session);
 
+/* Watches the signals that stop it, again. */
+void tool_session_watch_stop(struct tool_session *session);
 /* Stops watching signals. */
 void tool_session_ignore_stop(struct tool_session *session);
 
