@@ -3,6 +3,7 @@
 #define REDLOCK_NODE_LISTENER_H
 
 #include "core/guard.h"
+#include "wire/channel.h"
 #include "wire/message.h"
 
 #define REDLOCK_NODE_NO_TIMEOUT 0x80u /* beside the kind of a reply */
@@ -25,6 +26,9 @@ struct redlock_node_listener {
     /* A push on the node's subscription, and changes of that: see redlock_node_listen(). */
     void (*pushed)(void *ctx, unsigned index, const struct redlock_push *push);
     void (*listens)(void *ctx, unsigned index, enum redlock_listening listening, struct redlock_text *why);
+    /* Likewise for the channels of redlock_node_hear(). */
+    void (*announced)(void *ctx, unsigned index, const struct redlock_announcement *announcement);
+    void (*hears)(void *ctx, unsigned index, const struct redlock_channel *channel);
     /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
      * in the list, the callback calls redlock_node_yield() for it and sets *yields. */
     const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);

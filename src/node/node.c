@@ -207,6 +207,16 @@ void redlock_node_listen(struct redlock_node *node, const char *channel) {
     }
 }
 
+void redlock_node_hear(struct redlock_node *node, const struct redlock_channels *channels) {
+    assert(node->subscription.channel != NULL);
+    node->subscription.channels = channels;
+    redlock_subscription_hear(&node->subscription);
+}
+
+void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
+    redlock_subscription_leave(&node->subscription, channel);
+}
+
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
     const struct redlock_inflight *inflight = &node->connection.inflight;
     return inflight->count > 0 &&

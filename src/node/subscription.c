@@ -49,6 +49,24 @@ static bool set_why(struct redlock_subscription *subscription, struct redlock_te
     return news;
 }
 
+/* What was heard, asked or refused on this connection. */
+static void forget_channels(struct redlock_subscription *subscription) {
+    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
+    subscription->asking = subscription->no_memory = false;
+    subscription->asked = NULL;
+    subscription->leaving = 0;
+    for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
+         channel = channel->next) {
+        channel->heard &= ~node;
+        channel->refused &= ~node;
+    }
+}
+
+static void leave_listening(struct redlock_subscription *subscription) {
+    redlock_connection_reset(&subscription->connection);
+    forget_channels(subscription);
+}
+
 /* Takes over the text. Logs the same reason only once, then as DEBUG. Each restart of a server ends
  * a subscription: the first connection warns of that. */
 static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
@@ -58,7 +76,7 @@ static void lost(struct redlock_subscription *subscription, struct redlock_text 
     const int64_t delay_ns = redlock_node_delay_ns(node, &subscription->failures, up_ns);
     redlock_log_level level =
         listened && redlock_text_cause(why) == REDLOCK_CAUSE_CONNECTION ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARNING;
-    redlock_connection_reset(&subscription->connection);
+    leave_listening(subscription);
     set_state(subscription, REDLOCK_SUBSCRIPTION_WAITING, redlock_after_ns(redlock_node_now_ns(node), delay_ns));
     level = set_why(subscription, why) ? level : REDLOCK_LOG_DEBUG;
     node->reactor.log(node->reactor.ctx, level, "node %s: subscription: %s; next try in about %lld ms",
@@ -139,6 +157,7 @@ static void confirmed(struct redlock_subscription *subscription) {
     set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: subscribed", node->address.name);
     tell(subscription, REDLOCK_LISTENING, NULL);
+    redlock_subscription_hear(subscription);
 }
 
 static void refused(struct redlock_subscription *subscription, struct redlock_text *why) {
@@ -192,11 +211,44 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
     }
 }
 
+/* SUBSCRIBE to one of the channels was answered. */
+static void answered(struct redlock_subscription *subscription, bool heard) {
+    const struct redlock_node *node = subscription->node;
+    struct redlock_channel *channel = subscription->asked;
+    subscription->asking = false;
+    subscription->asked = NULL;
+    if (channel != NULL) {
+        *(heard ? &channel->heard : &channel->refused) |= REDLOCK_NODE(node->index);
+        node->listener.hears(node->listener.ctx, node->index, channel);
+    }
+    redlock_subscription_hear(subscription);
+}
+
+static void take_refusal(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    const struct redlock_node *node = subscription->node;
+    char error[REDLOCK_WIRE_ERROR_SIZE];
+    (void)redlock_wire_error(&reply->value, node->address.password, error);
+    struct redlock_text *why =
+        redlock_text_new(redlock_wire_cause(&reply->value), "SUBSCRIBE to a leader's channel failed: %s", error);
+    if (!redlock_handshake_refused(reply)) {
+        lost(subscription, why);
+        return;
+    }
+    node->reactor.log(node->reactor.ctx, subscription->refusal_warned ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING,
+                      "node %s: %s", node->address.name, redlock_text_string(why));
+    subscription->refusal_warned = true;
+    answered(subscription, false);
+    redlock_text_drop(why);
+}
+
 static void take_push(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_node *node = subscription->node;
     struct redlock_push push;
+    struct redlock_announcement announcement;
     if (redlock_wire_push(reply, subscription->channel, &push)) {
         node->listener.pushed(node->listener.ctx, node->index, &push);
+    } else if (redlock_wire_announcement(reply, &announcement)) {
+        node->listener.announced(node->listener.ctx, node->index, &announcement);
     } else if (!subscription->push_warned) {
         subscription->push_warned = true;
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
@@ -213,6 +265,13 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
     } else if (is_array(reply, "pong", 2) && subscription->pinged) {
         subscription->pinged = false;
         set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
+    } else if (subscription->asking && is_array(reply, "subscribe", 3) &&
+               (subscription->asked == NULL || is_word(&reply->elements[1], subscription->asked->name))) {
+        answered(subscription, true);
+    } else if (subscription->asking && reply->value.type == REDLOCK_REPLY_ERROR) {
+        take_refusal(subscription, reply);
+    } else if (subscription->leaving > 0 && is_array(reply, "unsubscribe", 3)) {
+        subscription->leaving--;
     } else {
         out_of_protocol(subscription);
     }
@@ -237,8 +296,27 @@ static void read_replies(struct redlock_subscription *subscription) {
     }
 }
 
+/* Subscribes to the next channel that it does not hear yet. Returns false without memory. */
+static bool ask_for_channel(struct redlock_subscription *subscription) {
+    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
+    struct redlock_channel *channel = subscription->channels != NULL ? subscription->channels->first : NULL;
+    while (channel != NULL && ((channel->heard | channel->refused) & node) != 0) {
+        channel = channel->next;
+    }
+    if (channel == NULL || subscription->asking || subscription->state != REDLOCK_SUBSCRIPTION_LISTENING) {
+        return true;
+    }
+    subscription->asking = true;
+    subscription->asked = channel;
+    return redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"SUBSCRIBE", channel->name});
+}
+
 static void on_flush(struct redlock_watch *watch) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
+    if (subscription->no_memory || !ask_for_channel(subscription)) {
+        no_memory(subscription);
+        return;
+    }
     int error = redlock_connection_write(&subscription->connection, &subscription->connection.hello);
     if (error != 0) {
         lost(subscription, redlock_node_errno_text("", error));
@@ -335,12 +413,30 @@ void redlock_subscription_begin(struct redlock_subscription *subscription) {
     }
 }
 
+void redlock_subscription_hear(struct redlock_subscription *subscription) {
+    if (subscription->state == REDLOCK_SUBSCRIPTION_LISTENING) {
+        flush_soon(subscription);
+    }
+}
+
+void redlock_subscription_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel) {
+    const bool heard = (channel->heard & REDLOCK_NODE(subscription->node->index)) != 0;
+    if (!heard && subscription->asked != channel) {
+        return;
+    }
+    subscription->asked = heard ? subscription->asked : NULL;
+    subscription->leaving++;
+    subscription->no_memory |=
+        !redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"UNSUBSCRIBE", channel->name});
+    flush_soon(subscription);
+}
+
 void redlock_subscription_end(struct redlock_subscription *subscription) {
     const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
     if (subscription->state == REDLOCK_SUBSCRIPTION_OFF) {
         return;
     }
-    redlock_connection_reset(&subscription->connection);
+    leave_listening(subscription);
     set_state(subscription, REDLOCK_SUBSCRIPTION_OFF, REDLOCK_NEVER_NS);
     if (listened) {
         tell(subscription, REDLOCK_LISTENING_NOT, subscription->node->why);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "node/connection.h"
+#include "wire/channel.h"
 
 struct redlock_node;
 
@@ -21,6 +22,15 @@ struct redlock_node;
  * any        the first connection ends                            → OFF
  *
  * LISTENING sends PING at due_ns. WAITING is a random delay (R16).
+ *
+ * While it is LISTENING, it subscribes to the other channels, one after the other: an error says
+ * only by its place in the order which one it refuses.
+ *
+ * a channel   event                                  → it is
+ * silent      no other one is asked                  → asked
+ * asked       confirmed                              → heard
+ *             not permitted                          → refused
+ * any         no longer LISTENING                    → silent
  */
 enum redlock_subscription_state {
     REDLOCK_SUBSCRIPTION_OFF,
@@ -44,7 +54,12 @@ struct redlock_subscription {
     int64_t up_ns;     /* LISTENING since then */
     unsigned failures; /* failed tries in a row, for the backoff (R16) */
     bool pinged;       /* LISTENING: the PONG is due at due_ns */
-    bool push_warned;
+    bool push_warned, refusal_warned;
+    uint32_t leaving;                              /* replies to UNSUBSCRIBE that are to come */
+    bool no_memory;                                /* to leave a channel; found at the next flush */
+    bool asking;                                   /* for one of the channels; the reply is to come */
+    const struct redlock_channels *channels;       /* NULL before redlock_node_hear() */
+    struct redlock_channel *asked;                 /* NULL if it has left meanwhile */
     uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */
     uint8_t step, step_count;
     struct redlock_text *why; /* the last failure since it was LISTENING */

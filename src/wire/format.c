@@ -110,9 +110,21 @@ static char *format_wait_suffix(char *at, const struct redlock_message *message)
     return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
 }
 
+static inline __attribute__((always_inline)) char *format_release(char *at, const struct redlock_message *message, size_t arguments) {
+    at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, arguments), message);
+    return format_wait_suffix(at, message);
+}
+
+__attribute__((noinline)) static char *format_announced_release(char *at, const struct redlock_message *message) {
+    at = redlock_resp_integer(format_release(at, message, 4), message->keeps);
+    return redlock_resp_integer(at, 1);
+}
+
 char *redlock_format_release(char *at, const struct redlock_message *message) {
-    at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, message->keeps ? 3 : 2), message);
-    at = format_wait_suffix(at, message);
+    if (message->target->announced) {
+        return format_announced_release(at, message);
+    }
+    at = format_release(at, message, message->keeps ? 3 : 2);
     return message->keeps ? redlock_resp_integer(at, 1) : at;
 }
 
@@ -128,12 +140,12 @@ char *redlock_format_fence(char *at, const struct redlock_message *message) {
     return redlock_resp_integer(at, message->fence_keys->expiry_ms);
 }
 
-char *redlock_format_wait(char *at, const struct redlock_message *message) {
+__attribute__((noinline)) char *redlock_format_wait(char *at, const struct redlock_message *message) {
     const struct redlock_place *place = message->place;
     const size_t suffix_size = strlen(message->wait_suffix), channel_size = strlen(place->channel);
     assert(suffix_size != 0 && suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
     assert(channel_size != 0 && channel_size <= REDLOCK_CHANNEL_SIZE_MAX && place->ticket <= REDLOCK_TICKET_MAX);
-    at = begin_script(at, message, REDLOCK_SCRIPT_WAIT, 3, 9);
+    at = begin_script(at, message, REDLOCK_SCRIPT_WAIT, 3, message->target->announced ? 10 : 9);
     at = format_key(at, message, message->wait_suffix, suffix_size, "", 0);
     at = format_key(at, message, message->wait_suffix, suffix_size, "er", 2);
     at = format_token(at, message);
@@ -144,5 +156,6 @@ char *redlock_format_wait(char *at, const struct redlock_message *message) {
     at = redlock_resp_integer(at, place->queue_ttl_ms);
     at = redlock_resp_bulk(at, place->channel, channel_size);
     at = redlock_resp_integer(at, place->id);
-    return redlock_resp_integer(at, place->takes);
+    at = redlock_resp_integer(at, place->takes);
+    return message->target->announced ? redlock_resp_integer(at, 1) : at;
 }

@@ -84,6 +84,16 @@ struct redlock_answer {
     int64_t waiters, waited_ms;
 };
 
+/* Who has the lock on a node now: published by WAIT and RELEASE of an announced target. The bytes are
+ * valid during the call. */
+struct redlock_announcement {
+    const char *key; /* of the lock */
+    size_t key_size;
+    const char *token; /* size 0: nobody */
+    size_t token_size;
+    int64_t ttl_ms; /* how long the key lives */
+};
+
 /* What became of a subscription. A server that refuses it refuses the next, too. */
 enum redlock_listening { REDLOCK_LISTENING_NOT, REDLOCK_LISTENING, REDLOCK_LISTENING_REFUSED };
 

@@ -1,8 +1,10 @@
-/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua). */
+/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua); its
+ * announcement: "PTTL token", or "" (scripts/parts/announce.lua). */
 #include "wire/push.h"
 
 #include <string.h>
 
+#include "wire/channel.h"
 #include "wire/read.h"
 
 /* Takes the bytes up to the next space as a word, and the space. */
@@ -50,4 +52,26 @@ bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, s
     push->key_size = key.size;
     return token.size != 0 && token.size <= REDLOCK_TOKEN_SIZE_MAX && key.size != 0 &&
            key.size <= REDLOCK_RESOURCE_SIZE_MAX;
+}
+
+bool redlock_wire_announcement(const struct redlock_reply *reply, struct redlock_announcement *announcement) {
+    static const size_t prefix_size = sizeof REDLOCK_LEADER_CHANNEL - 1;
+    const struct redlock_reply_value *element = reply->elements, *channel = &element[1];
+    struct redlock_reply_value token = element[2], ttl;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 || !is(&element[0], "message") ||
+        channel->type != REDLOCK_REPLY_STRING || token.type != REDLOCK_REPLY_STRING || channel->size <= prefix_size ||
+        memcmp(channel->bytes, REDLOCK_LEADER_CHANNEL, prefix_size) != 0) {
+        return false;
+    }
+    *announcement =
+        (struct redlock_announcement){.key = channel->bytes + prefix_size, .key_size = channel->size - prefix_size};
+    if (token.size == 0) {
+        return true;
+    }
+    if (!take_word(&token, &ttl) || !redlock_read_digits(&ttl, 10, &announcement->ttl_ms)) {
+        return false;
+    }
+    announcement->token = token.bytes;
+    announcement->token_size = token.size;
+    return token.size != 0 && token.size <= REDLOCK_TOKEN_SIZE_MAX;
 }

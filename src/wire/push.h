@@ -1,4 +1,4 @@
-/* A node's push on a subscription: it handed a lock to a waiter. Pure. */
+/* What a node says on a subscription: it handed a lock to a waiter, or who holds one now. Pure. */
 #ifndef REDLOCK_WIRE_PUSH_H
 #define REDLOCK_WIRE_PUSH_H
 
@@ -10,5 +10,8 @@
 /* Reads a message on this channel. False if it is anything else: then the push is unset. What it
  * points to is part of the reply. */
 bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push);
+
+/* The same for an announcement, on the channel of whichever resource. */
+bool redlock_wire_announcement(const struct redlock_reply *reply, struct redlock_announcement *announcement);
 
 #endif

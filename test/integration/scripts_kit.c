@@ -24,7 +24,7 @@ const char *say(const char *command, const char *key) {
 
 struct redlock_message message_of(enum redlock_operation operation, uint64_t fence) {
     static const struct redlock_fence_keys keys = {.suffix = ":fence", .suffix_size = 6};
-    static const struct redlock_target door = {"door", 4};
+    static const struct redlock_target door = {.key = "door", .key_size = 4};
     return (struct redlock_message){.operation = operation,
                                     .target = &door,
                                     .token = OURS,

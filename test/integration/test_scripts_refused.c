@@ -101,7 +101,7 @@ static void unknown_scripts(void **state) {
     }
 }
 
-static const struct redlock_target gate = {"gate", 4};
+static const struct redlock_target gate = {.key = "gate", .key_size = 4};
 
 static void without_memory_nothing_is_set_and_releases_go_on(void **state) {
     (void)state;

@@ -64,7 +64,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
-                                      .target = &(struct redlock_target){key, (uint16_t)strlen(key)},
+                                      .target = &(struct redlock_target){.key = key, .key_size = (uint16_t)strlen(key)},
                                       .token = token,
                                       .token_size = strlen(token),
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,

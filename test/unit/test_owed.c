@@ -14,12 +14,13 @@ static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, in
     for (unsigned i = 0; i < count; i++) {
         char token[16];
         const int size = snprintf(token, sizeof token, "%08x", i);
-        redlock_owed_add(fake.group, &(struct redlock_owed_release){.target = &(struct redlock_target){"key", 3},
-                                                                    .token = token,
-                                                                    .token_size = (size_t)size,
-                                                                    .nodes = nodes,
-                                                                    .uncertain = uncertain,
-                                                                    .ttl_ms = ttl_ms});
+        redlock_owed_add(fake.group,
+                         &(struct redlock_owed_release){.target = &(struct redlock_target){.key = "key", .key_size = 3},
+                                                        .token = token,
+                                                        .token_size = (size_t)size,
+                                                        .nodes = nodes,
+                                                        .uncertain = uncertain,
+                                                        .ttl_ms = ttl_ms});
     }
     redlock_group_rearm(fake.group);
 }

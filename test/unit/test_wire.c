@@ -28,7 +28,7 @@ static void assert_bytes(const struct redlock_message *message, const char *expe
 }
 
 static struct redlock_message message_of(enum redlock_operation operation) {
-    static const struct redlock_target res = {"res", 3};
+    static const struct redlock_target res = {.key = "res", .key_size = 3};
     return (struct redlock_message){
         .operation = operation, .target = &res, .token = TOKEN, .token_size = 32, .ttl_ms = 10000, .wait_suffix = ":w"};
 }
@@ -118,6 +118,26 @@ static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
                   A_TOKEN "$1\r\n0\r\n$1\r\n7\r\n" A_TTL "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n$1\r\n0\r\n$1\r\n0\r\n");
 }
 
+static void an_election_asks_to_tell_observers(void **state) {
+    static const struct redlock_target res = {.key = "res", .key_size = 3, .announced = true};
+    struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
+    (void)state;
+    message.target = &res;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "8", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n$1\r\n1\r\n");
+    message.keeps = true;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "8", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n$1\r\n1\r\n");
+    message = message_of(REDLOCK_OP_WAIT);
+    message.target = &res;
+    message.place = &(struct redlock_place){.channel = "c"};
+    assert_script(message, REDLOCK_SCRIPT_WAIT, "16", "$1\r\n3\r\n$3\r\nres\r\n$5\r\nres:w\r\n$7\r\nres:wer\r\n",
+                  A_TOKEN "$1\r\n0\r\n$1\r\n0\r\n" A_TTL
+                          "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n$1\r\n0\r\n$1\r\n0\r\n$1\r\n1\r\n");
+    /* No other request knows of observers. */
+    message = message_of(REDLOCK_OP_EXTEND);
+    message.target = &res;
+    assert_script(message, REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
+}
+
 static void healing_is_the_same_set_and_time_is_time(void **state) {
     struct redlock_message message = message_of(REDLOCK_OP_HEAL);
     (void)state;
@@ -177,17 +197,18 @@ static void the_longest_messages_fit(void **state) {
                                         .channel = channel,
                                         .id = UINT32_MAX,
                                         .takes = true};
-    struct redlock_message message = {.by_source = true,
-                                      .target = &(struct redlock_target){key, sizeof key},
-                                      .token = key,
-                                      .token_size = REDLOCK_TOKEN_SIZE_MAX,
-                                      .ttl_ms = REDLOCK_TTL_MS_MAX,
-                                      .timed = true,
-                                      .fence = REDLOCK_FENCE_MAX,
-                                      .fence_keys = &longest,
-                                      .wait_suffix = suffix,
-                                      .place = &place,
-                                      .round = UINT32_MAX};
+    struct redlock_message message = {
+        .by_source = true,
+        .target = &(struct redlock_target){.key = key, .key_size = sizeof key, .announced = true},
+        .token = key,
+        .token_size = REDLOCK_TOKEN_SIZE_MAX,
+        .ttl_ms = REDLOCK_TTL_MS_MAX,
+        .timed = true,
+        .fence = REDLOCK_FENCE_MAX,
+        .fence_keys = &longest,
+        .wait_suffix = suffix,
+        .place = &place,
+        .round = UINT32_MAX};
     (void)state;
     memset(suffix, 's', sizeof suffix - 1);
     memset(channel, 'c', sizeof channel - 1);
@@ -205,6 +226,7 @@ int main(void) {
         cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
         cmocka_unit_test(a_release_may_keep_the_lock_from_the_queue),
         cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
+        cmocka_unit_test(an_election_asks_to_tell_observers),
         cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
         cmocka_unit_test(the_kind_is_the_messages_form),
         cmocka_unit_test(the_longest_messages_fit),

@@ -1,7 +1,7 @@
 -- Gives up the lock and our place in its queue. If the lock is held under our token, hands it to
 -- the next in the queue, or deletes it.
--- KEYS[1]: lock. ARGV[1]: token, ARGV[2]: what follows the lock's key in the queue's, ARGV[3]:
--- present to hand the lock to nobody.
+-- KEYS[1]: lock. ARGV[1]: token, ARGV[2]: what follows the lock's key in the queue's, ARGV[3]: 1 to
+-- hand the lock to nobody, ARGV[4]: present to tell observers.
 -- Returns 2: handed over, 1: deleted, 0: missing, -1: another token.
 -- The queue's keys are not declared, and its errors are ignored: no fault there, and no ACL, may
 -- keep us from deleting the lock.
@@ -14,7 +14,7 @@ if holder ~= ARGV[1] then
   end
   return holder and -1 or 0
 end
-if not ARGV[3] and redis.pcall('EXISTS', queue) == 1 then
+if ARGV[3] ~= '1' and redis.pcall('EXISTS', queue) == 1 then
   local time = redis.pcall('TIME')
   -- include parts/serve.lua
   local done, served = pcall(function()
@@ -26,7 +26,16 @@ if not ARGV[3] and redis.pcall('EXISTS', queue) == 1 then
     return serve()
   end)
   if done and served then
+    if ARGV[4] then
+      -- include parts/announce.lua
+    end
     return 2
   end
+end
+if ARGV[4] then
+  local served
+  redis.call('DEL', KEYS[1])
+  -- include parts/announce.lua
+  return 1
 end
 return redis.call('DEL', KEYS[1])
