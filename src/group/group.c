@@ -11,6 +11,7 @@
 #include "group/guards.h"
 #include "group/handover.h"
 #include "group/lease.h"
+#include "group/observer.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
 #include "group/query.h"
@@ -81,6 +82,7 @@ void redlock_group_delete(struct redlock_group *group) {
     while (group->queries.first) {
         redlock_query_free(group, (struct redlock_query *)group->queries.first);
     }
+    redlock_observers_free(group);
     redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
     redlock_line_clear(&group->line);
@@ -88,6 +90,20 @@ void redlock_group_delete(struct redlock_group *group) {
     free(group->fence_suffix);
     free(group->key_prefix);
     free(group);
+}
+
+__attribute__((noinline)) static void run_errands(struct redlock_group *group) {
+    struct redlock_errand *errand = group->errands_done;
+    group->errands_done = NULL; /* callbacks that are added now run in the next turn */
+    while (errand) {
+        struct redlock_errand *next = errand->next_callback;
+        if (errand->owner.kind == REDLOCK_OWNER_OBSERVER) {
+            redlock_observer_run_callback((struct redlock_observer *)errand);
+        } else {
+            redlock_query_run_callback(group, (struct redlock_query *)errand);
+        }
+        errand = next;
+    }
 }
 
 static void run_callbacks(struct redlock_group *group) {
@@ -113,7 +129,9 @@ static void run_callbacks(struct redlock_group *group) {
             break;
         }
     }
-    redlock_queries_run_callbacks(group);
+    if (group->errands_done) {
+        run_errands(group);
+    }
     group->in_callbacks = false;
     redlock_group_rearm(group);
 }
@@ -129,6 +147,9 @@ static void take_other_answer(struct redlock_group *group, struct redlock_owner 
         break;
     case REDLOCK_OWNER_GUARDS:
         break; /* a reading of the clock, which the caller has taken */
+    case REDLOCK_OWNER_OBSERVER:
+        redlock_observer_answer((struct redlock_observer *)owner, node, answer);
+        break;
     case REDLOCK_OWNER_LEASE:
     case REDLOCK_OWNER_CONNECT:
     case REDLOCK_OWNER_ALARM:
@@ -177,6 +198,9 @@ static void due(struct redlock_group *group, struct redlock_owner *owner, int64_
     case REDLOCK_OWNER_ALARM:
         ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
         break;
+    case REDLOCK_OWNER_OBSERVER:
+        redlock_observer_due((struct redlock_observer *)owner, now_ns);
+        break;
     }
 }
 
@@ -222,6 +246,20 @@ void redlock_group_pushed(struct redlock_group *group, unsigned node, const stru
 void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                            struct redlock_text *why) {
     redlock_handover_listens(group, node, listening, why);
+    if (listening != REDLOCK_LISTENING) {
+        redlock_observers_deaf(group, node);
+    }
+    run_callbacks(group);
+}
+
+void redlock_group_announced(struct redlock_group *group, unsigned node,
+                             const struct redlock_announcement *announcement) {
+    redlock_observers_announced(group, node, announcement);
+    run_callbacks(group);
+}
+
+void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    redlock_observers_hear(group, node, channel);
     run_callbacks(group);
 }
 
@@ -256,6 +294,7 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
         next = owner->next;
         redlock_query_close(group, (struct redlock_query *)owner);
     }
+    redlock_observers_close(group);
     redlock_group_rearm(group);
 }
 

@@ -3,6 +3,7 @@
 #define REDLOCK_GROUP_GROUP_H
 
 #include "core/guard.h"
+#include "group/observer.h"
 #include "group/owner.h"
 #include "group/query.h"
 #include "group/requests.h"
@@ -40,6 +41,11 @@ void redlock_group_pushed(struct redlock_group *group, unsigned node, const stru
  * a queue, and `why` says so. */
 void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                            struct redlock_text *why);
+
+/* The same for the channels of env.hear(). The node has confirmed the channel, or refuses it. */
+void redlock_group_announced(struct redlock_group *group, unsigned node,
+                             const struct redlock_announcement *announcement);
+void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
 
 /* Call it at the time of wake_at(). A call that is too early does no harm. */
 void redlock_group_wake(struct redlock_group *group);

@@ -58,11 +58,11 @@ static bool may_hold(const struct redlock_lease *lease) {
 }
 
 /* The node gave the lock to a token that nobody here waits with any more. */
-static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
     char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
     memcpy(key, push->key, push->key_size);
     key[push->key_size] = '\0';
-    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size};
+    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size, .announced = announced};
     redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
                                                            .token = push->token,
                                                            .token_size = push->token_size,
@@ -78,7 +78,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
         return; /* a new owner may count this key, or it keeps the lock delay */
     }
     if (!known || !may_hold(lease)) {
-        give_back(group, node, push);
+        give_back(group, node, push, known && lease->target.announced);
         return;
     }
     struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);

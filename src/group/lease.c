@@ -35,7 +35,7 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
         lease->waiting->queue = (struct redlock_queue *)(lease->waiting + 1);
     }
     room += waiting_size;
-    lease->target = redlock_group_target(group, resource, key_size, room);
+    redlock_group_set_target(group, resource, key_size, room, &lease->target);
     lease->token = room + key_size + 1;
     lease->token[0] = '\0';
     redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
@@ -384,13 +384,14 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
 
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
     struct redlock_group *group = lease->group;
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
-                                                      .now_ns = now_ns,
-                                                      .wall_us = wall_us(group, plan),
-                                                      .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
-                                                      .in_line = lease->waiting &&
-                                                                 redlock_line_is_in_line(&group->line, &lease->target),
-                                                      .plan = plan});
+    redlock_lease_feed(lease, &(struct redlock_event){
+                                  .type = REDLOCK_EVENT_BEGIN,
+                                  .now_ns = now_ns,
+                                  .wall_us = wall_us(group, plan),
+                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
+                                  .in_line = lease->waiting && (lease->target.announced ||
+                                                                redlock_line_is_in_line(&group->line, &lease->target)),
+                                  .plan = plan});
 }
 
 /* A jump of a clock lowers no counter. So votes for a fencing token still count while enough other

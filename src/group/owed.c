@@ -81,7 +81,8 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     owed->token_size = (uint8_t)release->token_size;
     memcpy(owed->token, release->token, release->token_size);
     memcpy(owed->room, target->key, target->key_size + 1);
-    owed->target = (struct redlock_target){.key = owed->room, .key_size = target->key_size};
+    owed->target = *target;
+    owed->target.key = owed->room;
     redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));

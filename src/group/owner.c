@@ -31,12 +31,13 @@ int redlock_group_check_resource(const struct redlock_group *group, const char *
     return REDLOCK_OK;
 }
 
-struct redlock_target redlock_group_target(const struct redlock_group *group, const char *resource, size_t key_size,
-                                           char *room) {
+void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
+                              struct redlock_target *target) {
     memcpy(room, group->key_prefix, group->key_prefix_size);
     memcpy(room + group->key_prefix_size, resource, key_size - group->key_prefix_size);
     room[key_size] = '\0';
-    return (struct redlock_target){.key = room, .key_size = (uint16_t)key_size};
+    target->key = room;
+    target->key_size = (uint16_t)key_size;
 }
 
 void redlock_group_own(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {
@@ -89,8 +90,17 @@ bool redlock_group_close_is_due(const struct redlock_group *group) {
     return group->drained && (redlock_group_now_ns(group) >= group->close_deadline_ns || drained(group));
 }
 
+void redlock_group_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
+    struct redlock_errand **last = &group->errands_done;
+    while (*last) {
+        last = &(*last)->next_callback;
+    }
+    errand->next_callback = NULL;
+    *last = errand;
+}
+
 bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return (group->callbacks_first != NULL) | (group->queries_done != NULL);
+    return (group->callbacks_first != NULL) | (group->errands_done != NULL);
 }
 
 /* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is

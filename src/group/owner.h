@@ -13,7 +13,6 @@
 
 struct redlock_group;
 struct redlock_lease;
-struct redlock_query;
 struct redlock_guards;
 
 /* Everything that sends messages begins with a redlock_owner. An answer points to it. */
@@ -23,7 +22,8 @@ enum redlock_owner_kind {
     REDLOCK_OWNER_INSPECT,
     REDLOCK_OWNER_CONNECT,
     REDLOCK_OWNER_GUARDS,
-    REDLOCK_OWNER_ALARM
+    REDLOCK_OWNER_ALARM,
+    REDLOCK_OWNER_OBSERVER
 };
 
 struct redlock_owner {
@@ -33,6 +33,12 @@ struct redlock_owner {
     redlock_nodes by_source;
     uint32_t in_flight; /* answers to come; the owner is not freed before they came */
     struct redlock_owner *previous, *next;
+};
+
+/* An owner with one callback, which is no lease. */
+struct redlock_errand {
+    struct redlock_owner owner;
+    struct redlock_errand *next_callback;
 };
 
 struct redlock_owner_list {
@@ -64,13 +70,15 @@ struct redlock_group {
     struct redlock_line line;
     struct redlock_schedule schedule;
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
+    struct redlock_owner_list observers;
+    struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_owner *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
     struct redlock_lease *callbacks_first, *callbacks_last;
-    struct redlock_query *queries_done;
-    uint64_t in_flight; /* answers to come, of all owners */
-    int64_t armed_ns;   /* what wake_at() was last asked for */
+    struct redlock_errand *errands_done; /* their callbacks are to run */
+    uint64_t in_flight;                  /* answers to come, of all owners */
+    int64_t armed_ns;                    /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
     bool in_callbacks;
     bool closing;
@@ -93,15 +101,18 @@ redlock_nodes redlock_group_send(struct redlock_group *group, struct redlock_own
 /* Whether to send the source of the script to a node that does not know it. Once for each request:
  * a node that never knows it would be asked for ever. */
 bool redlock_group_may_ask_by_source(const struct redlock_owner *owner, unsigned node);
+/* Its callback will run. */
+void redlock_group_queue_errand(struct redlock_group *group, struct redlock_errand *errand);
 bool redlock_group_has_callbacks(const struct redlock_group *group);
 bool redlock_group_close_is_due(const struct redlock_group *group);
 /* Asks for the next wake-up. Call it at the end of every public function. */
 void redlock_group_rearm(struct redlock_group *group);
 /* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. */
 int redlock_group_check_resource(const struct redlock_group *group, const char *resource, size_t *key_size);
-/* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. */
-struct redlock_target redlock_group_target(const struct redlock_group *group, const char *resource, size_t key_size,
-                                           char *room);
+/* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. The
+ * target was all zero. */
+void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
+                              struct redlock_target *target);
 
 static inline bool redlock_group_all_first_tries_done(const struct redlock_group *group) {
     return group->first_try_done == redlock_nodes_all(group->node_count);

@@ -18,8 +18,7 @@ struct redlock_query_vote {
 };
 
 struct redlock_query {
-    struct redlock_owner owner;
-    struct redlock_query *next_callback;
+    struct redlock_errand errand; /* its owner is the first member */
     redlock_callback cb;
     void *data;
     struct redlock_round round;
@@ -43,7 +42,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
         return NULL;
     }
     memset(query, 0, size);
-    query->target = redlock_group_target(group, resource, key_size, (char *)(query->votes + group->node_count));
+    redlock_group_set_target(group, resource, key_size, (char *)(query->votes + group->node_count), &query->target);
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
@@ -51,7 +50,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
     }
     redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     query->start_ns = redlock_group_now_ns(group);
-    redlock_group_own(&group->queries, &query->owner, kind);
+    redlock_group_own(&group->queries, &query->errand.owner, kind);
     group->statistics.requests_pending++;
     return query;
 }
@@ -61,7 +60,7 @@ void redlock_query_free(struct redlock_group *group, struct redlock_query *query
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_group_disown(group, &group->queries, &query->owner);
+    redlock_group_disown(group, &group->queries, &query->errand.owner);
     free(query);
 }
 
@@ -69,12 +68,8 @@ static void finish(struct redlock_group *group, struct redlock_query *query, int
     assert(!query->done);
     query->done = true;
     query->code = code;
-    redlock_schedule_set(&group->schedule, &query->owner.due, REDLOCK_NEVER_NS);
-    struct redlock_query **last = &group->queries_done;
-    while (*last) {
-        last = &(*last)->next_callback;
-    }
-    *last = query;
+    redlock_schedule_set(&group->schedule, &query->errand.owner.due, REDLOCK_NEVER_NS);
+    redlock_group_queue_errand(group, &query->errand);
 }
 
 /* An inspection waits for all votes: a user wants to see every node. Each has its own timeout. */
@@ -110,7 +105,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                                       .target = &query->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_group_send(group, &query->owner, nodes, &message);
+    return redlock_group_send(group, &query->errand.owner, nodes, &message);
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
@@ -136,7 +131,7 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 }
 
 static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
-    if (query->callback_done && query->owner.in_flight == 0) {
+    if (query->callback_done && query->errand.owner.in_flight == 0) {
         redlock_query_free(group, query);
     }
 }
@@ -144,7 +139,7 @@ static void free_if_over(struct redlock_group *group, struct redlock_query *quer
 void redlock_query_answer(struct redlock_group *group, struct redlock_query *query, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     (void)round; /* a query has only one round */
-    if (!query->done && answer->no_script && redlock_group_may_ask_by_source(&query->owner, node) &&
+    if (!query->done && answer->no_script && redlock_group_may_ask_by_source(&query->errand.owner, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -192,14 +187,14 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
     if (redlock_group_all_first_tries_done(group)) {
         finish_connect(group, query);
     } else {
-        redlock_schedule_set(&group->schedule, &query->owner.due, redlock_after_ms(query->start_ns, timeout_ms));
+        redlock_schedule_set(&group->schedule, &query->errand.owner.due, redlock_after_ms(query->start_ns, timeout_ms));
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
 void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->owner.kind == REDLOCK_OWNER_CONNECT); /* an inspection ends with its votes */
+    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT); /* an inspection ends with its votes */
     finish_connect(group, query);
 }
 
@@ -251,7 +246,7 @@ static void tell_of_queue(const struct redlock_group *group, const struct redloc
 }
 
 static void run_callback(struct redlock_group *group, struct redlock_query *query) {
-    const bool inspect = query->owner.kind == REDLOCK_OWNER_INSPECT;
+    const bool inspect = query->errand.owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
                                     .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
@@ -275,13 +270,7 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     query->callback_done = true;
 }
 
-void redlock_queries_run_callbacks(struct redlock_group *group) {
-    struct redlock_query *query = group->queries_done;
-    group->queries_done = NULL; /* callbacks that are added now run in the next turn */
-    while (query) {
-        struct redlock_query *next = query->next_callback;
-        run_callback(group, query);
-        free_if_over(group, query);
-        query = next;
-    }
+void redlock_query_run_callback(struct redlock_group *group, struct redlock_query *query) {
+    run_callback(group, query);
+    free_if_over(group, query);
 }

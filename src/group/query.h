@@ -4,6 +4,8 @@
 
 #include "group/owner.h"
 
+struct redlock_query;
+
 /* See redlock_inspect() and redlock_manager_connect(). */
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data);
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data);
@@ -13,7 +15,7 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
 void redlock_query_due(struct redlock_group *group, struct redlock_query *query);
 void redlock_query_close(struct redlock_group *group, struct redlock_query *query);
 void redlock_queries_ready_changed(struct redlock_group *group);
-void redlock_queries_run_callbacks(struct redlock_group *group);
+void redlock_query_run_callback(struct redlock_group *group, struct redlock_query *query);
 void redlock_query_free(struct redlock_group *group, struct redlock_query *query);
 
 #endif

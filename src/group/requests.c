@@ -134,8 +134,8 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     return REDLOCK_OK;
 }
 
-int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
-                          redlock_request **request, redlock_callback cb, void *data) {
+static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
+                   redlock_request **request, redlock_callback cb, void *data, bool announced) {
     if (!cb) {
         return REDLOCK_ERR_INVALID;
     }
@@ -160,6 +160,9 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     lease->data = data;
     group->statistics.acquires++;
     group->statistics.requests_pending++;
+    if (announced) {
+        lease->target.announced = true;
+    }
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. Wait one node timeout for
@@ -176,6 +179,16 @@ int redlock_group_acquire(struct redlock_group *group, const char *resource, con
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
+}
+
+int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
+                          redlock_request **request, redlock_callback cb, void *data) {
+    return acquire(group, resource, options, request, cb, data, false);
+}
+
+int redlock_group_campaign(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
+                           redlock_request **request, redlock_callback cb, void *data) {
+    return acquire(group, resource, options, request, cb, data, true);
 }
 
 /* The attempt was won, but its caller does not want the lease any more or cannot have it. It ends

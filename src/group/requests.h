@@ -7,6 +7,9 @@
 /* See redlock_acquire() and redlock_adopt(). */
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
                           redlock_request **request, redlock_callback cb, void *data);
+/* The same for an election: it begins in line, and observers are told of all that it changes. */
+int redlock_group_campaign(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
+                           redlock_request **request, redlock_callback cb, void *data);
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *options, redlock_lease **adopted);
 /* The checks of options that all of these make. Fills in `options`. OK or ERR_INVALID, which is

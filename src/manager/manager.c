@@ -87,6 +87,20 @@ static void env_listen(void *context, const char *channel) {
     }
 }
 
+static void env_hear(void *context, const struct redlock_channels *channels) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_hear(manager->nodes[i], channels);
+    }
+}
+
+static void env_leave(void *context, const struct redlock_channel *channel) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_leave(manager->nodes[i], channel);
+    }
+}
+
 static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {
         .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
@@ -129,6 +143,14 @@ static void on_pushed(void *context, unsigned index, const struct redlock_push *
 
 static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
     redlock_group_listens(((redlock_manager *)context)->group, index, listening, why);
+}
+
+static void on_announced(void *context, unsigned index, const struct redlock_announcement *announcement) {
+    redlock_group_announced(((redlock_manager *)context)->group, index, announcement);
+}
+
+static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
+    redlock_group_hears(((redlock_manager *)context)->group, index, channel);
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
@@ -186,6 +208,8 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
                                              .ready_changed = on_ready_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,
+                                             .announced = on_announced,
+                                             .hears = on_hears,
                                              .same_server = on_same_server};
     struct redlock_reactor reactor;
     struct redlock_address address;
@@ -242,6 +266,8 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                               .wake_at = env_wake_at,
                               .send = env_send,
                               .listen = env_listen,
+                              .hear = env_hear,
+                              .leave = env_leave,
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = manager->count,
@@ -365,4 +391,9 @@ int redlock_adopt(redlock_manager *manager, const char *resource, const char *to
 
 int redlock_inspect(redlock_manager *manager, const char *resource, redlock_callback cb, void *data) {
     return manager != NULL ? redlock_group_inspect(manager->group, resource, cb, data) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_observe(redlock_manager *manager, const char *resource, redlock_leader_callback cb, void *data,
+                    redlock_observer **observer) {
+    return manager != NULL ? redlock_group_observe(manager->group, resource, cb, data, observer) : REDLOCK_ERR_INVALID;
 }

@@ -47,6 +47,21 @@ static void listen_to(void *ctx, const char *channel) {
     fake->channel = channel;
 }
 
+static void hear(void *ctx, const struct redlock_channels *channels) {
+    struct fake_env *fake = ctx;
+    assert_non_null(fake->channel);
+    assert_non_null(channels->first);
+    fake->channels = channels;
+}
+
+static void leave(void *ctx, const struct redlock_channel *channel) {
+    struct fake_env *fake = ctx;
+    for (const struct redlock_channel *other = fake->channels->first; other != NULL; other = other->next) {
+        assert_ptr_not_equal(other, channel);
+    }
+    fake->left++;
+}
+
 static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
     struct fake_env *fake = ctx;
     const redlock_nodes taken = nodes & ~fake->refusing;
@@ -65,7 +80,8 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
                                    .timed = message->timed,
-                                   .keeps = message->keeps};
+                                   .keeps = message->keeps,
+                                   .announced = message->target != NULL && message->target->announced};
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);
             sent->place = *message->place;
@@ -113,6 +129,8 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .wake_at = wake_at,
                                     .send = send_message,
                                     .listen = listen_to,
+                                    .hear = hear,
+                                    .leave = leave,
                                     .refusal = refusal,
                                     .log = take_log};
     config.node_count = node_count;

@@ -19,6 +19,7 @@ struct fake_sent {
     uint64_t fence;
     bool timed;
     bool keeps;
+    bool announced;
     struct redlock_place place; /* of a WAIT */
     char key[64];
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -33,9 +34,11 @@ struct fake_env {
     redlock_nodes refusing;
     int random_code;
     uint64_t random_state;
-    const char *channel;                    /* subscribed to; NULL: not yet */
-    unsigned logged[REDLOCK_LOG_DEBUG + 1]; /* lines, by level */
-    char log[16384];                        /* all of them */
+    const char *channel;                     /* subscribed to; NULL: not yet */
+    const struct redlock_channels *channels; /* heard; NULL: not yet */
+    unsigned left;                           /* channels left */
+    unsigned logged[REDLOCK_LOG_DEBUG + 1];  /* lines, by level */
+    char log[16384];                         /* all of them */
     unsigned sent_count;
     struct fake_sent sent[FAKE_SENT_MAX];
 };

@@ -1,0 +1,153 @@
+/* Who leads, as an observer knows it. */
+#include "core/leader.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/validity.h"
+
+#define HEARD_MS   10000 /* a node that announces is asked at least so often */
+#define UNHEARD_MS 2500  /* one that does not, or whose holder does not */
+#define RETRY_MS   1000  /* one that could not answer */
+#define ENDED_MS   2     /* after the end of a key; then a random time, so that not all ask at once */
+#define SPREAD_MS  10
+
+#define TICKET_DIGITS 16
+#define TOKEN_DIGITS  48
+
+static uint32_t draw(struct redlock_leadership *leadership, uint32_t below) {
+    leadership->random = leadership->random * 1664525u + 1013904223u;
+    return (uint32_t)(((uint64_t)leadership->random * below) >> 32);
+}
+
+/* A tenth earlier at most: many observers begin together. */
+static int64_t about_ms(struct redlock_leadership *leadership, int64_t delay_ms) {
+    return delay_ms - (int64_t)draw(leadership, (uint32_t)(delay_ms / 10));
+}
+
+static bool is_same(const struct redlock_leader_token *a, const struct redlock_leader_token *b) {
+    return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
+}
+
+static void set_token(struct redlock_leader_token *token, const struct redlock_leader_word *word) {
+    const size_t size = word->token ? word->token_size : 0;
+    token->size = (uint8_t)(size < REDLOCK_TOKEN_SIZE_MAX ? size : REDLOCK_TOKEN_SIZE_MAX);
+    if (token->size > 0) {
+        memcpy(token->bytes, word->token, token->size);
+    }
+    token->bytes[token->size] = '\0';
+}
+
+/* An election's token begins with a ticket, which is not 0. Whoever holds the lock under any other
+ * one announces nothing. */
+static bool is_elected(const struct redlock_leader_token *token) {
+    static const char digits[] = "0123456789abcdef";
+    return token->size >= TOKEN_DIGITS && strspn(token->bytes, digits) >= TOKEN_DIGITS &&
+           strspn(token->bytes, "0") < TICKET_DIGITS;
+}
+
+void redlock_leadership_init(struct redlock_leadership *leadership, uint32_t seed, int64_t now_ns) {
+    assert(leadership->node_count >= leadership->quorum && leadership->quorum >= 1);
+    leadership->random = seed;
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        leadership->nodes[i].ask_ns = now_ns;
+    }
+}
+
+redlock_nodes redlock_leadership_ask(struct redlock_leadership *leadership, int64_t now_ns) {
+    redlock_nodes nodes = 0;
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        struct redlock_leader_node *node = &leadership->nodes[i];
+        if (!node->asked && node->ask_ns <= now_ns) {
+            node->asked = true;
+            node->outdated = node->again = false;
+            nodes |= REDLOCK_NODE(i);
+        }
+    }
+    return nodes;
+}
+
+int64_t redlock_leadership_next_ns(const struct redlock_leadership *leadership) {
+    int64_t next_ns = REDLOCK_NEVER_NS;
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        const struct redlock_leader_node *node = &leadership->nodes[i];
+        if (!node->asked && node->ask_ns < next_ns) {
+            next_ns = node->ask_ns;
+        }
+    }
+    return next_ns;
+}
+
+static unsigned count_same(const struct redlock_leadership *leadership, const struct redlock_leader_token *token) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        const struct redlock_leader_node *node = &leadership->nodes[i];
+        count += node->knows && is_same(&node->token, token);
+    }
+    return count;
+}
+
+/* This node's word is the one that changed, so only whom it names can have a quorum now. */
+static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token) {
+    if (count_same(leadership, token) >= leadership->quorum) {
+        leadership->leader = *token;
+        leadership->known = true;
+    }
+}
+
+static void take(struct redlock_leadership *leadership, struct redlock_leader_node *node,
+                 const struct redlock_leader_word *word, int64_t now_ns) {
+    node->knows = true;
+    set_token(&node->token, word);
+    const bool announces = node->heard && (node->token.size == 0 || is_elected(&node->token));
+    int64_t delay_ms = about_ms(leadership, announces ? HEARD_MS : UNHEARD_MS);
+    if (node->token.size > 0 && word->ttl_ms >= 0 && word->ttl_ms + ENDED_MS + SPREAD_MS < delay_ms) {
+        delay_ms = word->ttl_ms + ENDED_MS + draw(leadership, SPREAD_MS);
+    }
+    node->ask_ns = redlock_after_ms(now_ns, delay_ms);
+    decide(leadership, &node->token);
+}
+
+void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned index,
+                               const struct redlock_leader_word *word, int64_t now_ns) {
+    struct redlock_leader_node *node = &leadership->nodes[index];
+    assert(node->asked);
+    node->asked = false;
+    if (node->outdated) {
+        /* the announcement stands, and has set the time */
+    } else if (word) {
+        take(leadership, node, word, now_ns);
+    } else {
+        node->knows = false;
+        node->ask_ns = redlock_after_ms(now_ns, about_ms(leadership, RETRY_MS));
+    }
+    node->ask_ns = node->again ? now_ns : node->ask_ns;
+}
+
+void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned index,
+                                 const struct redlock_leader_word *word, int64_t now_ns) {
+    struct redlock_leader_node *node = &leadership->nodes[index];
+    node->outdated = node->asked;
+    take(leadership, node, word, now_ns);
+}
+
+/* What it announced before it was heard is missed. So it is asked then, also if an answer to an
+ * earlier question is to come. */
+void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned index, bool heard, int64_t now_ns) {
+    struct redlock_leader_node *node = &leadership->nodes[index];
+    const int64_t latest_ns = redlock_after_ms(now_ns, heard ? 0 : about_ms(leadership, UNHEARD_MS));
+    node->again = node->again || heard;
+    node->heard = heard;
+    node->ask_ns = latest_ns < node->ask_ns ? latest_ns : node->ask_ns;
+}
+
+bool redlock_leadership_is_news(const struct redlock_leadership *leadership) {
+    return leadership->known && !(leadership->was_told && is_same(&leadership->leader, &leadership->told));
+}
+
+const struct redlock_leader_token *redlock_leadership_tell(struct redlock_leadership *leadership) {
+    assert(redlock_leadership_is_news(leadership));
+    leadership->was_told = true;
+    leadership->told = leadership->leader;
+    return &leadership->told;
+}

@@ -1,0 +1,85 @@
+/* Who leads, as an observer knows it: what each node said last, and whom a quorum names. Pure. */
+#ifndef REDLOCK_CORE_LEADER_H
+#define REDLOCK_CORE_LEADER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/quorum.h"
+
+/*
+ * what a node said   event                                                   → it said
+ * nothing            it announces, or answers                                → free, or a token
+ * free, a token      it announces                                            → free, or a token
+ *                    it answers, and announced nothing since it was asked    → free, or a token
+ *                    it cannot answer, and announced nothing since           → nothing
+ * any                an answer from before its last announcement             → the same
+ *
+ * who leads          event                                                   → who leads
+ * not known          a quorum says free                                      → nobody: news
+ *                    a quorum names one token                                → the token: news
+ * nobody             a quorum names one token                                → the token: news
+ * a token            a quorum names another one                              → that: news
+ *                    a quorum says free                                      → nobody: news
+ * any                anything else                                           → the same
+ *
+ * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
+ * not answer, and from time to time: often if it may change without an announcement.
+ */
+
+/* Room for a token, cut off if it is longer. */
+struct redlock_leader_token {
+    uint8_t size; /* 0: nobody */
+    char bytes[REDLOCK_TOKEN_SIZE_MAX + 1];
+};
+
+/* What one node says. */
+struct redlock_leader_word {
+    const char *token; /* NULL or size 0: the lock is free */
+    size_t token_size;
+    int64_t ttl_ms; /* how long the key lives; -1: not known */
+};
+
+struct redlock_leader_node {
+    int64_t ask_ns; /* when to ask it next */
+    bool knows;     /* it said something */
+    bool asked;     /* the answer is to come */
+    bool outdated;  /* so is that answer: it announced since */
+    bool again;     /* ask once more after the answer */
+    bool heard;     /* its announcements come */
+    struct redlock_leader_token token;
+};
+
+struct redlock_leadership {
+    unsigned node_count, quorum;
+    uint32_t random;
+    bool known;    /* `leader` was found once */
+    bool was_told; /* `told` is set */
+    struct redlock_leader_token leader, told;
+    struct redlock_leader_node *nodes; /* node_count of them; the caller's */
+};
+
+/* The memory is all zero but for `nodes`, node_count and quorum. Every node is to be asked now. */
+void redlock_leadership_init(struct redlock_leadership *leadership, uint32_t seed, int64_t now_ns);
+
+/* The nodes to ask now. They count as asked: each gives one answer. */
+redlock_nodes redlock_leadership_ask(struct redlock_leadership *leadership, int64_t now_ns);
+/* When to call that next; REDLOCK_NEVER_NS if only answers can change it. */
+int64_t redlock_leadership_next_ns(const struct redlock_leadership *leadership);
+
+/* A node's answer; NULL if it could not answer. */
+void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned node,
+                               const struct redlock_leader_word *word, int64_t now_ns);
+/* The node announces a change. */
+void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned node,
+                                 const struct redlock_leader_word *word, int64_t now_ns);
+/* From now on the node's announcements come, or come no more. */
+void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned node, bool heard, int64_t now_ns);
+
+/* Whether the leader differs from whom the observer was told of. */
+bool redlock_leadership_is_news(const struct redlock_leadership *leadership);
+/* The leader, for the observer: no news any more. Call it if there is news. */
+const struct redlock_leader_token *redlock_leadership_tell(struct redlock_leadership *leadership);
+
+#endif

@@ -1,0 +1,275 @@
+/* Observers: asks nodes who leads, hears what they announce, and tells the caller. */
+#include "group/observer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/leader.h"
+#include "core/validity.h"
+
+struct redlock_observer {
+    struct redlock_errand errand; /* its owner is the first member */
+    struct redlock_group *group;
+    struct redlock_channel *channel;
+    redlock_leader_callback cb;
+    void *data;
+    bool ended;    /* freed when no answer is to come and no callback waits or runs */
+    bool in_queue; /* its callback waits */
+    bool in_callback;
+    struct redlock_target target;
+    struct redlock_leadership leadership;
+    struct redlock_leader_node nodes[]; /* node_count of them; then the key, terminated */
+};
+
+/* The channel of this key; a new one if nobody here observes it yet. NULL if there is no memory. */
+static struct redlock_channel *join_channel(struct redlock_group *group, const struct redlock_target *target) {
+    static const size_t prefix_size = sizeof REDLOCK_LEADER_CHANNEL - 1;
+    struct redlock_channel *channel = group->channels.first;
+    while (channel && strcmp(channel->name + prefix_size, target->key) != 0) {
+        channel = channel->next;
+    }
+    if (!channel) {
+        channel = malloc(sizeof *channel + prefix_size + target->key_size + 1u);
+        if (!channel) {
+            return NULL;
+        }
+        *channel = (struct redlock_channel){.next = group->channels.first};
+        memcpy(channel->name, REDLOCK_LEADER_CHANNEL, prefix_size);
+        memcpy(channel->name + prefix_size, target->key, target->key_size + 1u);
+        group->channels.first = channel;
+    }
+    channel->users++;
+    return channel;
+}
+
+static void leave_channel(struct redlock_group *group, struct redlock_channel *channel) {
+    struct redlock_channel **link = &group->channels.first;
+    if (--channel->users > 0) {
+        return;
+    }
+    while (*link != channel) {
+        link = &(*link)->next;
+    }
+    *link = channel->next;
+    if (!group->deleting) {
+        group->env.leave(group->env.ctx, channel);
+    }
+    free(channel);
+}
+
+static struct redlock_observer *observer_new(struct redlock_group *group, const char *resource, size_t key_size) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
+        return NULL;
+    }
+    const size_t size = sizeof(struct redlock_observer) + group->node_count * sizeof(struct redlock_leader_node);
+    struct redlock_observer *observer = malloc(size + key_size + 1);
+    if (observer) {
+        memset(observer, 0, size);
+        redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
+                                 &observer->target);
+        observer->channel = join_channel(group, &observer->target);
+    }
+    if (!observer || !observer->channel) {
+        free(observer);
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    observer->group = group;
+    redlock_group_own(&group->observers, &observer->errand.owner, REDLOCK_OWNER_OBSERVER);
+    return observer;
+}
+
+static void free_if_over(struct redlock_observer *observer) {
+    struct redlock_group *group = observer->group;
+    if (observer->ended && observer->errand.owner.in_flight == 0 && !observer->in_queue && !observer->in_callback) {
+        redlock_group_disown(group, &group->observers, &observer->errand.owner);
+        free(observer);
+    }
+}
+
+/* Its callback does not run any more. */
+static void end(struct redlock_observer *observer) {
+    struct redlock_group *group = observer->group;
+    observer->ended = true;
+    leave_channel(group, observer->channel);
+    observer->channel = NULL;
+    redlock_schedule_set(&group->schedule, &observer->errand.owner.due, REDLOCK_NEVER_NS);
+    free_if_over(observer);
+}
+
+static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes, bool by_source) {
+    struct redlock_group *group = observer->group;
+    struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
+                                      .by_source = by_source,
+                                      .target = &observer->target,
+                                      .wait_suffix = group->wait_suffix,
+                                      .now_ns = redlock_group_now_ns(group)};
+    return redlock_group_send(group, &observer->errand.owner, nodes, &message);
+}
+
+/* Asks the nodes that are due, and sets the next time. */
+static void ask(struct redlock_observer *observer, int64_t now_ns) {
+    const redlock_nodes nodes = redlock_leadership_ask(&observer->leadership, now_ns);
+    const redlock_nodes refused = nodes & ~send(observer, nodes, false);
+    for (unsigned i = 0; refused >> i != 0; i++) {
+        if (refused & REDLOCK_NODE(i)) {
+            redlock_leadership_answer(&observer->leadership, i, NULL, now_ns);
+        }
+    }
+}
+
+/* After each event: asks, schedules, and queues the callback. */
+static void go_on(struct redlock_observer *observer) {
+    struct redlock_group *group = observer->group;
+    ask(observer, redlock_group_now_ns(group));
+    redlock_schedule_set(&group->schedule, &observer->errand.owner.due,
+                         redlock_leadership_next_ns(&observer->leadership));
+    if (!observer->in_queue && redlock_leadership_is_news(&observer->leadership)) {
+        observer->in_queue = true;
+        redlock_group_queue_errand(group, &observer->errand);
+    }
+}
+
+int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
+                          redlock_observer **created) {
+    size_t key_size;
+    if (!cb || !created || redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_group_check_open(group);
+    if (code == REDLOCK_OK) {
+        code = group->observers.count >= REDLOCK_OBSERVERS_MAX ? REDLOCK_ERR_LIMIT
+                                                               : redlock_line_open(&group->line, &group->env);
+    }
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    struct redlock_observer *observer = observer_new(group, resource, key_size);
+    if (!observer) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    uint32_t seed = 0; /* the delays only have to differ between clients */
+    (void)group->env.random(group->env.ctx, &seed, sizeof seed);
+    observer->cb = cb;
+    observer->data = data;
+    observer->leadership.node_count = group->node_count;
+    observer->leadership.quorum = group->quorum;
+    observer->leadership.nodes = observer->nodes;
+    const int64_t now_ns = redlock_group_now_ns(group);
+    redlock_leadership_init(&observer->leadership, seed, now_ns);
+    group->env.hear(group->env.ctx, &group->channels);
+    for (unsigned i = 0; observer->channel->heard >> i != 0; i++) {
+        if (observer->channel->heard & REDLOCK_NODE(i)) {
+            redlock_leadership_hear(&observer->leadership, i, true, now_ns);
+        }
+    }
+    go_on(observer);
+    redlock_group_rearm(group);
+    *created = observer;
+    return REDLOCK_OK;
+}
+
+void redlock_observer_end(redlock_observer *observer) {
+    if (observer && !observer->ended && redlock_group_check_open(observer->group) != REDLOCK_ERR_FORKED) {
+        struct redlock_group *group = observer->group;
+        end(observer);
+        redlock_group_rearm(group);
+    }
+}
+
+void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer) {
+    if (observer->ended) {
+        free_if_over(observer);
+        return;
+    }
+    if (answer->no_script && redlock_group_may_ask_by_source(&observer->errand.owner, node) &&
+        send(observer, REDLOCK_NODE(node), true)) {
+        return;
+    }
+    const bool granted = answer->vote == REDLOCK_VOTE_GRANTED;
+    const struct redlock_leader_word word = {.token = granted ? answer->holder : NULL,
+                                             .token_size = granted ? answer->holder_size : 0,
+                                             .ttl_ms = granted ? answer->holder_ttl_ms : -1};
+    redlock_leadership_answer(&observer->leadership, node,
+                              granted || answer->vote == REDLOCK_VOTE_DENIED ? &word : NULL,
+                              redlock_group_now_ns(observer->group));
+    go_on(observer);
+}
+
+void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns) {
+    (void)now_ns;
+    go_on(observer);
+}
+
+static bool is_about(const struct redlock_observer *observer, const struct redlock_announcement *announcement) {
+    return observer->target.key_size == announcement->key_size &&
+           memcmp(observer->target.key, announcement->key, announcement->key_size) == 0;
+}
+
+void redlock_observers_announced(struct redlock_group *group, unsigned node,
+                                 const struct redlock_announcement *announcement) {
+    const struct redlock_leader_word word = {
+        .token = announcement->token, .token_size = announcement->token_size, .ttl_ms = announcement->ttl_ms};
+    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
+        struct redlock_observer *observer = (struct redlock_observer *)owner;
+        /* A channel that was left and joined again: what it said before is known to be old. */
+        if (!observer->ended && is_about(observer, announcement) && (observer->channel->heard & REDLOCK_NODE(node))) {
+            redlock_leadership_announce(&observer->leadership, node, &word, redlock_group_now_ns(group));
+            go_on(observer);
+        }
+    }
+}
+
+void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
+        struct redlock_observer *observer = (struct redlock_observer *)owner;
+        if (!observer->ended && observer->channel == channel) {
+            redlock_leadership_hear(&observer->leadership, node, (channel->heard & REDLOCK_NODE(node)) != 0,
+                                    redlock_group_now_ns(group));
+            go_on(observer);
+        }
+    }
+}
+
+void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
+    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
+        struct redlock_observer *observer = (struct redlock_observer *)owner;
+        if (!observer->ended) {
+            redlock_leadership_hear(&observer->leadership, node, false, redlock_group_now_ns(group));
+            go_on(observer);
+        }
+    }
+}
+
+void redlock_observer_run_callback(struct redlock_observer *observer) {
+    observer->in_queue = false;
+    if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {
+        const struct redlock_leader leader = {
+            .size = sizeof leader, .token = redlock_leadership_tell(&observer->leadership)->bytes, .holder = ""};
+        observer->in_callback = true;
+        observer->cb(&leader, observer->data);
+        observer->in_callback = false;
+    }
+    free_if_over(observer);
+}
+
+void redlock_observers_close(struct redlock_group *group) {
+    for (struct redlock_owner *owner = group->observers.first, *next; owner; owner = next) {
+        next = owner->next;
+        if (!((struct redlock_observer *)owner)->ended) {
+            end((struct redlock_observer *)owner);
+        }
+    }
+}
+
+void redlock_observers_free(struct redlock_group *group) {
+    while (group->observers.first) {
+        struct redlock_observer *observer = (struct redlock_observer *)group->observers.first;
+        if (!observer->ended) {
+            leave_channel(group, observer->channel);
+        }
+        redlock_group_disown(group, &group->observers, &observer->errand.owner);
+        free(observer);
+    }
+}

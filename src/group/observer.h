@@ -1,0 +1,31 @@
+/* Observers: asks nodes who leads, hears what they announce, and tells the caller. */
+#ifndef REDLOCK_GROUP_OBSERVER_H
+#define REDLOCK_GROUP_OBSERVER_H
+
+#include <redlock/election.h>
+
+#include "group/owner.h"
+
+#define REDLOCK_OBSERVERS_MAX 1024
+
+/* See redlock_observe(). */
+int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
+                          redlock_observer **observer);
+
+void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer);
+void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns);
+void redlock_observer_run_callback(struct redlock_observer *observer);
+
+/* The node announces who has a lock. */
+void redlock_observers_announced(struct redlock_group *group, unsigned node,
+                                 const struct redlock_announcement *announcement);
+/* The node hears this channel now, or refuses it. */
+void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
+/* The node hears no channel any more. */
+void redlock_observers_deaf(struct redlock_group *group, unsigned node);
+/* The group closes: every handle ends. */
+void redlock_observers_close(struct redlock_group *group);
+/* The group is deleted. */
+void redlock_observers_free(struct redlock_group *group);
+
+#endif
