@@ -1,0 +1,430 @@
+/* Observers on real nodes: what they are told, and when. The leaders are scripts that the test runs
+ * on each node. */
+#include <stdio.h>
+#include <string.h>
+
+#include <redlock/election.h>
+
+#include "wire/script.h"
+#include "world.h"
+
+#define ALICE "00000000000000aa0123456789abcdef0123456789abcdef"
+#define BOB   "00000000000000bb0123456789abcdef0123456789abcdef"
+#define CAROL "00000000000000cc0123456789abcdef0123456789abcdef"
+
+#define LONG_MS  "600000"
+#define SHORT_MS "700"
+#define PASSWORD "geheim"
+
+#define TOLD_MAX 64
+
+struct told {
+    int count;
+    char tokens[TOLD_MAX][REDLOCK_TOKEN_SIZE_MAX + 1];
+    redlock_observer *observer;
+    bool ends; /* in its first callback */
+};
+
+static struct told told, other;
+static struct raw listeners[5]; /* whom the nodes hand the lock over to */
+
+static void on_leader(const redlock_leader *leader, void *data) {
+    struct told *who = data;
+    assert_true(who->count < TOLD_MAX);
+    assert_int_equal(leader->size, sizeof *leader);
+    assert_string_equal(leader->holder, "");
+    assert_false(leader->is_self);
+    (void)snprintf(who->tokens[who->count++], sizeof *who->tokens, "%s", leader->token);
+    if (who->ends) {
+        redlock_observer_end(who->observer);
+        who->observer = NULL;
+    }
+}
+
+static void observe(redlock_manager *manager, const char *resource, struct told *who) {
+    assert_int_equal(redlock_observe(manager, resource, on_leader, who, &who->observer), REDLOCK_OK);
+}
+
+struct news {
+    struct told *who;
+    const char *token;
+};
+
+static bool is_told(void *data) {
+    const struct news *news = data;
+    return news->who->count > 0 && strcmp(news->who->tokens[news->who->count - 1], news->token) == 0;
+}
+
+static void until_told(struct told *who, const char *token) {
+    struct news news = {who, token};
+    if (!drive_until(world_loop, is_told, &news, DRIVE_TIMEOUT_MS)) {
+        fail_msg("%d times told, the last was \"%s\", not \"%s\"", who->count,
+                 who->count > 0 ? who->tokens[who->count - 1] : "-", token);
+    }
+}
+
+/* All that was told, in this order. */
+#define ASSERT_ALL_TOLD(who, ...) assert_all_told(who, (const char *const[]){__VA_ARGS__, NULL})
+static void assert_all_told(const struct told *who, const char *const *tokens) {
+    int count = 0;
+    for (; tokens[count] != NULL; count++) {
+        assert_true(count < who->count);
+        assert_string_equal(who->tokens[count], tokens[count]);
+    }
+    assert_int_equal(who->count, count);
+}
+
+/* WAIT and RELEASE of an election on one node, as the library sends them. */
+static void take(size_t node, const char *token, const char *ttl_ms) {
+    const char *source = redlock_script_get(REDLOCK_SCRIPT_WAIT)->source;
+    (void)server_ask(&world_servers.at[node], "EVAL", source, "3", "door", "door:wait", "door:waiter", token, "1", "1",
+                     ttl_ms, "600000", "900000", "redlock:candidates", "0", "1", "1");
+}
+
+static void resign(size_t node, const char *token) {
+    const char *source = redlock_script_get(REDLOCK_SCRIPT_RELEASE)->source;
+    (void)server_ask(&world_servers.at[node], "EVAL", source, "1", "door", token, ":wait", "0", "1");
+}
+
+static void take_all(const char *token, const char *ttl_ms) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        if (world_servers.at[i].pid != 0) {
+            take(i, token, ttl_ms);
+        }
+    }
+}
+
+static void resign_all(const char *token) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        if (world_servers.at[i].pid != 0) {
+            resign(i, token);
+        }
+    }
+}
+
+static long long numsub(size_t node, const char *channel) {
+    long long count = -1;
+    char name[64];
+    assert_int_equal(
+        sscanf(server_ask(&world_servers.at[node], "PUBSUB", "NUMSUB", channel), "%63s %lld", name, &count), 2);
+    return count;
+}
+
+struct subscribers {
+    const char *channel;
+    long long count;
+    size_t nodes;
+};
+
+static bool has_subscribers(void *data) {
+    const struct subscribers *wanted = data;
+    size_t like = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        like += world_servers.at[i].pid != 0 && numsub(i, wanted->channel) == wanted->count;
+    }
+    return like == wanted->nodes;
+}
+
+static void until_subscribed(const char *channel, long long count, size_t nodes) {
+    struct subscribers wanted = {channel, count, nodes};
+    assert_true(drive_until(world_loop, has_subscribers, &wanted, DRIVE_TIMEOUT_MS));
+}
+
+struct calls {
+    long long last;
+    int same; /* looks in a row */
+};
+
+/* The observer has asked all that it wants to know: no script by its SHA1 for some turns. */
+static bool is_calm(void *data) {
+    struct calls *calls = data;
+    long long now = 0;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        now += world_calls(&world_servers.at[i], "evalsha");
+    }
+    calls->same = now == calls->last ? calls->same + 1 : 0;
+    calls->last = now;
+    return calls->same >= 20;
+}
+
+static long long until_calm(void) {
+    struct calls calls = {.last = -1};
+    assert_true(drive_until(world_loop, is_calm, &calls, DRIVE_TIMEOUT_MS));
+    return calls.last;
+}
+
+static int setup(void **state) {
+    memset(&told, 0, sizeof told);
+    memset(&other, 0, sizeof other);
+    const int result = world_setup(state);
+    for (size_t i = 0; i < world_servers.count; i++) {
+        assert_true(raw_open_tcp(&listeners[i], "127.0.0.1", world_servers.at[i].port));
+        (void)raw_ask(&listeners[i], "SUBSCRIBE", "redlock:candidates");
+    }
+    return result;
+}
+
+static int teardown(void **state) {
+    for (size_t i = 0; i < 5; i++) {
+        raw_close(&listeners[i]);
+    }
+    return world_teardown(state);
+}
+
+/* By the announcements alone: nobody is asked meanwhile. */
+static void a_grant_a_handover_and_a_release_are_told(void **state) {
+    (void)state;
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    until_told(&told, "");
+    until_subscribed("redlock:leader:door", 1, 5);
+    const long long calls = until_calm();
+    const int64_t start_ms = support_now_ms();
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    take_all(BOB, LONG_MS); /* is queued */
+    resign_all(ALICE);
+    until_told(&told, BOB);
+    resign_all(BOB);
+    until_told(&told, "");
+    ASSERT_ALL_TOLD(&told, "", ALICE, BOB, "");
+    const bool in_time = support_now_ms() - start_ms < 5000;
+    const long long later = until_calm();
+    if (in_time) { /* on a very slow machine it may have asked, to be sure */
+        assert_int_equal(later, calls);
+    }
+}
+
+static void a_minority_changes_nothing(void **state) {
+    (void)state;
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    until_subscribed("redlock:leader:door", 1, 5);
+    (void)until_calm();
+    const int before = told.count;
+    for (size_t i = 0; i < 2; i++) {
+        resign(i, ALICE);
+        take(i, BOB, LONG_MS);
+    }
+    resign(2, ALICE);
+    drive_for(world_loop, 200);
+    assert_int_equal(told.count, before);
+    take(2, BOB, LONG_MS);
+    until_told(&told, BOB);
+    assert_int_equal(told.count, before + 1);
+}
+
+static void who_leads_already_is_told_first(void **state) {
+    (void)state;
+    take_all(ALICE, LONG_MS);
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    until_told(&told, ALICE);
+    ASSERT_ALL_TOLD(&told, ALICE);
+}
+
+static void the_end_of_a_leader_that_died_is_told(void **state) {
+    (void)state;
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    until_told(&told, "");
+    until_subscribed("redlock:leader:door", 1, 5);
+    (void)until_calm();
+    const int64_t start_ms = support_now_ms();
+    take_all(ALICE, SHORT_MS);
+    until_told(&told, ALICE);
+    until_told(&told, "");
+    assert_true(support_now_ms() - start_ms >= 700);
+    ASSERT_ALL_TOLD(&told, "", ALICE, "");
+    assert_true(support_now_ms() - start_ms < 9000); /* then it would have asked without a reason */
+}
+
+static void kill_subscriptions(void) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
+    }
+}
+
+static void what_was_missed_is_asked_for(void **state) {
+    (void)state;
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    until_subscribed("redlock:leader:door", 1, 5);
+    (void)until_calm();
+    kill_subscriptions();
+    resign_all(ALICE); /* nobody hears it */
+    take_all(BOB, LONG_MS);
+    resign_all(BOB);
+    take_all(CAROL, LONG_MS);
+    until_told(&told, CAROL);
+    assert_string_equal(told.tokens[told.count - 2], ALICE);
+    until_subscribed("redlock:leader:door", 1, 5);
+    (void)until_calm();
+    resign_all(CAROL);
+    until_told(&told, "");
+}
+
+static void two_nodes_down_change_nothing(void **state) {
+    (void)state;
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    server_kill(&world_servers.at[1]);
+    server_kill(&world_servers.at[4]);
+    until_subscribed("redlock:leader:door", 1, 3);
+    (void)until_calm();
+    const int before = told.count;
+    resign_all(ALICE);
+    take_all(BOB, LONG_MS);
+    until_told(&told, BOB);
+    server_restart(&world_servers.at[1]);
+    server_restart(&world_servers.at[4]);
+    until_subscribed("redlock:leader:door", 1, 5);
+    take(1, BOB, LONG_MS);
+    take(4, BOB, LONG_MS);
+    resign_all(BOB);
+    until_told(&told, "");
+    assert_in_range(told.count, before + 2, before + 3); /* perhaps also nobody, between two leaders */
+}
+
+static void a_lock_that_nobody_announces_is_found(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(manager, "door", 60000);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    (void)snprintf(token, sizeof token, "%s", redlock_lease_token(lease));
+    observe(manager, "door", &told);
+    until_told(&told, token);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    until_told(&told, "");
+    ASSERT_ALL_TOLD(&told, token, "");
+}
+
+static void observers_of_one_resource_share_a_channel(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    observe(manager, "door", &told);
+    until_told(&told, "");
+    until_subscribed("redlock:leader:door", 1, 5);
+    observe(manager, "door", &other);
+    until_told(&other, "");
+    (void)until_calm();
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    until_told(&other, ALICE);
+    redlock_observer_end(told.observer);
+    resign_all(ALICE);
+    until_told(&other, "");
+    ASSERT_ALL_TOLD(&told, "", ALICE);
+    ASSERT_ALL_TOLD(&other, "", ALICE, "");
+    until_subscribed("redlock:leader:door", 1, 5);
+    redlock_observer_end(other.observer);
+    until_subscribed("redlock:leader:door", 0, 5);
+    /* And once more. */
+    observe(manager, "door", &told);
+    until_subscribed("redlock:leader:door", 1, 5);
+    take_all(BOB, LONG_MS);
+    until_told(&told, BOB);
+}
+
+static void an_observer_may_end_in_its_callback(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    told.ends = true;
+    observe(manager, "door", &told);
+    observe(manager, "door", &other);
+    until_told(&other, "");
+    until_told(&told, "");
+    until_subscribed("redlock:leader:door", 1, 5);
+    take_all(ALICE, LONG_MS);
+    until_told(&other, ALICE);
+    ASSERT_ALL_TOLD(&told, "");
+}
+
+static void many_are_observed_and_heard_again(void **state) {
+    static struct told many[100];
+    char name[32], channel[64];
+    (void)state;
+    memset(many, 0, sizeof many);
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    for (int i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof name, "door-%d", i);
+        observe(manager, name, &many[i]);
+    }
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < 100; i++) {
+            (void)snprintf(channel, sizeof channel, "redlock:leader:door-%d", i);
+            until_subscribed(channel, 1, 5);
+            until_told(&many[i], "");
+        }
+        kill_subscriptions();
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(many[i].count, 1);
+        redlock_observer_end(many[i].observer);
+    }
+}
+
+static void closing_ends_observers(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    observe(manager, "door", &told);
+    until_told(&told, "");
+    observe(manager, "gate", &other); /* its answers are to come */
+    world_close(manager);
+    assert_int_equal(other.count, 0);
+    ASSERT_ALL_TOLD(&told, "");
+}
+
+/* The nodes let the library subscribe to its own channel and not to a leader's; or to none. */
+static void without_permission_it_asks(void **state) {
+    static const char *const channels[] = {"&redlock:[0-9a-f]*", ""};
+    (void)state;
+    for (size_t c = 0; c < 2; c++) {
+        char config[128], texts[3][128];
+        const char *uris[3];
+        (void)snprintf(config, sizeof config, "user watcher on >" PASSWORD " ~* resetchannels %s +@all\n", channels[c]);
+        servers_start(
+            &world_servers, 3,
+            &(struct server_options){.password = "admin-" PASSWORD, .config = config, .no_default_user = true});
+        for (size_t i = 0; i < 3; i++) {
+            (void)snprintf(texts[i], sizeof texts[i], "redis://watcher:" PASSWORD "@127.0.0.1:%d",
+                           world_servers.at[i].port);
+            uris[i] = texts[i];
+        }
+        memset(&told, 0, sizeof told);
+        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        observe(manager, "door", &told);
+        until_told(&told, "");
+        take_all(ALICE, LONG_MS);
+        until_told(&told, ALICE);
+        resign_all(ALICE);
+        until_told(&told, "");
+        ASSERT_ALL_TOLD(&told, "", ALICE, "");
+        assert_non_null(strstr(world_log.text, c == 0 ? "SUBSCRIBE to a leader's channel failed: NOPERM"
+                                                      : "SUBSCRIBE refused (NOPERM"));
+        world_close(manager);
+        servers_stop(&world_servers);
+        memset(&world_log, 0, sizeof world_log);
+    }
+}
+
+#define with_candidates(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        with_candidates(a_grant_a_handover_and_a_release_are_told),
+        with_candidates(a_minority_changes_nothing),
+        with_candidates(who_leads_already_is_told_first),
+        with_candidates(the_end_of_a_leader_that_died_is_told),
+        with_candidates(what_was_missed_is_asked_for),
+        with_candidates(two_nodes_down_change_nothing),
+        with_candidates(a_lock_that_nobody_announces_is_found),
+        with_candidates(observers_of_one_resource_share_a_channel),
+        with_candidates(an_observer_may_end_in_its_callback),
+        with_candidates(many_are_observed_and_heard_again),
+        with_candidates(closing_ends_observers),
+    };
+    const struct CMUnitTest refused[] = {world_test(without_permission_it_asks)};
+    const int failed = cmocka_run_group_tests(tests, world_five, world_end);
+    return failed + cmocka_run_group_tests(refused, world_none, world_none);
+}
