@@ -131,6 +131,26 @@ void life_votes(struct life *life, const char *votes) {
     }
 }
 
+void life_begin_in_line(struct life *life, unsigned n) {
+    life_init(life, n);
+    life_may_queue(life);
+    life->in_line = true;
+    life_begin(life);
+    life_expect(life, QUEUED, WAITS(redlock_nodes_all(n), 1, ENTERED));
+}
+
+void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view) {
+    life->view = view;
+    for (unsigned i = 0; nodes >> i != 0; i++) {
+        if (nodes & REDLOCK_NODE(i)) {
+            life_vote(life, i, D);
+            if (nodes >> i != 1) {
+                life_expect(life, QUEUED, NOTHING);
+            }
+        }
+    }
+}
+
 int64_t life_next_ms(const struct life *life) {
     const int64_t next_ns = redlock_lease_next_ns(&life->core);
     return next_ns == REDLOCK_NEVER_NS ? -1 : (next_ns - T0) / MS;
@@ -139,6 +159,13 @@ int64_t life_next_ms(const struct life *life) {
 int64_t life_held_until_ms(const struct life *life) {
     const int64_t until_ns = redlock_lease_held_until_ns(&life->core);
     return until_ns == 0 ? -1 : (until_ns - T0) / MS;
+}
+
+void life_expect_next(struct life *life, int64_t least_ms, int64_t most_ms) {
+    const int64_t next_ms = life_next_ms(life);
+    assert_in_range(next_ms - life->at_ms, least_ms, most_ms);
+    const bool is_whole = redlock_lease_next_ns(&life->core) == T0 + next_ms * MS;
+    life->at_ms = is_whole ? next_ms : next_ms + 1;
 }
 
 static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {

@@ -44,6 +44,12 @@ void life_start(struct life *life, unsigned n);
 /* After life_init(): it waits in queues for a minute; a node answers or fails within 50 ms. */
 void life_may_queue(struct life *life);
 struct redlock_queue *life_queue(struct life *life);
+/* A lease on n nodes that takes its places without a first try. */
+void life_begin_in_line(struct life *life, unsigned n);
+#define LIFE_VIEW(kind, id, pttl, before)                                                                              \
+    (struct redlock_queue_view) {                                                                                      \
+        .holder = REDLOCK_HOLDER_##kind, .holder_id = (id), .pttl_ms = (pttl), .rank = (before)                        \
+    }
 
 /* One event each, at life->at_ms. */
 void life_park(struct life *life, int64_t until_ms);
@@ -57,6 +63,8 @@ void life_refuse(struct life *life, redlock_nodes nodes);
 void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
 /* A node's vote on the current WAIT: queued, behind this holder. */
 void life_queued(struct life *life, unsigned node, struct redlock_queue_view view);
+/* These nodes answer the current WAIT; all but the last must cause no action. */
+void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view);
 void life_push(struct life *life, unsigned node, uint32_t round);
 void life_listen(struct life *life);
 void life_poll(struct life *life);
@@ -73,6 +81,8 @@ void life_votes(struct life *life, const char *votes);
 /* When the next TIMER is due, in ms from T0 rounded down; -1 for never. */
 int64_t life_next_ms(const struct life *life);
 int64_t life_held_until_ms(const struct life *life); /* likewise; -1 for not held */
+/* The next TIMER is due in this time, in ms; it is the next event. */
+void life_expect_next(struct life *life, int64_t least_ms, int64_t most_ms);
 
 /* Checks that the last step did exactly this, and that the lease is in this state. */
 #define life_expect(life, state_, ...)                                                                                 \

@@ -5,20 +5,11 @@
 
 static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 9000};
 
-/* A lease that takes its places without a first try. */
-static void begin_in_line(struct life *life, unsigned n) {
-    life_init(life, n);
-    life_may_queue(life);
-    life->in_line = true;
-    life_begin(life);
-    life_expect(life, QUEUED, WAITS(redlock_nodes_all(n), 1, ENTERED));
-}
-
 static void a_begin_in_line_takes_places_and_the_lock_if_it_is_free(void **state) {
     (void)state;
     for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
         struct life life;
-        begin_in_line(&life, n);
+        life_begin_in_line(&life, n);
         assert_true(life_queue(&life)->takes);
         assert_int_equal(life.core.attempts, 1);
         for (unsigned i = 0; i < n / 2; i++) {
@@ -144,7 +135,7 @@ static void the_reason_at_the_end_of_the_wait_is_what_nodes_said_last(void **sta
     static const int codes[] = {REDLOCK_ERR_CONTENDED, REDLOCK_ERR_NO_QUORUM, REDLOCK_ERR_NO_QUORUM};
     for (unsigned i = 0; i < 3; i++) {
         struct life life;
-        begin_in_line(&life, 3);
+        life_begin_in_line(&life, 3);
         life.view = later;
         life.view.rank = 1;
         life_votes(&life, votes[i]);
@@ -159,7 +150,7 @@ static void the_reason_at_the_end_of_the_wait_is_what_nodes_said_last(void **sta
 static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     life_queued(&life, 0, later);
     life_queued(&life, 1, later);
     life.at_ms = WAIT_MS - 1;
@@ -168,7 +159,7 @@ static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
     life.at_ms = WAIT_MS;
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
-    begin_in_line(&life, 3); /* nothing was ever known */
+    life_begin_in_line(&life, 3); /* nothing was ever known */
     life.at_ms = WAIT_MS;
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
@@ -177,11 +168,11 @@ static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
 static void a_grant_at_the_end_of_the_wait_still_counts(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 1);
+    life_begin_in_line(&life, 1);
     life.core.wait_until_ns = T0;
     life_push(&life, 0, 1);
     life_expect(&life, HELD, ACQUIRED(OK));
-    begin_in_line(&life, 1);
+    life_begin_in_line(&life, 1);
     life.core.wait_until_ns = T0 + 20000 * MS; /* too late, and no time for more */
     life.at_ms = 20000;
     life_push(&life, 0, 1);
@@ -225,7 +216,7 @@ static void a_cancel_takes_all_places_back(void **state) {
 static void a_node_that_failed_each_wait_owes_no_release(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     life_refuse(&life, 1);
     assert_int_equal(life.core.keys.touched, 6);
     life.view = later;
@@ -245,7 +236,7 @@ static void a_node_that_failed_each_wait_owes_no_release(void **state) {
 static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     life_refuse(&life, 1);
     life_push(&life, 0, 1);
     life_expect(&life, QUEUED, NOTHING);
@@ -260,7 +251,7 @@ static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(voi
 static void a_late_request_is_uncertain_until_a_later_wait_is_answered(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_WAIT, 7);
     life_queued(&life, 0, later);
     life_queued(&life, 1, later);
@@ -277,7 +268,7 @@ static void a_late_request_is_uncertain_until_a_later_wait_is_answered(void **st
 static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
     (void)state;
     struct life life;
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     life_queued(&life, 0, later);
     life_poll(&life);
     life_expect(&life, WAITING, .cleanup = 7);
@@ -300,7 +291,7 @@ static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
     life_push(&life, 2, 1);
     life_expect(&life, HELD, NOTHING);
-    begin_in_line(&life, 3);
+    life_begin_in_line(&life, 3);
     life.at_ms = WAIT_MS;
     life_poll(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));

@@ -1,0 +1,252 @@
+/* Which pushes of a queue count, which are given back, and who can be told. */
+#include "queue_kit.h"
+
+/* --- Pushes --- */
+
+static void a_quorum_of_pushes_makes_a_lease(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    queue_up(&seen);
+    fake_env_pass_ms(&fake, 1000);
+    push(0, 1);
+    assert_int_equal(seen.count, 0);
+    push(4, 4);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.attempts, 2);
+    assert_string_equal(redlock_lease_token(seen.lease), last_wait(0)->token);
+    /* R1: it counts from the WAIT that was granted, not from the push. */
+    assert_int_equal(redlock_lease_validity_ms(seen.lease), 9000 - 102);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(seen.votes[i], i < 2 || i == 4 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED);
+    }
+    assert_non_null(strstr(seen.message, "3 of 5 nodes granted it"));
+    assert_int_equal(statistics().queued, 1);
+    assert_int_equal(statistics().handed_over, 1);
+    push(2, 2); /* late, and it counts */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+    assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* also out of the queues */
+    assert_false(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->keeps);
+    push(3, 3); /* the release is behind it on the node */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    assert_owed(0, 0);
+}
+
+static void a_push_that_is_older_than_an_answer_does_not_count(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    const struct fake_sent old = *last_wait(0);
+    refresh();
+    fake_env_push(&fake, &old); /* the node said "queued" since */
+    push(1, 2);
+    assert_int_equal(seen.count, 0);
+    push(0, 0);
+    assert_int_equal(seen.code, REDLOCK_OK);
+}
+
+static void what_nobody_waits_for_is_given_back(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    const struct fake_sent ours = *last_wait(3);
+    struct fake_sent other = ours;
+    other.place.id = UINT32_MAX; /* no lease */
+    fake_env_push(&fake, &other);
+    assert_given_back(&other);
+    other.place.id = 1; /* a free one */
+    fake_env_push(&fake, &other);
+    assert_given_back(&other);
+    other = ours;
+    other.token[47] = (char)(other.token[47] == 'a' ? 'b' : 'a'); /* an old token */
+    fake_env_push(&fake, &other);
+    assert_given_back(&other);
+    other = ours;
+    other.token[47] = '\0'; /* a part of it */
+    fake_env_push(&fake, &other);
+    assert_given_back(&other);
+    other = ours;
+    memset(other.key, 'k', sizeof other.key - 1); /* another key */
+    fake_env_push(&fake, &other);
+    assert_given_back(&other);
+    push(0, 1);
+    assert_int_equal(seen.count, 0); /* none of these was a vote */
+    push(3, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
+}
+
+static void a_push_from_the_future_is_no_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    struct fake_sent other = *last_wait(0);
+    other.round++;
+    fake_env_push(&fake, &other);
+    other.round = 0;
+    fake_env_push(&fake, &other);
+    push(1, 2);
+    assert_int_equal(seen.count, 0);
+}
+
+/* A release that is delayed could take away a key that counts, once the node may vote again. */
+static void a_node_that_may_not_vote_hands_nothing_over(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    queue_up(&seen);
+    greet(1, "another", 0, reading(0)); /* it restarted */
+    push(0, 2);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+    push(3, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
+    push(1, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_non_null(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE));
+}
+
+static void a_node_that_may_not_vote_is_not_asked(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    queue_up(&seen);
+    greet(1, "another", 0, reading(0));
+    const uint32_t round = last_wait(0)->round;
+    refresh();
+    assert_int_equal(last_wait(0)->round, round + 1);
+    assert_int_equal(last_wait(1)->round, round);
+}
+
+static void a_first_try_that_is_lost_asks_no_node_that_may_not_vote(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    (void)wait_for_it(&seen);
+    greet(1, "another", 0, reading(0));
+    for (unsigned i = 2; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 4);
+    assert_null(fake_env_waiting(&fake, 1, REDLOCK_OP_WAIT));
+}
+
+/* Nodes 0 and 1 have not answered the last WAIT but one. */
+static void queue_up_slowly(struct seen *seen) {
+    queue_up(seen);
+    for (int i = 0; i < 2; i++) {
+        while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) < 5) {
+            fake_env_pass_ms(&fake, 1);
+        }
+        for (unsigned node = 2; node < 5 && i == 0; node++) {
+            fake_env_queue(&fake, node, EARLIER, 1);
+        }
+    }
+}
+
+/* A node may always be slower than we ask again. */
+static void an_answer_to_an_older_wait_may_grant(void **state) {
+    (void)state;
+    for (int restarted = 0; restarted <= 1; restarted++) {
+        struct seen seen;
+        greet_all();
+        queue_up_slowly(&seen);
+        if (restarted) {
+            greet(1, "another", 0, reading(0));
+        }
+        const uint32_t round = last_wait(0)->round;
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->round, round - 1);
+            fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+        }
+        assert_int_equal(seen.count, 0);
+        push(2, 2);
+        assert_int_equal(seen.count, !restarted);
+        push(3, 3);
+        assert_int_equal(seen.code, REDLOCK_OK);
+        release_quietly(seen.lease, false);
+    }
+}
+
+/* Somebody else may have adopted it. */
+static void the_keys_of_a_forgotten_lease_stay(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    push(0, 2);
+    const struct fake_sent late = *last_wait(3);
+    redlock_lease_forget(seen.lease);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_push(&fake, &late);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+}
+
+static void keys_that_outlive_a_lost_lease_stay(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_acquire_options options = watched_options(&seen);
+    options.wait_timeout_ms = 60000;
+    options.lock_delay_ms = 5000;
+    acquire(&options, &seen);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    push(0, 2);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    const struct fake_sent late = *last_wait(3);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_pass_ms(&fake, 10000);
+    assert_int_equal(seen.lost, 1);
+    fake_env_push(&fake, &late);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    fake_env_turn(&fake);
+    fake_env_push(&fake, &late);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+}
+
+/* --- Subscriptions, and nodes that cannot keep a queue --- */
+
+static void who_can_be_told_from_now_on_asks_again(void **state) {
+    (void)state;
+    struct seen first, second;
+    queue_up(&first);
+    redlock_request *other = wait_for_it(&second);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+    const unsigned sent = fake.sent_count;
+    for (unsigned i = 0; i < 5; i++) {
+        listens(i, REDLOCK_LISTENING);
+    }
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake.sent_count, sent);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake.sent_count, sent + 10); /* once, for all subscriptions */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    redlock_request_cancel(other);
+    const unsigned then = fake.sent_count;
+    listens(0, REDLOCK_LISTENING_NOT);
+    fake_env_turn(&fake);
+    assert_int_equal(fake.sent_count, then);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        group_test(a_quorum_of_pushes_makes_a_lease, five_nodes),
+        group_test(a_push_that_is_older_than_an_answer_does_not_count, five_nodes),
+        group_test(what_nobody_waits_for_is_given_back, five_nodes),
+        group_test(a_push_from_the_future_is_no_vote, five_nodes),
+        group_test(a_node_that_may_not_vote_hands_nothing_over, five_observed),
+        group_test(a_node_that_may_not_vote_is_not_asked, five_observed),
+        group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
+        group_test(an_answer_to_an_older_wait_may_grant, five_observed),
+        group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
+        group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
+        group_test(who_can_be_told_from_now_on_asks_again, five_nodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

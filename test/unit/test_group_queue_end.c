@@ -1,0 +1,298 @@
+/* How waiting in queues ends: without the lock, without memory, or because nodes cannot keep a
+ * queue. */
+#include <stdlib.h>
+
+#include "queue_kit.h"
+
+static bool no_memory;
+
+void *__real_realloc(void *old, size_t size);
+/* The linker puts it in place of realloc(). */
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size) {
+    return no_memory ? NULL : __real_realloc(old, size);
+}
+
+static void fail_wait(unsigned node, enum redlock_cause cause, const char *error) {
+    struct redlock_text *text = redlock_text_new(cause, "%s", error);
+    fake_env_answer_as(&fake, node, REDLOCK_OP_WAIT,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_FAILED, .text = text});
+    redlock_text_drop(text);
+}
+
+/* The acquire waits as if its order were NONE. */
+static void assert_polls(struct seen *seen) {
+    const unsigned waits = fake_env_waiting_count(&fake, REDLOCK_OP_WAIT);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 0);
+    fake_env_pass_ms(&fake, 200);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
+    assert_int_equal(seen->count, 0);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+}
+
+static void without_subscriptions_it_polls(void **state) {
+    (void)state;
+    struct seen seen, trying, next;
+    queue_up(&seen);
+    answer_late_tries();
+    const redlock_acquire_options options = patient_options();
+    assert_int_equal(redlock_group_acquire(fake.group, "s", &options, NULL, see, &trying), REDLOCK_OK);
+    memset(&trying, 0, sizeof trying);
+    listens(0, REDLOCK_LISTENING_REFUSED);
+    listens(1, REDLOCK_LISTENING_REFUSED);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
+    listens(2, REDLOCK_LISTENING_REFUSED);
+    listens(3, REDLOCK_LISTENING_REFUSED);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+    assert_non_null(strstr(fake.log, "too few nodes can keep a queue, so waiting tries again after random delays; "
+                                     "node node2:6379: NOPERM no channels"));
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* out of the queues */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED); /* this also ends the first try of the other one */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+    fake_env_pass_ms(&fake, 200);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 10);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+
+    acquire(&options, &next);
+    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 32);
+    listens(2, REDLOCK_LISTENING);
+    listens(3, REDLOCK_LISTENING);
+    acquire(&options, &next);
+    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 48);
+    assert_int_equal(seen.count + trying.count, 0);
+}
+
+static void without_permission_it_polls(void **state) {
+    (void)state;
+    struct seen seen;
+    wait_for_it(&seen);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        fail_wait(i, REDLOCK_CAUSE_NOPERM, "NOPERM no zadd");
+    }
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+    assert_non_null(strstr(fake.log, "node node2:6379: NOPERM no zadd"));
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_polls(&seen);
+    const redlock_acquire_options options = patient_options();
+    struct seen next;
+    acquire(&options, &next); /* of any resource */
+    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 32);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+}
+
+/* The key of the queue holds something else. Other resources have queues all the same. */
+static void a_resource_whose_queue_cannot_be_kept_is_polled(void **state) {
+    (void)state;
+    struct seen seen, next;
+    for (unsigned times = 0; times < 2; times++) {
+        wait_for_it(&seen);
+        for (unsigned i = 0; i < 3; i++) {
+            fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+        }
+        fail_wait(0, REDLOCK_CAUSE_SERVER, "WRONGTYPE a string");
+        fail_wait(1, REDLOCK_CAUSE_BUSY, "BUSY for now");
+        fail_wait(2, REDLOCK_CAUSE_SERVER, "WRONGTYPE a string");
+        assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], times);
+        fail_wait(3, REDLOCK_CAUSE_SERVER, "WRONGTYPE a string");
+        assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1); /* once, whoever comes after */
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        if (times == 0) {
+            assert_polls(&seen);
+        }
+    }
+    const redlock_acquire_options options = patient_options();
+    memset(&next, 0, sizeof next);
+    assert_int_equal(redlock_group_acquire(fake.group, "s", &options, NULL, see, &next), REDLOCK_OK);
+    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 48);
+}
+
+/* --- How it ends --- */
+
+static void a_cancel_leaves_the_queues(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_request *request = queue_up(&seen);
+    answer_late_tries();
+    push(0, 0);
+    const struct fake_sent late = *last_wait(3);
+    redlock_request_cancel(request);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
+    for (unsigned i = 0; i < 5; i++) {
+        const struct fake_sent *release = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
+        assert_string_equal(release->token, late.token);
+        assert_false(release->keeps); /* what it was granted goes to the next in line */
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    fake_env_push(&fake, &late); /* its WAIT came after its release, on an older connection */
+    assert_given_back(&late);
+    const unsigned sent = fake.sent_count;
+    fake_env_pass_ms(&fake, 60000);
+    assert_int_equal(fake.sent_count, sent);
+    assert_int_equal(seen.count, 1);
+}
+
+static void the_wait_ends(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    answer_late_tries();
+    while (fake.now_ns < 60900 * REDLOCK_NS_PER_MS) {
+        fake_env_pass_ms(&fake, 100);
+        assert_int_equal(seen.count, 0);
+        for (unsigned i = 0; i < 5; i++) {
+            if (fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)) {
+                fake_env_queue(&fake, i, EARLIER, 20); /* too far back to look for itself */
+            }
+        }
+    }
+    fake_env_pass_ms(&fake, 100);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_int_equal(seen.count, 1);
+    assert_in_range(fake.sent_count, 5 * 25, 5 * 30); /* the places were kept fresh */
+    assert_owed(0, 0);
+}
+
+static void a_close_leaves_the_queues(void **state) {
+    (void)state;
+    struct seen seen;
+    unsigned drained = 0;
+    queue_up(&seen);
+    answer_late_tries();
+    const struct fake_sent late = *last_wait(2);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(drained, 0);
+    fake_env_push(&fake, &late); /* it crosses the release */
+    listens(0, REDLOCK_LISTENING);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+    assert_int_equal(drained, 1);
+    assert_int_equal(seen.count, 1);
+}
+
+/* The place may be served until it is stale, and then its key lives for its ttl. */
+static void a_place_that_a_node_does_not_give_up_ends_by_itself(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_request *request = queue_up(&seen);
+    answer_late_tries();
+    fake.refusing = REDLOCK_NODE(2);
+    redlock_request_cancel(request);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_pass_ms(&fake, 17400);
+    assert_owed(1, 0);
+    fake_env_pass_ms(&fake, 200);
+    assert_owed(0, 1);
+}
+
+static void without_random_bytes_there_is_no_place(void **state) {
+    static const int codes[] = {REDLOCK_ERR_RANDOM, REDLOCK_ERR_FORKED};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct seen seen;
+        wait_for_it(&seen);
+        fake.random_code = codes[i];
+        for (unsigned k = 0; k < 3; k++) {
+            fake_env_answer(&fake, k, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+        }
+        fake_env_turn(&fake);
+        assert_int_equal(seen.count, 1);
+        assert_int_equal(seen.code, codes[i]);
+        assert_null(fake.channel);
+        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
+        fake.random_code = REDLOCK_OK;
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    }
+    struct seen seen;
+    queue_up(&seen); /* nobody counts as waiting here: it tried first */
+    assert_non_null(fake.channel);
+}
+
+static void without_memory_there_is_no_acquire(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    const redlock_acquire_options options = patient_options();
+    acquire(NULL, &seen); /* its room in the schedule stays */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    const uint64_t acquires = statistics().acquires;
+    const unsigned sent = fake.sent_count;
+    no_memory = true;
+    const int code = redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen);
+    no_memory = false;
+    assert_int_equal(code, REDLOCK_ERR_NO_MEMORY);
+    assert_int_equal(statistics().acquires, acquires);
+    assert_int_equal(fake.sent_count, sent);
+    queue_up(&seen);
+    push(0, 2);
+    assert_int_equal(seen.code, REDLOCK_OK);
+}
+
+#define MANY 20 /* more than there is room for at first */
+
+static struct seen many[MANY];
+
+static void see_and_queue_up_many(const redlock_result *result, void *data) {
+    const redlock_acquire_options options = patient_options();
+    see(result, data);
+    for (unsigned i = 0; i < MANY; i++) {
+        many[i] = (struct seen){0};
+        assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &many[i]), REDLOCK_OK);
+    }
+    redlock_lease_forget(((struct seen *)data)->lease);
+}
+
+/* The callback of a lease that a push made changes the list in which the push found it. */
+static void a_callback_may_begin_and_end_waits(void **state) {
+    (void)state;
+    struct seen seen = {0}, other;
+    const redlock_acquire_options options = patient_options();
+    queue_up(&other);
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see_and_queue_up_many, &seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_queue(&fake, i, EARLIER, 2);
+    }
+    push(0, 2);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5 * MANY);
+    fake.log[0] = '\0';
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    const unsigned sent = fake.sent_count;
+    listens(0, REDLOCK_LISTENING);
+    fake_env_pass_ms(&fake, 2);
+    assert_int_equal(fake.sent_count, sent + 5 * (MANY + 1));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        group_test(without_subscriptions_it_polls, five_nodes),
+        group_test(without_permission_it_polls, five_nodes),
+        group_test(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes),
+        group_test(a_cancel_leaves_the_queues, five_nodes),
+        group_test(the_wait_ends, five_nodes),
+        group_test(a_close_leaves_the_queues, five_nodes),
+        group_test(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes),
+        group_test(without_random_bytes_there_is_no_place, five_nodes),
+        group_test(without_memory_there_is_no_acquire, five_nodes),
+        group_test(a_callback_may_begin_and_end_waits, five_nodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,210 @@
+/* When a waiter that has some grants looks, and when it yields: the other rows of core/waiter.h. */
+#include "life.h"
+
+#define R_MS 2500 /* a quarter of the ttl */
+
+/* A lease that one of five nodes has granted, and that looks. */
+static void look(struct life *life) {
+    life_begin_in_line(life, 5);
+    life->at_ms = 5;
+    life_answer_queued(life, 30, LIFE_VIEW(LATER, 9, 60000, 0));
+    life->at_ms = 10;
+    life_push(life, 0, 1);
+    life_expect(life, QUEUED, NOTHING);
+    life_expect_next(life, 10, 10); /* twice the slowest answer */
+    life_timer(life);
+    life_expect(life, QUEUED, WAITS(31, 2, LOOKED));
+    assert_true(life_queue(life)->takes);
+    assert_int_equal(life->core.keys.touched, 31);
+}
+
+static void a_split_is_looked_at_after_the_slowest_answer_twice(void **state) {
+    (void)state;
+    static const int64_t took_ms[] = {0, 1, 3, 40}, look_ms[] = {2, 2, 6, 50};
+    for (unsigned i = 0; i < 4; i++) {
+        struct life life;
+        life_begin_in_line(&life, 3);
+        life_answer_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
+        life.at_ms = took_ms[i];
+        life_answer_queued(&life, 2, LIFE_VIEW(LATER, 9, 60000, 0));
+        life_vote(&life, 2, G);
+        life_expect(&life, QUEUED, NOTHING);
+        life_expect_next(&life, look_ms[i], look_ms[i]);
+        life_timer(&life);
+        life_expect(&life, QUEUED, WAITS(7, 2, LOOKED));
+    }
+}
+
+static void a_look_may_find_the_missing_grants(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    assert_int_equal(life_held_until_ms(&life), 20 + END_MS);
+}
+
+static void a_grant_that_is_gone_is_no_split(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_expect(&life, QUEUED, NOTHING);
+    assert_int_equal(life_queue(&life)->granted, 0);
+    life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 3, REFRESHED));
+    look(&life);
+    life_void(&life, 1);
+    life_expect(&life, QUEUED, NOTHING);
+}
+
+static void behind_another_that_has_a_quorum_it_yields_to_nobody(void **state) {
+    (void)state;
+    static const enum redlock_queue_holder holders[] = {REDLOCK_HOLDER_LATER, REDLOCK_HOLDER_EARLIER,
+                                                        REDLOCK_HOLDER_DIRECT, REDLOCK_HOLDER_STRANGER};
+    for (unsigned i = 0; i < 4; i++) {
+        struct life life;
+        look(&life);
+        life_vote(&life, 0, G);
+        life.view = LIFE_VIEW(NONE, 9, 60000, 0);
+        life.view.holder = holders[i];
+        life_votes(&life, ".DDD");
+        life_expect(&life, QUEUED, NOTHING);
+        life_vote(&life, 4, U);
+        life_expect(&life, QUEUED, .cleanup = 31, .keeps = true, WAITS(31, 3, YIELDED));
+        assert_true(life.did.fresh_token);
+        assert_false(life_queue(&life)->takes);
+        assert_int_equal(life_queue(&life)->granted, 0);
+        assert_int_equal(life.core.attempts, 2);
+    }
+}
+
+static void to_an_earlier_waiter_it_yields_its_nodes(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_queued(&life, 3, LIFE_VIEW(EARLIER, 8, 60000, 1));
+    life_vote(&life, 4, U);
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 3, YIELDED));
+    assert_true(life.did.fresh_token);
+    assert_false(life_queue(&life)->takes);
+    life_push(&life, 0, 2); /* of the old token */
+    assert_int_equal(life_queue(&life)->granted, 0);
+    life_answer_queued(&life, 3, LIFE_VIEW(EARLIER, 8, 60000, 1));
+    life_answer_queued(&life, 28, LIFE_VIEW(NONE, 0, -2, 1));
+    life_expect(&life, QUEUED, NOTHING); /* it takes nothing yet */
+    life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 4, REFRESHED));
+    assert_true(life_queue(&life)->takes);
+}
+
+static void who_hears_too_few_nodes_gives_its_grants_up(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life_votes(&life, "GUUU");
+    life_expect(&life, QUEUED, NOTHING);
+    life_queued(&life, 4, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(0, 3, YIELDED));
+    assert_true(life.did.fresh_token);
+    life_expect_next(&life, 50, 200); /* two of them would hand the lock to each other all the time */
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 4, POLLED));
+    assert_true(life_queue(&life)->takes);
+    assert_int_equal(life.core.keys.touched, 31);
+}
+
+/* An earlier waiter that is dead: those behind it hand the lock to each other. */
+static void a_split_lock_is_handed_over_only_twice(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    for (int yields = 0; yields < 5; yields++) {
+        const int kind = yields < 4 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
+        life_vote(&life, 0, G);
+        life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
+        life_queued(&life, 2, LIFE_VIEW(DIRECT, 7, 60000, 0));
+        life_expect_next(&life, 2, 2);
+        life_timer(&life);
+        assert_int_equal(life.did.step, REDLOCK_QUEUE_LOOKED);
+        life_vote(&life, 0, G);
+        life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
+        life.view.holder = (enum redlock_queue_holder)kind;
+        life.view.holder_id += yields < 4;
+        life_vote(&life, 2, D);
+        assert_int_equal(life.did.step, REDLOCK_QUEUE_YIELDED);
+        assert_int_equal(life.did.keeps, yields >= 2);
+    }
+    assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */
+}
+
+static void with_none_before_it_it_stays_and_looks_again(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life.at_ms = 23;
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_queued(&life, 3, LIFE_VIEW(DIRECT, 8, 60000, 1));
+    life_expect(&life, QUEUED, NOTHING);
+    life_vote(&life, 4, U);
+    life_expect(&life, QUEUED, NOTHING);
+    life_expect_next(&life, 12, 12);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 3, LOOKED));
+}
+
+static void a_look_does_not_wait_for_a_node_that_is_slower_than_all_others(void **state) {
+    (void)state;
+    struct life life;
+    look(&life);
+    life.at_ms = 23;
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 2, LIFE_VIEW(DIRECT, 8, 60000, 0));
+    life_answer_queued(&life, 12, LIFE_VIEW(EARLIER, 7, 60000, 0));
+    life_expect(&life, QUEUED, NOTHING);
+    life_expect_next(&life, 6, 6);
+    life_timer(&life);
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 3, YIELDED));
+}
+
+/* The timer is late, and everything is due at once. */
+static void a_late_timer_asks_once(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life_answer_queued(&life, 3, LIFE_VIEW(STRANGER, 9, 500, 0));
+    life.at_ms = 50000;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    life_expect_next(&life, 50, R_MS * 11 / 10);
+    look(&life);
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
+    life.at_ms = 50000;
+    life_timer(&life);
+    life_expect(&life, QUEUED, NOTHING);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 3, LOOKED));
+    assert_true(life_next_ms(&life) > life.at_ms);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_split_is_looked_at_after_the_slowest_answer_twice),
+        cmocka_unit_test(a_look_may_find_the_missing_grants),
+        cmocka_unit_test(a_grant_that_is_gone_is_no_split),
+        cmocka_unit_test(behind_another_that_has_a_quorum_it_yields_to_nobody),
+        cmocka_unit_test(to_an_earlier_waiter_it_yields_its_nodes),
+        cmocka_unit_test(who_hears_too_few_nodes_gives_its_grants_up),
+        cmocka_unit_test(a_split_lock_is_handed_over_only_twice),
+        cmocka_unit_test(with_none_before_it_it_stays_and_looks_again),
+        cmocka_unit_test(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others),
+        cmocka_unit_test(a_late_timer_asks_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
