@@ -20,11 +20,11 @@ void expect(struct kit *kit, void (*check)(struct chaos_case *), enum chaos_viol
     chaos_case_close(&c);
     for (size_t i = 0; i < verdict.violation_count; i++) {
         if (verdict.violations[i].kind != kind) {
-            fail_msg("%s: %s", chaos_violation_name(verdict.violations[i].kind), verdict.violations[i].text);
+            fail_msg("%s: %s", chaos_violation_abouts[verdict.violations[i].kind].name, verdict.violations[i].text);
         }
     }
     if (verdict.counts[kind] != count) {
-        fail_msg("%zu %s, not %zu; the first: %s", verdict.counts[kind], chaos_violation_name(kind), count,
+        fail_msg("%zu %s, not %zu; the first: %s", verdict.counts[kind], chaos_violation_abouts[kind].name, count,
                  verdict.violation_count > 0 ? verdict.violations[0].text : "none");
     }
     assert_int_equal(verdict.violation_count, count);

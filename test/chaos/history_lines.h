@@ -43,6 +43,6 @@ enum { EVENTS = sizeof whole / sizeof *whole };
 
 /* Reads these bytes as "h.jsonl" into an uninitialized history. Returns what chaos_history_read()
  * returns. */
-bool lines_read(const char *bytes, size_t length, struct chaos_history *history, char *error, size_t error_size);
+bool lines_read(const char *bytes, size_t length, struct chaos_history *history, struct chaos_error *error);
 
 #endif

@@ -273,8 +273,8 @@ static void words_of_violations(void **state) {
 
 static void names(void **state) {
     (void)state;
-    assert_string_equal(chaos_violation_name(CHAOS_VIOLATION_LOST_UPDATE), "lost update");
-    assert_string_equal(chaos_violation_meaning(CHAOS_VIOLATION_CRASH), "a client process ended by itself");
+    assert_string_equal(chaos_violation_abouts[CHAOS_VIOLATION_LOST_UPDATE].name, "lost update");
+    assert_string_equal(chaos_violation_abouts[CHAOS_VIOLATION_CRASH].meaning, "a client process ended by itself");
     char buffer[128];
     struct chaos_verdict empty = {0};
     assert_string_equal(chaos_verdict_line(&empty, buffer, sizeof buffer),

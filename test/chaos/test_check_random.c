@@ -31,7 +31,7 @@ static void no_alarm(void **state) {
         kit.history.protection.fencing = seed % 2 == 0;
         chaos_check(&kit.history, SLACK_US, &verdict);
         if (verdict.violation_count > 0) {
-            fail_msg("seed %" PRIu64 ": %s: %s", seed, chaos_violation_name(verdict.violations[0].kind),
+            fail_msg("seed %" PRIu64 ": %s: %s", seed, chaos_violation_abouts[verdict.violations[0].kind].name,
                      verdict.violations[0].text);
         }
         assert_int_equal(verdict.lost_updates, 0);

@@ -179,7 +179,7 @@ static void the_page(void **state) {
     assert_int_equal(occurrences(page, "<figure></figure>"), 3);
     for (int side = 0; side < CHAOS_SIDES; side++) {
         char link[64];
-        snprintf(link, sizeof link, "href=\"%s/report.html\"", chaos_side_name((enum chaos_side)side));
+        snprintf(link, sizeof link, "href=\"%s/report.html\"", chaos_sides[side].name);
         assert_int_equal(occurrences(page, link), 2);
     }
     assert_null(strstr(page, "<r&1>"));

@@ -12,6 +12,10 @@
 #include "faults/experiments.h"
 #include "short_memory.h"
 
+static int64_t end_ms_of(const struct chaos_fault *fault) {
+    return fault->at_ms + chaos_fault_length_ms(fault);
+}
+
 static const struct chaos_experiment *find(const char *name) {
     const struct chaos_experiment *experiment = chaos_experiment_find(name);
     assert_non_null(experiment);
@@ -91,7 +95,7 @@ static void check(const char *name, const struct chaos_settings *settings, const
     for (size_t i = 0; i < schedule->count; i++) {
         const struct chaos_fault *fault = &schedule->faults[i];
         const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
-        assert_true(fault->at_ms >= 0 && chaos_fault_end_ms(fault) <= settings->seconds * 900);
+        assert_true(fault->at_ms >= 0 && end_ms_of(fault) <= settings->seconds * 900);
         assert_true(i == 0 || schedule->faults[i - 1].at_ms <= fault->at_ms);
         assert_true(about->target == CHAOS_TARGET_CLIENTS ? fault->nodes == 0 : fault->nodes != 0);
         assert_true(about->target == CHAOS_TARGET_NODES ? fault->clients == 0 : fault->clients != 0);
@@ -102,7 +106,7 @@ static void check(const char *name, const struct chaos_settings *settings, const
             const struct chaos_fault *other = &schedule->faults[j];
             bool both =
                 about->exclusive && chaos_fault_about(other->kind)->exclusive && (fault->nodes & other->nodes) != 0;
-            if (both && chaos_fault_end_ms(other) >= fault->at_ms) {
+            if (both && end_ms_of(other) >= fault->at_ms) {
                 fail_msg("%s: exclusive faults at %lld ms on one node", name, (long long)fault->at_ms);
             }
         }
@@ -160,7 +164,7 @@ static uint32_t hit(const struct chaos_schedule *schedule, int64_t from_ms, int6
     uint32_t set = 0;
     for (size_t i = 0; i < schedule->count; i++) {
         const struct chaos_fault *fault = &schedule->faults[i];
-        set |= fault->at_ms <= to_ms && chaos_fault_end_ms(fault) >= from_ms ? fault->nodes : 0;
+        set |= fault->at_ms <= to_ms && end_ms_of(fault) >= from_ms ? fault->nodes : 0;
     }
     return set;
 }
@@ -288,7 +292,7 @@ static void queue_has_all_its_kinds(void **state) {
         kinds |= UINT32_C(1) << fault->kind;
         assert_true(fault->clients == 0 || (clients & fault->clients) == 0);
         clients |= fault->clients;
-        assert_true(i == 0 || fault->at_ms - chaos_fault_end_ms(fault - 1) > settings.ttl_ms + 3000);
+        assert_true(i == 0 || fault->at_ms - end_ms_of(fault - 1) > settings.ttl_ms + 3000);
     }
     assert_int_equal(count_bits(kinds), 5);
     assert_true(count_bits(clients) >= 10 && count_bits(clients) < 20);

@@ -13,6 +13,10 @@
 #include "faults/schedule.h"
 #include "short_memory.h"
 
+static int64_t end_ms_of(const struct chaos_fault *fault) {
+    return fault->at_ms + chaos_fault_length_ms(fault);
+}
+
 enum { SEEDS = 300, ALL_KINDS = (1 << CHAOS_FAULT_KINDS) - 1 };
 
 static uint32_t kinds_of(const char *list) {
@@ -35,7 +39,7 @@ static size_t count_bits(uint64_t set) {
 
 /* Both faults are on at some moment. A fault that ends when the other begins does not meet it. */
 static bool meet(const struct chaos_fault *a, const struct chaos_fault *b) {
-    return a->at_ms <= chaos_fault_end_ms(b) && b->at_ms <= chaos_fault_end_ms(a);
+    return a->at_ms <= end_ms_of(b) && b->at_ms <= end_ms_of(a);
 }
 
 static bool takes_away(enum chaos_fault_kind kind) {
@@ -73,7 +77,7 @@ static void check_fault(const struct chaos_fault *fault, const struct chaos_sche
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     assert_true((shape->kinds >> fault->kind & 1) != 0);
     assert_true(fault->at_ms >= 0);
-    assert_true(chaos_fault_end_ms(fault) <= shape->duration_ms * 9 / 10);
+    assert_true(end_ms_of(fault) <= shape->duration_ms * 9 / 10);
     assert_true(about->target == CHAOS_TARGET_CLIENTS ? fault->nodes == 0 : fault->nodes != 0);
     assert_true(about->target == CHAOS_TARGET_NODES ? fault->clients == 0 : fault->clients != 0);
     assert_true((fault->nodes & ~((UINT64_C(1) << shape->nodes) - 1)) == 0);
@@ -105,7 +109,7 @@ static void check_moment(const struct chaos_schedule *schedule, size_t i, const 
     int64_t now_ms = schedule->faults[i].at_ms;
     for (size_t j = 0; j < schedule->count; j++) {
         const struct chaos_fault *fault = &schedule->faults[j];
-        if (fault->at_ms <= now_ms && now_ms <= chaos_fault_end_ms(fault)) {
+        if (fault->at_ms <= now_ms && now_ms <= end_ms_of(fault)) {
             on++;
             clients |= chaos_fault_about(fault->kind)->target == CHAOS_TARGET_CLIENTS ? fault->clients : 0;
         }
@@ -118,7 +122,7 @@ static void check_moment(const struct chaos_schedule *schedule, size_t i, const 
 static int64_t last_end_ms(const struct chaos_schedule *schedule) {
     int64_t end_ms = 0;
     for (size_t i = 0; i < schedule->count; i++) {
-        int64_t fault_end_ms = chaos_fault_end_ms(&schedule->faults[i]);
+        int64_t fault_end_ms = end_ms_of(&schedule->faults[i]);
         end_ms = fault_end_ms > end_ms ? fault_end_ms : end_ms;
     }
     return end_ms;
@@ -201,7 +205,7 @@ static void shares(void **state) {
             on_nodes += fault->nodes != 0;
             majority += count_bits(fault->nodes) >= 3;
             quiet_ms += fault->at_ms > end_ms ? fault->at_ms - end_ms : 0;
-            end_ms = chaos_fault_end_ms(fault) > end_ms ? chaos_fault_end_ms(fault) : end_ms;
+            end_ms = end_ms_of(fault) > end_ms ? end_ms_of(fault) : end_ms;
         }
         faults += schedule.count;
         assert_in_range(quiet_ms, 3000, 45000);

@@ -13,20 +13,20 @@
 #include "history_lines.h"
 
 static void read_ok(const char *text, struct chaos_history *history) {
-    char error[700] = "";
-    if (!lines_read(text, strlen(text), history, error, sizeof error)) {
-        fail_msg("%s", error);
+    struct chaos_error error = {""};
+    if (!lines_read(text, strlen(text), history, &error)) {
+        fail_msg("%s", error.text);
     }
 }
 
 static void refuse(const char *text, const char *sentence) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     struct chaos_history history;
-    if (lines_read(text, strlen(text), &history, error, sizeof error)) {
+    if (lines_read(text, strlen(text), &history, &error)) {
         fail_msg("it was read: %s", text);
     }
-    if (strstr(error, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error, sentence);
+    if (strstr(error.text, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error.text, sentence);
     }
     /* Nothing is left to clear. Another clear does no harm. */
     struct chaos_history none = {0};
@@ -378,11 +378,11 @@ static void members_out_of_range(void **state) {
 static void a_file_that_cannot_be_read(void **state) {
     (void)state;
     struct chaos_history history;
-    char error[700] = "";
+    struct chaos_error error = {""};
     FILE *in = fopen("/tmp", "re");
     assert_non_null(in);
-    assert_false(chaos_history_read(in, "h.jsonl", &history, error, sizeof error));
-    assert_string_equal(error, "h.jsonl:1: cannot be read: Is a directory");
+    assert_false(chaos_history_read(in, "h.jsonl", &history, &error));
+    assert_string_equal(error.text, "h.jsonl:1: cannot be read: Is a directory");
     fclose(in);
     chaos_history_clear(&history);
 }

@@ -16,13 +16,13 @@
 #include "short_memory.h"
 
 static void refuse(const char *text, const char *sentence) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     struct chaos_history history;
-    if (lines_read(text, strlen(text), &history, error, sizeof error)) {
+    if (lines_read(text, strlen(text), &history, &error)) {
         fail_msg("it was read: %s", text);
     }
-    if (strstr(error, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error, sentence);
+    if (strstr(error.text, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error.text, sentence);
     }
     /* Nothing is left to clear. Another clear does no harm. */
     struct chaos_history none = {0};
@@ -86,14 +86,14 @@ static void rubbish(void **state) {
             }
         }
         struct chaos_history history;
-        char error[700] = "";
-        if (lines_read(text, length, &history, error, sizeof error)) {
+        struct chaos_error error = {""};
+        if (lines_read(text, length, &history, &error)) {
             good++;
             assert_true(history.node_count >= 1 && history.node_count <= CHAOS_NODES_MAX);
             chaos_history_clear(&history);
         } else {
             bad++;
-            assert_true(strncmp(error, "h.jsonl:", 8) == 0 && strlen(error) > 15);
+            assert_true(strncmp(error.text, "h.jsonl:", 8) == 0 && strlen(error.text) > 15);
         }
     }
     print_message("%zu were read, %zu refused\n", good, bad);
@@ -155,19 +155,19 @@ struct text {
 
 static enum short_end read_long(void *what) {
     const struct text *text = what;
-    char error[700] = "";
+    struct chaos_error error = {""};
     struct chaos_history history;
     FILE *in = fmemopen(text->bytes, text->size, "r");
     if (in == NULL) {
         return SHORT_WRONG;
     }
-    bool worked = chaos_history_read(in, "h.jsonl", &history, error, sizeof error);
+    bool worked = chaos_history_read(in, "h.jsonl", &history, &error);
     bool right = worked ? history.operation_count == 40 && history.lease_count == 20 &&
                               history.leases[0].claim_count == 2 && history.band_count == 40 &&
                               strcmp(history.operations[39].message, "why") == 0
                         /* jansson's lexer reports its own lack of memory as an unexpected token. */
-                        : strncmp(error, "h.jsonl:", 8) == 0 && strstr(error, "not JSON: ") != NULL;
-    fputs(error, stderr);
+                        : strncmp(error.text, "h.jsonl:", 8) == 0 && strstr(error.text, "not JSON: ") != NULL;
+    fputs(error.text, stderr);
     fclose(in);
     chaos_history_clear(&history);
     return !right ? SHORT_WRONG : worked ? SHORT_ENOUGH : SHORT_TOLD;

@@ -69,19 +69,19 @@ static char *read_text(const char *path) {
 }
 
 static void merge_ok(size_t count) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     const char *in[] = {paths[0], paths[1], paths[2]};
-    if (!chaos_merge(in, count, paths[3], error, sizeof error)) {
-        fail_msg("%s", error);
+    if (!chaos_merge(in, count, paths[3], &error)) {
+        fail_msg("%s", error.text);
     }
 }
 
 static void merge_fails(size_t count, const char *out, const char *sentence) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     const char *in[] = {paths[0], paths[1], paths[2]};
-    assert_false(chaos_merge(in, count, out, error, sizeof error));
-    if (strstr(error, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error, sentence);
+    assert_false(chaos_merge(in, count, out, &error));
+    if (strstr(error.text, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error.text, sentence);
     }
 }
 
@@ -135,10 +135,10 @@ static void what_cannot_be_joined(void **state) {
 }
 
 static enum short_end merge_one(void *what) {
-    char error[700] = "";
+    struct chaos_error error = {""};
     const char *in[] = {paths[0]};
     (void)what;
-    return chaos_merge(in, 1, paths[3], error, sizeof error) ? SHORT_ENOUGH : SHORT_WRONG;
+    return chaos_merge(in, 1, paths[3], &error) ? SHORT_ENOUGH : SHORT_WRONG;
 }
 
 static void memory_runs_out(void **state) {
@@ -309,11 +309,11 @@ static void killed_writers(void **state) {
         }
         merge_ok(3);
         struct chaos_history history;
-        char error[700] = "";
+        struct chaos_error error = {""};
         FILE *in = fopen(paths[3], "re");
         assert_non_null(in);
-        if (!chaos_history_read(in, "history.jsonl", &history, error, sizeof error)) {
-            fail_msg("%s", error);
+        if (!chaos_history_read(in, "history.jsonl", &history, &error)) {
+            fail_msg("%s", error.text);
         }
         chaos_history_clear(&history);
         fclose(in);

@@ -24,10 +24,7 @@ static void push(struct edges *edges, int64_t from_us, int64_t to_us, int64_t we
 }
 
 /* Begins come first, so that what touches is one. */
-static int compare(const void *a, const void *b) {
-    const struct edge *x = a, *y = b;
-    return chaos_order_by(x->at_us, y->at_us, y->weight, x->weight);
-}
+CHAOS_ORDER(compare, edge, chaos_order_by(x->at_us, y->at_us, y->weight, x->weight))
 
 /* The times when all that counts is at least as much; the edges are freed. */
 static struct chaos_span *fold(struct edges *edges, int64_t least, size_t *count) {
@@ -80,12 +77,10 @@ enum view {
 };
 
 static int64_t band_end_us(const struct chaos_history *history, const struct chaos_band *band, enum view view) {
-    const struct chaos_fault *fault = &band->fault;
-    int64_t to_us = chaos_over(band->to_us, INT64_MAX);
+    int64_t to_us = chaos_over(band->to_us, INT64_MAX), length_ms = chaos_fault_length_ms(&band->fault);
     /* A node that sleeps or runs a script is so for this long, whenever that was written down. */
-    if ((fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY) && fault->amount > 0 &&
-        fault->amount < 86400000) {
-        to_us = chaos_most(to_us, chaos_plus(band->from_us, fault->amount * 1000));
+    if (length_ms > 0 && length_ms < 86400000) {
+        to_us = chaos_most(to_us, chaos_plus(band->from_us, length_ms * 1000));
     }
     return view == AS_HEALTHY ? chaos_plus(to_us, (2 * history->node_timeout_ms + 2500) * 1000) : to_us;
 }
@@ -95,8 +90,7 @@ static int64_t band_end_us(const struct chaos_history *history, const struct cha
 static void push_node(struct edges *edges, const struct chaos_history *history, int client, size_t node, enum view view,
                       int64_t end_us) {
     int64_t from_us = 0, to_us = INT64_MIN;
-    for (size_t i = 0; i < history->band_count; i++) {
-        const struct chaos_band *band = &history->bands[i];
+    CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         const struct chaos_fault *fault = &band->fault;
         /* A fault of nodes has no clients, one of clients has no nodes. */
         bool hits = chaos_hits_node(fault, node) && (fault->clients == 0 || chaos_hits_client(fault, client));
@@ -120,8 +114,7 @@ static struct chaos_span *unhealthy_spans(const struct chaos_history *history, i
     for (size_t n = 0; n < history->node_count; n++) {
         push_node(&edges, history, client, n, view, end_us);
     }
-    for (size_t i = 0; i < history->band_count; i++) {
-        const struct chaos_band *band = &history->bands[i];
+    CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool own = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE || band->fault.kind == CHAOS_FAULT_CLIENT_KILL;
         if (own && chaos_hits_client(&band->fault, client)) {
             /* To a client that does not run, no node is healthy. */
@@ -150,9 +143,7 @@ static struct chaos_span *shared_spans(const struct chaos_history *history, enum
     return fold(&edges, (int64_t)least, count);
 }
 
-static int compare_ends(const void *a, const void *b) {
-    return chaos_order(((const struct chaos_span *)a)->to_us, ((const struct chaos_span *)b)->to_us);
-}
+CHAOS_ORDER(compare_ends, chaos_span, chaos_order(x->to_us, y->to_us))
 
 /* Whether one of the spans, which come by time, has a part of [from, to]. */
 static bool meets(const struct chaos_span *spans, size_t count, int64_t from_us, int64_t to_us) {
@@ -164,8 +155,7 @@ static bool meets(const struct chaos_span *spans, size_t count, int64_t from_us,
 static void count_healthy(struct chaos_case *c, int client) {
     size_t count;
     struct chaos_span *spans = chaos_unhealthy_spans(c->history, client, &count);
-    for (size_t i = 0; i < c->history->operation_count; i++) {
-        const struct chaos_operation *operation = &c->history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, c->history->operations, c->history->operation_count) {
         bool was_cut = chaos_ended(operation, "CLOSED") || chaos_ended(operation, "CANCELLED");
         if (operation->client == client && operation->what == CHAOS_ACQUIRE &&
             operation->completed_us != CHAOS_NEVER_US && !was_cut &&
@@ -183,8 +173,7 @@ static int64_t *acquired_times(const struct chaos_history *history, size_t *coun
     int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
     *count = 0;
     *tried = (struct chaos_span){INT64_MAX, INT64_MIN};
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->what != CHAOS_ACQUIRE || operation->completed_us == CHAOS_NEVER_US) {
             continue;
         }

@@ -1,30 +1,17 @@
 /* Judges a history: all checks, and what they share. */
 #include "checks/check.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "checks/check_parts.h"
 
-static const struct {
-    const char *name, *meaning;
-} kinds[] = {
+const struct chaos_violation_about chaos_violation_abouts[] = {
 #define CHAOS_X(constant, name, meaning) {name, meaning},
     CHAOS_VIOLATION_MAP(CHAOS_X)
 #undef CHAOS_X
 };
-
-const char *chaos_violation_name(enum chaos_violation_kind kind) {
-    assert(kind < CHAOS_VIOLATION_KINDS);
-    return kinds[kind].name;
-}
-
-const char *chaos_violation_meaning(enum chaos_violation_kind kind) {
-    assert(kind < CHAOS_VIOLATION_KINDS);
-    return kinds[kind].meaning;
-}
 
 int64_t chaos_history_end_us(const struct chaos_history *history) {
     if (history->finish_us != CHAOS_NEVER_US) {
@@ -56,7 +43,7 @@ int chaos_compare_times(const void *a, const void *b) {
     return chaos_order(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-CHAOS_ORDER_OF(compare_lives, chaos_life, client, spawned_us)
+CHAOS_ORDER_OF(compare_lives, chaos_life, chaos_order_by(x->client, y->client, x->spawned_us, y->spawned_us))
 
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us) {
     const struct chaos_life *later = &(struct chaos_life){.client = client, .spawned_us = chaos_plus(at_us, 1)};
@@ -109,11 +96,8 @@ void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, cons
     verdict->counts[violation.kind]++;
 }
 
-static int compare_violations(const void *a, const void *b) {
-    const struct chaos_violation *x = a, *y = b;
-    int order = chaos_order_by(x->from_us, y->from_us, x->kind, y->kind);
-    return order != 0 ? order : strcmp(x->text, y->text);
-}
+CHAOS_ORDER(compare_violations, chaos_violation,
+            chaos_order_then(chaos_order_by(x->from_us, y->from_us, x->kind, y->kind), strcmp(x->text, y->text)))
 
 void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict) {
     struct chaos_case c;

@@ -29,8 +29,7 @@ enum chaos_violation_kind {
         CHAOS_VIOLATION_KINDS
 };
 
-const char *chaos_violation_name(enum chaos_violation_kind kind);
-const char *chaos_violation_meaning(enum chaos_violation_kind kind);
+extern const struct chaos_violation_about { const char *name, *meaning; } chaos_violation_abouts[CHAOS_VIOLATION_KINDS];
 
 struct chaos_violation {
     enum chaos_violation_kind kind;

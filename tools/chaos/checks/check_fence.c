@@ -29,18 +29,14 @@ struct moment {
 };
 
 /* By resource and time; at one time what begins comes first, for nothing had returned before it. */
-static int compare_moments(const void *a, const void *b) {
-    const struct moment *x = a, *y = b;
-    int order = chaos_order_by(x->operation->resource, y->operation->resource, x->at_us, y->at_us);
-    return order != 0 ? order : chaos_order(x->completed, y->completed);
-}
+CHAOS_ORDER(compare_moments, moment,
+            chaos_order_then(chaos_order_by(x->operation->resource, y->operation->resource, x->at_us, y->at_us),
+                             chaos_order(x->completed, y->completed)))
 
-static int compare_tokens(const void *a, const void *b) {
-    const struct moment *x = a, *y = b;
-    int order =
-        chaos_order_by(x->operation->resource, y->operation->resource, x->operation->fence, y->operation->fence);
-    return order != 0 ? order : chaos_order_by(x->completed, y->completed, x->at_us, y->at_us);
-}
+CHAOS_ORDER(compare_tokens, moment,
+            chaos_order_then(chaos_order_by(x->operation->resource, y->operation->resource, x->operation->fence,
+                                            y->operation->fence),
+                             chaos_order_by(x->completed, y->completed, x->at_us, y->at_us)))
 
 static struct chaos_violation about(enum chaos_violation_kind kind, const struct chaos_operation *first,
                                     const struct chaos_operation *second) {
@@ -96,8 +92,7 @@ static void judge_tokens(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     struct moment *moments = chaos_allocate(2 * history->operation_count, sizeof *moments);
     size_t count = 0;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->token[0] == '\0' || operation->what != CHAOS_ACQUIRE) {
             continue;
         }
@@ -119,11 +114,9 @@ struct access {
     bool write;
 };
 
-static int compare_accesses(const void *a, const void *b) {
-    const struct access *x = a, *y = b;
-    int order = chaos_order_by(x->increment->resource, y->increment->resource, x->number, y->number);
-    return order != 0 ? order : chaos_order(x->increment->intent_us, y->increment->intent_us);
-}
+CHAOS_ORDER(compare_accesses, access,
+            chaos_order_then(chaos_order_by(x->increment->resource, y->increment->resource, x->number, y->number),
+                             chaos_order(x->increment->intent_us, y->increment->intent_us)))
 
 static int64_t time_of(const struct access *access) {
     return access->write ? access->increment->done_us : access->increment->intent_us;
@@ -173,8 +166,7 @@ static void judge_accesses(struct chaos_case *c) {
     struct access *all = chaos_allocate(2 * history->increment_count, sizeof *all);
     const struct access *highest = NULL;
     size_t count = 0;
-    for (size_t i = 0; i < history->increment_count; i++) {
-        const struct chaos_increment *increment = &history->increments[i];
+    CHAOS_EACH(const struct chaos_increment, increment, history->increments, history->increment_count) {
         all[count++] = (struct access){increment, increment->read_number, false};
         if (increment->done_us != CHAOS_NEVER_US) {
             all[count++] = (struct access){increment, increment->write_number, true};
@@ -189,8 +181,7 @@ static void judge_accesses(struct chaos_case *c) {
 
 static void judge_refusals(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    for (size_t i = 0; i < history->refusal_count; i++) {
-        const struct chaos_refusal *refusal = &history->refusals[i];
+    CHAOS_EACH(const struct chaos_refusal, refusal, history->refusals, history->refusal_count) {
         struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, refusal->at_us,
                                                               refusal->at_us, refusal->resource, refusal->client, -1);
         if (refusal->fence >= refusal->highest) {

@@ -62,10 +62,9 @@ static const struct chaos_claim *claim_at(const struct chaos_lease *lease, int64
 }
 
 static bool clock_fell_behind(const struct chaos_case *c, size_t node, int64_t from_us, int64_t to_us) {
-    for (size_t i = 0; i < c->history->band_count; i++) {
-        const struct chaos_band *band = &c->history->bands[i];
-        bool back = (band->fault.kind == CHAOS_FAULT_CLOCK_JUMP || band->fault.kind == CHAOS_FAULT_CLOCK_SKEW) &&
-                    band->fault.amount < 0 && chaos_hits_node(&band->fault, node);
+    CHAOS_EACH(const struct chaos_band, band, c->history->bands, c->history->band_count) {
+        bool back =
+            chaos_fault_is_of_clock(band->fault.kind) && band->fault.amount < 0 && chaos_hits_node(&band->fault, node);
         if (back && band->from_us <= to_us && chaos_over(band->to_us, INT64_MAX) >= from_us) {
             return true;
         }
@@ -153,7 +152,7 @@ static void judge_loss(struct chaos_case *c, const struct chaos_lease *lease) {
                    lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));
 }
 
-CHAOS_ORDER_OF(compare_sweeps, chaos_sweep, resource, from_us)
+CHAOS_ORDER_OF(compare_sweeps, chaos_sweep, chaos_order_by(x->resource, y->resource, x->from_us, y->from_us))
 
 static void judge_lease(struct chaos_case *c, const struct chaos_lease *lease, int64_t until_us,
                         const struct chaos_sweep *const *sweeps) {

@@ -18,8 +18,7 @@ static int64_t allowed_until(const struct chaos_case *c, const struct chaos_oper
     int64_t until_us = chaos_plus(operation->deadline_us, c->slack_us);
     /* stops up to here have been counted: they may overlap */
     int64_t counted_us = operation->invoked_us;
-    for (size_t i = 0; i < history->band_count; i++) {
-        const struct chaos_band *band = &history->bands[i];
+    CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool stops = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE && chaos_hits_client(&band->fault, operation->client);
         int64_t from_us = chaos_most(band->from_us, counted_us), to_us = chaos_over(band->to_us, c->end_us);
         if (stops && band->from_us <= until_us && to_us > from_us) {
@@ -48,8 +47,7 @@ static void add_late(struct chaos_case *c, const struct chaos_operation *operati
 
 void chaos_check_operations(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         int64_t seen_us = operation->completed_us; /* it was under way until then */
         if (seen_us == CHAOS_NEVER_US) {
             const struct chaos_life *life = chaos_case_life(c, operation->client, operation->invoked_us);

@@ -32,15 +32,9 @@ struct waiter {
     size_t sweep, nodes; /* of the last sweep that saw it: at how many nodes */
 };
 
-static int by_token(const void *a, const void *b) {
-    const struct waiter *x = a, *y = b;
-    return strcmp(x->acquire->token, y->acquire->token);
-}
-
-static int by_begin(const void *a, const void *b) {
-    const struct chaos_operation *x = ((const struct waiter *)a)->acquire, *y = ((const struct waiter *)b)->acquire;
-    return chaos_order_by(x->resource, y->resource, x->invoked_us, y->invoked_us);
-}
+CHAOS_ORDER(by_token, waiter, strcmp(x->acquire->token, y->acquire->token))
+CHAOS_ORDER(by_begin, waiter,
+            chaos_order_by(x->acquire->resource, y->acquire->resource, x->acquire->invoked_us, y->acquire->invoked_us))
 
 /* Of the acquires by token, those that the sweep saw in line. */
 static void look(const struct chaos_history *history, size_t index, struct waiter *waiters, size_t count) {
@@ -66,8 +60,7 @@ static void look(const struct chaos_history *history, size_t index, struct waite
 static struct waiter *collect(const struct chaos_history *history, size_t *count) {
     struct waiter *waiters = chaos_allocate(history->operation_count, sizeof *waiters);
     *count = 0;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->what == CHAOS_ACQUIRE && operation->completed_us != CHAOS_NEVER_US &&
             chaos_ended(operation, "OK")) {
             waiters[(*count)++] = (struct waiter){operation, INT64_MAX, SIZE_MAX, 0};

@@ -13,7 +13,7 @@
  * relied on. It may be shorter by the time between a client's look at the clock and its line.
  */
 
-CHAOS_ORDER_OF(compare_leases, chaos_lease, resource, from_us)
+CHAOS_ORDER_OF(compare_leases, chaos_lease, chaos_order_by(x->resource, y->resource, x->from_us, y->from_us))
 
 static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease *lease) {
     return c->relied_until_us[lease - c->history->leases];

@@ -45,8 +45,7 @@ static void check_whole(struct chaos_case *c, bool wrong, const char *text) {
 
 static void check_ends(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
-    for (size_t i = 0; i < history->life_count; i++) {
-        const struct chaos_life *life = &history->lives[i];
+    CHAOS_EACH(const struct chaos_life, life, history->lives, history->life_count) {
         bool by_signal = life->status == -1;
         if (!life->expected && life->ended_us != CHAOS_NEVER_US) {
             chaos_case_add(
@@ -61,14 +60,11 @@ static void check_ends(struct chaos_case *c) {
     }
 }
 
-CHAOS_ORDER_OF(compare_operations, chaos_operation, client, invoked_us)
-CHAOS_ORDER_OF(compare_leases, chaos_lease, client, from_us)
+CHAOS_ORDER_OF(compare_operations, chaos_operation, chaos_order_by(x->client, y->client, x->invoked_us, y->invoked_us))
+CHAOS_ORDER_OF(compare_leases, chaos_lease, chaos_order_by(x->client, y->client, x->from_us, y->from_us))
 
-static int compare_tokens(const void *a, const void *b) {
-    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
-    int order = strcmp(x->token, y->token);
-    return order != 0 ? order : chaos_order(x->from_us, y->from_us);
-}
+CHAOS_ORDER_OF(compare_tokens, chaos_lease,
+               chaos_order_then(strcmp(x->token, y->token), chaos_order(x->from_us, y->from_us)))
 
 /* Whether the process that lived at from_us also lived at to_us; an end that is not known is
  * none. */

@@ -27,21 +27,19 @@
  * (3).
  */
 
-static int compare_leases(const void *a, const void *b) {
-    const struct chaos_lease *x = *(const struct chaos_lease *const *)a, *y = *(const struct chaos_lease *const *)b;
-    int order = chaos_order_by(x->client, y->client, x->resource, y->resource);
-    return order != 0 ? order : strcmp(x->token, y->token);
+CHAOS_ORDER_OF(compare_leases, chaos_lease,
+               chaos_order_then(chaos_order_by(x->client, y->client, x->resource, y->resource),
+                                strcmp(x->token, y->token)))
+
+static bool is_open(const struct chaos_increment *increment) {
+    return increment->done_us == CHAOS_NEVER_US;
 }
 
 /* By resource, then by what was read, then done before open, then by when. */
-static int compare_increments(const void *a, const void *b) {
-    const struct chaos_increment *x = *(const struct chaos_increment *const *)a,
-                                 *y = *(const struct chaos_increment *const *)b;
-    int order = chaos_order_by(x->resource, y->resource, x->read, y->read);
-    bool x_open = x->done_us == CHAOS_NEVER_US, y_open = y->done_us == CHAOS_NEVER_US;
-    order = order != 0 ? order : chaos_order_by(x_open, y_open, x->done_us, y->done_us);
-    return order != 0 ? order : chaos_order(x->intent_us, y->intent_us);
-}
+CHAOS_ORDER_OF(compare_increments, chaos_increment,
+               chaos_order_then(chaos_order_by(x->resource, y->resource, x->read, y->read),
+                                chaos_order_then(chaos_order_by(is_open(x), is_open(y), x->done_us, y->done_us),
+                                                 chaos_order(x->intent_us, y->intent_us))))
 
 /* " (0.200 s after its own deadline: …)" or "". */
 static const char *say_late(const struct chaos_increment *increment, char *text, size_t size) {

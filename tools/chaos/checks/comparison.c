@@ -2,26 +2,13 @@
  * What it shows. Pure. */
 #include "checks/comparison.h"
 
-#include <assert.h>
 #include <inttypes.h>
 
 #include "checks/numbers.h"
 
-static const struct {
-    const char *name, *title;
-} sides[CHAOS_SIDES] = {[CHAOS_SIDE_NONE] = {"none", "Without protection"},
-                        [CHAOS_SIDE_FENCING] = {"fencing", "With fencing tokens"},
-                        [CHAOS_SIDE_GUARDS] = {"guards", "With guards, too"}};
-
-const char *chaos_side_name(enum chaos_side side) {
-    assert(side < CHAOS_SIDES);
-    return sides[side].name;
-}
-
-const char *chaos_side_title(enum chaos_side side) {
-    assert(side < CHAOS_SIDES);
-    return sides[side].title;
-}
+const struct chaos_side_about chaos_sides[] = {[CHAOS_SIDE_NONE] = {"none", "Without protection"},
+                                               [CHAOS_SIDE_FENCING] = {"fencing", "With fencing tokens"},
+                                               [CHAOS_SIDE_GUARDS] = {"guards", "With guards, too"}};
 
 struct chaos_protection chaos_side_protection(enum chaos_side side) {
     switch (side) {
@@ -189,7 +176,7 @@ void chaos_comparison_say(FILE *out, const struct chaos_comparison *comparison) 
     struct chaos_row row;
     fprintf(out, "%-40s", "");
     for (int side = 0; side < CHAOS_SIDES; side++) {
-        fprintf(out, "%22s", chaos_side_title((enum chaos_side)side));
+        fprintf(out, "%22s", chaos_sides[side].title);
     }
     fputs("\n", out);
     for (size_t i = 0; chaos_row_at(comparison, i, &row); i++) {
@@ -201,7 +188,7 @@ void chaos_comparison_say(FILE *out, const struct chaos_comparison *comparison) 
     }
     for (int side = 0; side < CHAOS_SIDES; side++) {
         chaos_side_sentence(comparison, (enum chaos_side)side, text, sizeof text);
-        fprintf(out, "%s: %s\n", chaos_side_title((enum chaos_side)side), text);
+        fprintf(out, "%s: %s\n", chaos_sides[side].title, text);
     }
     fprintf(
         out, "comparison=%s none=%zu fencing=%zu guards=%zu\n", chaos_comparison_holds(comparison) ? "holds" : "fails",

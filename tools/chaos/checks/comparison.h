@@ -11,9 +11,10 @@
 
 enum chaos_side { CHAOS_SIDE_NONE, CHAOS_SIDE_FENCING, CHAOS_SIDE_GUARDS, CHAOS_SIDES };
 
-/* The name of a side's directory, and what it is called for people. */
-const char *chaos_side_name(enum chaos_side side);
-const char *chaos_side_title(enum chaos_side side);
+extern const struct chaos_side_about {
+    const char *name;  /* of its directory */
+    const char *title; /* for people */
+} chaos_sides[CHAOS_SIDES];
 struct chaos_protection chaos_side_protection(enum chaos_side side);
 
 struct chaos_comparison {

@@ -61,8 +61,7 @@ static struct chaos_percentiles latency(const struct chaos_history *history, enu
                                         int64_t ticket_min) {
     int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);
     size_t count = 0;
-    for (size_t i = 0; i < history->operation_count; i++) {
-        const struct chaos_operation *operation = &history->operations[i];
+    CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->what == what && chaos_ended(operation, "OK") && operation->completed_us != CHAOS_NEVER_US &&
             operation->attempts <= attempts_max && operation->ticket >= ticket_min) {
             times_us[count++] = operation->completed_us - operation->invoked_us;

@@ -81,8 +81,7 @@ static void say_latency(FILE *out, const char *what, const struct chaos_percenti
 static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
     int64_t least_us = INT64_MAX, most_us = 0;
     size_t seen = 0;
-    for (size_t i = 0; i < verdict->recovery_count; i++) {
-        const struct chaos_recovery *recovery = &verdict->recoveries[i];
+    CHAOS_EACH(const struct chaos_recovery, recovery, verdict->recoveries, verdict->recovery_count) {
         if (recovery->acquired_us == CHAOS_NEVER_US) {
             continue;
         }
@@ -111,8 +110,7 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
  * for. */
 static bool happened(const struct chaos_history *history, size_t kind) {
     bool found = false;
-    for (size_t i = 0; i < history->band_count; i++) {
-        const struct chaos_band *band = &history->bands[i];
+    CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool begun = band->error == NULL || band->error[0] == '\0';
         found |= (size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault);
     }
@@ -213,8 +211,8 @@ static void say_violations(FILE *out, const struct chaos_verdict *verdict) {
         if (verdict->counts[kind] == 0) {
             continue;
         }
-        fprintf(out, "%s: %zu (%s)\n", chaos_violation_name((enum chaos_violation_kind)kind), verdict->counts[kind],
-                chaos_violation_meaning((enum chaos_violation_kind)kind));
+        fprintf(out, "%s: %zu (%s)\n", chaos_violation_abouts[kind].name, verdict->counts[kind],
+                chaos_violation_abouts[kind].meaning);
         for (size_t i = 0; i < verdict->violation_count && shown < TEXTS_SHOWN; i++) {
             if ((size_t)verdict->violations[i].kind == kind) {
                 fprintf(out, "  %s\n", verdict->violations[i].text);

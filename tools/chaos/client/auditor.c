@@ -14,6 +14,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include "client/client_stop.h"
 #include "history/history.h"
 #include "history/log.h"
 
@@ -306,9 +307,7 @@ static void work(struct auditor *auditor) {
 
 int chaos_auditor_run(const struct chaos_auditor_options *options) {
     struct auditor auditor = {.options = options};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
+    const sigset_t set = chaos_stop_signal();
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
         (auditor.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
         break_off("cannot take SIGTERM");

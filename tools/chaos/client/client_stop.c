@@ -20,10 +20,8 @@ static bool library_has_acquire(struct chaos_stop *stop) {
 
 static void *await_signal(void *data) {
     struct chaos_stop *stop = data;
-    sigset_t set;
+    const sigset_t set = chaos_stop_signal();
     int number;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
     while (sigwait(&set, &number) != 0) {
     }
     while (eventfd_write(stop->event, 1) != 0 && errno == EINTR) {
@@ -39,9 +37,7 @@ static void *await_signal(void *data) {
 }
 
 bool chaos_stop_block(void) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
+    const sigset_t set = chaos_stop_signal();
     return sigprocmask(SIG_BLOCK, &set, NULL) == 0;
 }
 

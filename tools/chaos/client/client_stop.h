@@ -3,6 +3,7 @@
 #define CHAOS_CLIENT_STOP_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,6 +32,13 @@ struct chaos_stop {
     _Atomic int state;
     redlock_statistics last; /* of the library's client, right before it was closed: in CUT only */
 };
+
+static inline sigset_t chaos_stop_signal(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
 
 /* Before anything else, so that a signal that comes early waits for the thread. */
 bool chaos_stop_block(void);

@@ -9,12 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static sigset_t only_sigterm(void) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    return set;
-}
+#include "client/client_stop.h"
 
 /*
  * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing
@@ -22,7 +17,7 @@ static sigset_t only_sigterm(void) {
  * the conductor is gone). False if the conductor is dead already.
  */
 static bool become_child(pid_t parent, const char *name) {
-    sigset_t mask = only_sigterm();
+    sigset_t mask = chaos_stop_signal();
     prctl(PR_SET_NAME, name);
     signal(SIGINT, SIG_IGN); /* the terminal's Ctrl-C is the conductor's business */
     /* and so is what else is sent to its whole group, by timeout(1) for one */
@@ -34,7 +29,7 @@ static bool become_child(pid_t parent, const char *name) {
 /* SIGTERM waits until the child has a way to take it: who is asked to end right after its start
  * must not die of it. */
 static pid_t fork_child(const char *name) {
-    sigset_t term = only_sigterm(), before;
+    sigset_t term = chaos_stop_signal(), before;
     fflush(NULL);
     if (sigprocmask(SIG_BLOCK, &term, &before) != 0) {
         return -1;

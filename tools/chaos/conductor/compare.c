@@ -23,7 +23,7 @@ static int run_side(const struct chaos_options *options, const char *directory, 
     struct chaos_protection *protection = &own.settings.protection;
     const struct chaos_protection *told = &options->settings.protection;
     char path[4096];
-    snprintf(path, sizeof path, "%s/%s", directory, chaos_side_name(side));
+    snprintf(path, sizeof path, "%s/%s", directory, chaos_sides[side].name);
     own.output = path;
     own.compare = false;
     *protection = chaos_side_protection(side);
@@ -34,7 +34,7 @@ static int run_side(const struct chaos_options *options, const char *directory, 
             told->ttl_max_ms != 0 ? told->ttl_max_ms : options->settings.ttl_ms + told->lock_delay_ms;
     }
     say_command(options, side, own.command_line, sizeof own.command_line);
-    printf("%s== %s\n", side == CHAOS_SIDE_NONE ? "" : "\n", chaos_side_title(side));
+    printf("%s== %s\n", side == CHAOS_SIDE_NONE ? "" : "\n", chaos_sides[side].title);
     fflush(stdout);
     return chaos_run(&own, interrupted);
 }

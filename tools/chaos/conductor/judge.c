@@ -45,7 +45,7 @@ static int judge_history(const char *directory, int64_t slack_ms, struct chaos_h
     if (in == NULL) {
         return CHAOS_EXIT_BROKEN;
     }
-    bool worked = chaos_history_read(in, path, history, error.text, sizeof error.text);
+    bool worked = chaos_history_read(in, path, history, &error);
     fclose(in);
     if (!worked) {
         fprintf(stderr, "redlock-chaos: %s\n", error.text);
@@ -58,7 +58,7 @@ static int judge_history(const char *directory, int64_t slack_ms, struct chaos_h
 static int judge_side(const char *directory, enum chaos_side side, int64_t slack_ms,
                       struct chaos_comparison *comparison) {
     char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/%s", directory, chaos_side_name(side));
+    snprintf(path, sizeof path, "%s/%s", directory, chaos_sides[side].name);
     int status = judge_history(path, slack_ms, &comparison->histories[side], &comparison->verdicts[side]);
     const struct chaos_protection *told = &comparison->histories[side].protection, own = chaos_side_protection(side);
     bool same = told->fencing == own.fencing && chaos_has_guard(told) == chaos_has_guard(&own);
@@ -69,7 +69,7 @@ static int judge_side(const char *directory, enum chaos_side side, int64_t slack
 static bool is_comparison(const char *directory) {
     char path[PATH_SIZE];
     for (int side = 0; side < CHAOS_SIDES; side++) {
-        snprintf(path, sizeof path, "%s/%s/history.jsonl", directory, chaos_side_name((enum chaos_side)side));
+        snprintf(path, sizeof path, "%s/%s/history.jsonl", directory, chaos_sides[side].name);
         if (access(path, F_OK) != 0) {
             return false;
         }

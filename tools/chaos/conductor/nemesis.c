@@ -4,6 +4,7 @@
 
 #include "backends/admin.h"
 #include "conductor/run_state.h"
+#include "faults/lists.h"
 
 /*
  * A fault        begun → ACTIVE; over at once if it has no end or could not begin
@@ -32,8 +33,7 @@ void chaos_nemesis_close(struct chaos_run *run) {
 
 /* What keeps a node from being asked for anything just now; NULL if nothing does. */
 static const struct chaos_active *silencer(const struct chaos_run *run, uint32_t nodes) {
-    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
-        const struct chaos_active *active = &run->nemesis.active[i];
+    CHAOS_EACH(const struct chaos_active, active, run->nemesis.active, CHAOS_ACTIVE_MAX) {
         bool silences = active->fault.kind == CHAOS_FAULT_KILL || active->fault.kind == CHAOS_FAULT_RESTART_EMPTY ||
                         active->fault.kind == CHAOS_FAULT_PAUSE || active->fault.kind == CHAOS_FAULT_DROP;
         if (active->on && silences && (active->fault.nodes & nodes) != 0) {
@@ -205,8 +205,7 @@ static const char *objection(const struct chaos_run *run, const struct chaos_fau
     if (*place == NULL) {
         return "64 faults are on already; wait for the end of one";
     }
-    bool of_clock = fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW;
-    if (of_clock && run->backend->clocks[0] == NULL) {
+    if (chaos_fault_is_of_clock(fault->kind) && run->backend->clocks[0] == NULL) {
         return "the nodes run without the clock shim, so their clocks cannot be set; see REDLOCK_CHAOS_SHIM in "
                "redlock-chaos(1)";
     }
@@ -228,10 +227,7 @@ bool chaos_nemesis_begin(struct chaos_run *run, const struct chaos_fault *fault,
         log_heal(run, id, "");
         return false;
     }
-    int64_t lasts_ms = about->lasts ? fault->for_ms : 0;
-    if (fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY) {
-        lasts_ms = fault->amount;
-    }
+    int64_t lasts_ms = chaos_fault_length_ms(fault);
     struct outcome outcome = {0};
     *active = (struct chaos_active){.fault = *fault, .id = id, .on = true};
     act(run, fault, true, &outcome);
@@ -284,8 +280,7 @@ int64_t chaos_nemesis_next_us(const struct chaos_run *run) {
 }
 
 bool chaos_nemesis_keeps_dead(const struct chaos_run *run, size_t client) {
-    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
-        const struct chaos_active *active = &run->nemesis.active[i];
+    CHAOS_EACH(const struct chaos_active, active, run->nemesis.active, CHAOS_ACTIVE_MAX) {
         if (active->on && active->fault.kind == CHAOS_FAULT_CLIENT_KILL && (active->fault.clients >> client & 1) != 0) {
             return true;
         }

@@ -175,8 +175,7 @@ bool chaos_place_counters(const struct chaos_place *place, int64_t *counters, st
 bool chaos_place_merge(struct chaos_place *place, struct chaos_error *error) {
     char **paths = &place->paths[CHAOS_FILE_CONDUCTOR];
     size_t count = place->path_count - CHAOS_FILE_CONDUCTOR;
-    bool merged = chaos_merge((const char *const *)paths, count, place->paths[CHAOS_FILE_HISTORY], error->text,
-                              sizeof error->text);
+    bool merged = chaos_merge((const char *const *)paths, count, place->paths[CHAOS_FILE_HISTORY], error);
     for (size_t i = 0; merged && i < count; i++) {
         (void)unlink(paths[i]); /* they are a second copy from here on */
     }

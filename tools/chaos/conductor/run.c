@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -26,22 +25,8 @@ static int64_t next_fault_us(const struct chaos_run *run) {
     return run->next < run->schedule.count ? run->start_us + run->schedule.faults[run->next].at_ms * 1000 : INT64_MAX;
 }
 
-bool chaos_run_broke(struct chaos_run *run, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(run->error.text, sizeof run->error.text, format, arguments);
-    va_end(arguments);
-    run->state = CHAOS_BROKEN;
-    return false;
-}
-
 /* Told in the history's `left`. */
-__attribute__((format(printf, 2, 3))) static void leave(struct chaos_run *run, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    json_array_append_new(run->left, json_vsprintf(format, arguments));
-    va_end(arguments);
-}
+#define leave(run, ...) ((void)json_array_append_new((run)->left, json_sprintf(__VA_ARGS__)))
 
 static void tell(const struct chaos_run *run, const char *what) {
     fprintf(stderr, "%7.3f s  %s\n", (double)(chaos_now_us() - run->start_us) / 1e6, what);

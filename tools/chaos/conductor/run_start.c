@@ -225,8 +225,6 @@ static bool take_over_signals(struct chaos_run *run) {
 bool chaos_run_start(struct chaos_run *run) {
     /* The schedule first: where it is typed in, Ctrl-C ends that. */
     bool started = make_schedule(run) && take_over_signals(run) && start_parts(run);
-    if (!started) {
-        run->state = CHAOS_BROKEN; /* run->error says why */
-    }
+    run->state = started ? run->state : CHAOS_BROKEN; /* run->error says why */
     return started;
 }

@@ -60,8 +60,8 @@ struct chaos_run {
     struct chaos_error error;
 };
 
-/* Ends the run as one that could not be done. False. */
-bool chaos_run_broke(struct chaos_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Ends the run as one that could not be done, with a sentence. False. */
+#define chaos_run_broke(run, ...) ((run)->state = CHAOS_BROKEN, chaos_fail(&(run)->error, __VA_ARGS__))
 
 /* Signals, schedule, nodes, links, clients. False: chaos_run_broke() was called. */
 bool chaos_run_start(struct chaos_run *run);

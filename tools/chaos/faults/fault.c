@@ -13,6 +13,15 @@ static const struct chaos_fault_about abouts[] = {
 #undef CHAOS_X
 };
 
+const struct chaos_amount_about chaos_amounts[] = {
+    [CHAOS_AMOUNT_NONE] = {.example = "there is nothing to measure"},
+    [CHAOS_AMOUNT_TIME] = {.example = "amount=500ms", .expected = "a time above 0 is expected, such as 500ms, 10s, 2m"},
+    /* a clock that stands, or runs twice as fast */
+    [CHAOS_AMOUNT_PPM] = {"ppm", "ppm", 1000000, "amount=50000ppm",
+                          "parts per million of up to 1000000 and but 0 are expected, such as 50000ppm or -2000ppm"},
+    [CHAOS_AMOUNT_BYTES_PER_S] = {"B/s", "bytes a second", 1000000000, "amount=2000B/s",
+                                  "bytes a second above 0 are expected, such as 2000B/s"}};
+
 _Static_assert(CHAOS_FAULT_KINDS <= 32, "kinds are bits of a uint32_t");
 
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind) {
@@ -140,42 +149,24 @@ char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, siz
     if (about->target != CHAOS_TARGET_NODES) {
         say_list(&words, "clients", fault->clients, client_count);
     }
-    switch (about->amount) {
-    case CHAOS_AMOUNT_NONE:
-        break;
-    case CHAOS_AMOUNT_TIME:
+    if (about->amount == CHAOS_AMOUNT_TIME) {
         say_time(&words, " amount=", fault->amount, "");
-        break;
-    case CHAOS_AMOUNT_PPM:
-        say(&words, " amount=%" PRId64 "ppm", fault->amount);
-        break;
-    case CHAOS_AMOUNT_BYTES_PER_S:
-        say(&words, " amount=%" PRId64 "B/s", fault->amount);
-        break;
+    } else if (about->amount != CHAOS_AMOUNT_NONE) {
+        say(&words, " amount=%" PRId64 "%s", fault->amount, chaos_amounts[about->amount].unit);
     }
     return buffer;
 }
 
 static void say_amount(struct words *words, enum chaos_amount amount, int64_t value) {
     int64_t size = value < 0 ? -value : value;
-    switch (amount) {
-    case CHAOS_AMOUNT_NONE:
-        break;
-    case CHAOS_AMOUNT_TIME:
-        if (size >= 1000 && size % 1000 == 0) {
-            say(words, "%" PRId64 " s", size / 1000);
-        } else if (size >= 1000 && size % 100 == 0) {
-            say(words, "%" PRId64 ".%" PRId64 " s", size / 1000, size % 1000 / 100);
-        } else {
-            say(words, "%" PRId64 " ms", size);
-        }
-        break;
-    case CHAOS_AMOUNT_PPM:
-        say(words, "%" PRId64 " ppm", size);
-        break;
-    case CHAOS_AMOUNT_BYTES_PER_S:
-        say(words, "%" PRId64 " bytes a second", size);
-        break;
+    if (amount != CHAOS_AMOUNT_TIME) {
+        say(words, "%" PRId64 " %s", size, chaos_amounts[amount].words);
+    } else if (size >= 1000 && size % 1000 == 0) {
+        say(words, "%" PRId64 " s", size / 1000);
+    } else if (size >= 1000 && size % 100 == 0) {
+        say(words, "%" PRId64 ".%" PRId64 " s", size / 1000, size % 1000 / 100);
+    } else {
+        say(words, "%" PRId64 " ms", size);
     }
 }
 

@@ -16,6 +16,12 @@ enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS
 /* What amount= says. */
 enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAOS_AMOUNT_BYTES_PER_S };
 
+extern const struct chaos_amount_about {
+    const char *unit, *words; /* in a line, and for people; a time has several */
+    int64_t most;
+    const char *example, *expected;
+} chaos_amounts[];
+
 /*
  * X(constant, name, target, amount, lasts, exclusive, breaks, help, phrase, several)
  * lasts: it has an end; otherwise it is over at once.
@@ -106,6 +112,15 @@ struct chaos_fault {
 /* Whether the drift (1 % of the ttl) allows for this clock rate. Then it breaks nothing. */
 static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) {
     return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
+}
+
+static inline bool chaos_fault_is_of_clock(enum chaos_fault_kind kind) {
+    return kind == CHAOS_FAULT_CLOCK_JUMP || kind == CHAOS_FAULT_CLOCK_SKEW;
+}
+
+/* SLOW and BUSY last for their amount. */
+static inline int64_t chaos_fault_length_ms(const struct chaos_fault *fault) {
+    return fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY ? fault->amount : fault->for_ms;
 }
 
 /* Not every machine can do it, so `all` and `safe` leave it out: it must be named. */

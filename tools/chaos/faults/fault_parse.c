@@ -7,8 +7,6 @@
 #include "faults/fault.h"
 
 #define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: sums of microseconds fit in int64_t */
-#define PPM_MAX     INT64_C(1000000)    /* a clock that stands, or runs twice as fast */
-#define BYTES_MAX   INT64_C(1000000000)
 
 /* Digits only, up to `most`; *end is what follows them. */
 static bool read_number(const char *text, int64_t most, int64_t *number, const char **end) {
@@ -154,33 +152,19 @@ static bool read_time_word(struct line *line, enum word word, bool positive, int
                       word_names[word], text, positive ? " above 0" : "");
 }
 
-static bool read_amount(struct line *line, const struct chaos_fault_about *about, bool may_be_negative,
-                        int64_t *amount) {
-    const char *text = line->values[AMOUNT], *unit = "";
-    bool negative = may_be_negative && *text == '-';
-    const char *digits = text + (negative ? 1 : 0), *expected = "";
-    bool understood = false;
-    switch (about->amount) {
-    case CHAOS_AMOUNT_NONE:
-        break;
-    case CHAOS_AMOUNT_TIME:
-        expected = may_be_negative ? "a time but 0 is expected, such as 500ms, 10s, -3s"
-                                   : "a time above 0 is expected, such as 500ms, 10s, 2m";
-        understood = chaos_time_parse(digits, amount);
-        break;
-    case CHAOS_AMOUNT_PPM:
-        expected = "parts per million of up to 1000000 and but 0 are expected, such as 50000ppm or -2000ppm";
-        understood = read_number(digits, PPM_MAX, amount, &unit) && strcmp(unit, "ppm") == 0;
-        break;
-    case CHAOS_AMOUNT_BYTES_PER_S:
-        expected = "bytes a second above 0 are expected, such as 2000B/s";
-        understood = read_number(digits, BYTES_MAX, amount, &unit) && strcmp(unit, "B/s") == 0;
-        break;
+static bool read_amount(struct line *line, enum chaos_amount amount, bool may_be_negative, int64_t *value) {
+    const struct chaos_amount_about *about = &chaos_amounts[amount];
+    const char *text = line->values[AMOUNT], *unit;
+    bool negative = may_be_negative && *text == '-', time = amount == CHAOS_AMOUNT_TIME;
+    const char *digits = text + (negative ? 1 : 0);
+    bool understood = time ? chaos_time_parse(digits, value)
+                           : read_number(digits, about->most, value, &unit) && strcmp(unit, about->unit) == 0;
+    if (!understood || *value == 0) {
+        return chaos_fail(line->error, "cannot understand amount=%s; %s", text,
+                          time && may_be_negative ? "a time but 0 is expected, such as 500ms, 10s, -3s"
+                                                  : about->expected);
     }
-    if (!understood || *amount == 0) {
-        return chaos_fail(line->error, "cannot understand amount=%s; %s", text, expected);
-    }
-    *amount = negative ? -*amount : *amount;
+    *value = negative ? -*value : *value;
     return true;
 }
 
@@ -190,11 +174,6 @@ static bool check_word(struct line *line, enum word word, bool needed, const cha
            chaos_fail(line->error, needed ? "%s needs %s=, such as %s" : "%s takes no %s=: %s", kind, word_names[word],
                       why_not);
 }
-
-static const char *const examples[] = {[CHAOS_AMOUNT_NONE] = "there is nothing to measure",
-                                       [CHAOS_AMOUNT_TIME] = "amount=500ms",
-                                       [CHAOS_AMOUNT_PPM] = "amount=50000ppm",
-                                       [CHAOS_AMOUNT_BYTES_PER_S] = "amount=2000B/s"};
 
 static bool read_values(struct line *line, size_t node_count, size_t client_count, struct chaos_fault *fault) {
     char names[CHAOS_FAULT_LINE_MAX];
@@ -209,7 +188,7 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
     bool of_nodes = about->target != CHAOS_TARGET_CLIENTS, of_clients = about->target != CHAOS_TARGET_NODES;
     uint64_t nodes = 0;
     if (!check_word(line, FOR, about->lasts, kind, about->lasts ? "for=3s" : "it has no length of its own") ||
-        !check_word(line, AMOUNT, amounts, kind, examples[about->amount]) ||
+        !check_word(line, AMOUNT, amounts, kind, chaos_amounts[about->amount].example) ||
         (!of_nodes && !check_word(line, NODES, false, kind, "it hits clients")) ||
         (!of_clients && !check_word(line, CLIENTS, false, kind, "it hits nodes"))) {
         return false;
@@ -218,9 +197,7 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
         (of_clients && !read_set(line, CLIENTS, client_count, &fault->clients)) ||
         (line->values[AT] != NULL && !read_time_word(line, AT, false, &fault->at_ms)) ||
         (about->lasts && !read_time_word(line, FOR, true, &fault->for_ms)) ||
-        (amounts &&
-         !read_amount(line, about, fault->kind == CHAOS_FAULT_CLOCK_JUMP || fault->kind == CHAOS_FAULT_CLOCK_SKEW,
-                      &fault->amount))) {
+        (amounts && !read_amount(line, about->amount, chaos_fault_is_of_clock(fault->kind), &fault->amount))) {
         return false;
     }
     fault->nodes = (uint32_t)nodes;

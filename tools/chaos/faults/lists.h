@@ -34,7 +34,10 @@ static inline int64_t chaos_most(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* For qsort(): by a number; by two. */
+/* Goes through a list, which may be NULL. */
+#define CHAOS_EACH(type, item, list, count) for (type *item = (list); item != NULL && item < (list) + (count); item++)
+
+/* For qsort(): by a number; by two; by what comes next where the first says nothing. */
 static inline int chaos_order(int64_t a, int64_t b) {
     return (a > b) - (a < b);
 }
@@ -43,11 +46,20 @@ static inline int chaos_order_by(int64_t a, int64_t b, int64_t next_a, int64_t n
     return a != b ? chaos_order(a, b) : chaos_order(next_a, next_b);
 }
 
-/* Defines an order of pointers to structs, by two of their members. */
-#define CHAOS_ORDER_OF(name, type, first, second)                                                                      \
+static inline int chaos_order_then(int order, int next) {
+    return order != 0 ? order : next;
+}
+
+/* Defines an order of structs, of which x and y are two; and one of pointers to structs. */
+#define CHAOS_ORDER(name, type, order)                                                                                 \
+    static int name(const void *a, const void *b) {                                                                    \
+        const struct type *x = a, *y = b;                                                                              \
+        return order;                                                                                                  \
+    }
+#define CHAOS_ORDER_OF(name, type, order)                                                                              \
     static int name(const void *a, const void *b) {                                                                    \
         const struct type *x = *(const struct type *const *)a, *y = *(const struct type *const *)b;                    \
-        return chaos_order_by(x->first, y->first, x->second, y->second);                                               \
+        return order;                                                                                                  \
     }
 
 #endif

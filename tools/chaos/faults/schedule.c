@@ -26,20 +26,13 @@ void chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_faul
     schedule->faults[place] = *fault;
 }
 
-static bool parse_line(const char *text, size_t length, size_t nodes, size_t clients, struct chaos_schedule *schedule,
+static bool parse_line(const char *line, size_t nodes, size_t clients, struct chaos_schedule *schedule,
                        struct chaos_error *error) {
-    char line[CHAOS_FAULT_LINE_MAX];
     struct chaos_fault fault;
-    size_t blank = strspn(text, " \t\r");
-    if (blank >= length || text[blank] == '#') {
+    size_t blank = strspn(line, " \t\r");
+    if (line[blank] == '\0' || line[blank] == '#') {
         return true;
     }
-    if (length >= sizeof line) {
-        return chaos_fail(error, "a fault's line of %zu bytes is too long; %d are enough for each", length,
-                          CHAOS_FAULT_LINE_MAX - 1);
-    }
-    memcpy(line, text, length);
-    line[length] = '\0';
     if (!chaos_fault_parse(line, nodes, clients, &fault, error)) {
         return false;
     }
@@ -53,21 +46,20 @@ static bool parse_line(const char *text, size_t length, size_t nodes, size_t cli
 bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct chaos_schedule *schedule,
                           struct chaos_error *error) {
     struct chaos_schedule read = {0};
-    for (size_t number = 1;; number++) {
-        size_t length = strcspn(text, "\n");
-        struct chaos_error why;
-        if (!parse_line(text, length, nodes, clients, &read, &why)) {
-            chaos_fail(error, "line %zu: %s", number, why.text);
-            chaos_schedule_clear(&read);
-            return false;
-        }
-        if (text[length] == '\0') {
-            break;
-        }
-        text += length + 1;
+    struct chaos_error why;
+    char *lines = chaos_copy(text), *rest = lines;
+    bool worked = true;
+    for (size_t number = 1; worked && rest != NULL; number++) {
+        worked = parse_line(strsep(&rest, "\n"), nodes, clients, &read, &why) ||
+                 chaos_fail(error, "line %zu: %s", number, why.text);
     }
-    *schedule = read;
-    return true;
+    free(lines);
+    if (worked) {
+        *schedule = read;
+    } else {
+        chaos_schedule_clear(&read);
+    }
+    return worked;
 }
 
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients) {
@@ -82,8 +74,7 @@ char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes,
 }
 
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only) {
-    for (size_t i = 0; i < schedule->count; i++) {
-        const struct chaos_fault *fault = &schedule->faults[i];
+    CHAOS_EACH(const struct chaos_fault, fault, schedule->faults, schedule->count) {
         enum chaos_fault_kind kind = fault->kind;
         if ((chaos_fault_about(kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
             (kind == CHAOS_FAULT_KILL && !append_only)) {
@@ -91,9 +82,4 @@ bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_on
         }
     }
     return false;
-}
-
-int64_t chaos_fault_end_ms(const struct chaos_fault *fault) {
-    bool for_amount = fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY;
-    return fault->at_ms + (for_amount ? fault->amount : fault->for_ms);
 }

@@ -37,8 +37,6 @@ bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
 /* Whether it has a fault under which Redlock promises no safety. */
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only);
-/* When the fault has ended: SLOW and BUSY last for their amount. */
-int64_t chaos_fault_end_ms(const struct chaos_fault *fault);
 /* Puts a fault in its place, after those at the same time. */
 void chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);
 void chaos_schedule_clear(struct chaos_schedule *schedule);

@@ -124,7 +124,7 @@ static bool draw_fault(struct draw *draw, struct spell *spell, enum chaos_fault_
     }
     fault->amount = draw_amount(draw, kind, length_ms);
     fault->for_ms = about->lasts ? between(draw, LASTS_MIN_MS, length_ms) : 0;
-    fault->at_ms = between(draw, spell->from_ms, spell->to_ms - chaos_fault_end_ms(fault));
+    fault->at_ms = between(draw, spell->from_ms, spell->to_ms - chaos_fault_length_ms(fault));
     spell->taken |= takes_node(kind) ? fault->nodes : 0;
     spell->taken_clients |= about->target == CHAOS_TARGET_CLIENTS ? fault->clients : 0;
     return true;

@@ -168,7 +168,7 @@ struct chaos_history {
  * without a `start`, and without memory. Unknown events and members are ignored. A last line
  * without its newline is one that a killed process did not finish: it is ignored.
  */
-bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, char *error, size_t error_size);
+bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, struct chaos_error *error);
 void chaos_history_clear(struct chaos_history *history);
 
 /* n/2 + 1 */

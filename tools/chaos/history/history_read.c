@@ -9,19 +9,20 @@
 #include "faults/lists.h"
 
 void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) {
-    char text[400], line[32] = "";
+    struct chaos_error why;
+    char line[32] = "";
     va_list arguments;
     if (reading->wrong) {
         return;
     }
     reading->wrong = true;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    vsnprintf(why.text, sizeof why.text, format, arguments);
     va_end(arguments);
     if (reading->line > 0) {
         snprintf(line, sizeof line, ":%zu", reading->line);
     }
-    snprintf(reading->error, reading->error_size, "%s%s: %s", reading->name, line, text);
+    chaos_fail(reading->error, "%s%s: %s", reading->name, line, why.text);
 }
 
 /* Reads the line's object in place of the one before. False if it is wrong. */
@@ -72,15 +73,11 @@ static void take_lines(struct chaos_reading *reading, const struct chaos_lines *
     }
 }
 
-static int by_process(const void *left, const void *right) {
-    const struct chaos_tally *a = left, *b = right;
-    int order = chaos_order_by(a->client, b->client, a->pid, b->pid);
-    return order != 0 ? order : chaos_order(a->at_us, b->at_us);
-}
+CHAOS_ORDER(by_process, chaos_tally,
+            chaos_order_then(chaos_order_by(x->client, y->client, x->pid, y->pid), chaos_order(x->at_us, y->at_us)))
 
-bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, char *error, size_t error_size) {
-    struct chaos_reading reading = {
-        .name = name, .error = error, .error_size = error_size, .history = history, .known = json_object()};
+bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, struct chaos_error *error) {
+    struct chaos_reading reading = {.name = name, .error = error, .history = history, .known = json_object()};
     struct chaos_lines lines = {0};
     *history = (struct chaos_history){.finish_us = CHAOS_NEVER_US};
     read_lines(&reading, in, &lines);

@@ -18,8 +18,7 @@ enum { CHAOS_TEXT_MAX = 65536 };
 struct chaos_reading {
     const char *name; /* the file's */
     size_t line;      /* from 1; 0: of the whole file */
-    char *error;
-    size_t error_size;
+    struct chaos_error *error;
     bool wrong; /* the first that was wrong is told; nothing counts any more */
     struct chaos_history *history;
     json_t *event; /* that of the line in hand */

@@ -25,11 +25,9 @@ void chaos_lines_drop(struct chaos_lines *lines) {
     free(lines->at[--lines->count].text);
 }
 
-static int by_time(const void *left, const void *right) {
-    const struct chaos_line *a = left, *b = right;
-    int order = chaos_order_by(a->pass, b->pass, a->t_us, b->t_us);
-    return order != 0 ? order : chaos_order_by(a->rank, b->rank, (int64_t)a->number, (int64_t)b->number);
-}
+CHAOS_ORDER(by_time, chaos_line,
+            chaos_order_then(chaos_order_by(x->pass, y->pass, x->t_us, y->t_us),
+                             chaos_order_by(x->rank, y->rank, (int64_t)x->number, (int64_t)y->number)))
 
 void chaos_lines_sort(struct chaos_lines *lines) {
     chaos_sort(lines->at, lines->count, sizeof *lines->at, by_time);
@@ -43,19 +41,19 @@ void chaos_lines_clear(struct chaos_lines *lines) {
     *lines = (struct chaos_lines){0};
 }
 
-static bool read_file(const char *path, struct chaos_lines *lines, char *error, size_t error_size) {
+static bool read_file(const char *path, struct chaos_lines *lines, struct chaos_error *error) {
     FILE *in = fopen(path, "re");
     enum chaos_next next = CHAOS_NEXT_BROKEN;
     for (size_t number = 1; in != NULL && (next = chaos_lines_next(lines, in)) == CHAOS_NEXT_LINE; number++) {
         /* Every line begins with its time: chaos_log_event() writes it so. */
         struct chaos_line *line = &lines->at[lines->count - 1];
         if (sscanf(line->text, "{\"t\":%" SCNd64, &line->t_us) != 1) {
-            snprintf(error, error_size, "%s:%zu: no event: its line does not begin with its time", path, number);
+            chaos_fail(error, "%s:%zu: no event: its line does not begin with its time", path, number);
             break;
         }
     }
     if (next == CHAOS_NEXT_BROKEN) {
-        snprintf(error, error_size, "cannot read %s: %s", path, strerror(errno));
+        chaos_fail(error, "cannot read %s: %s", path, strerror(errno));
     }
     if (in != NULL) {
         fclose(in);
@@ -63,7 +61,7 @@ static bool read_file(const char *path, struct chaos_lines *lines, char *error, 
     return next == CHAOS_NEXT_END;
 }
 
-static bool write_file(const char *path, const struct chaos_lines *lines, char *error, size_t error_size) {
+static bool write_file(const char *path, const struct chaos_lines *lines, struct chaos_error *error) {
     FILE *out = fopen(path, "we");
     for (size_t i = 0; out != NULL && i < lines->count; i++) {
         (void)fwrite(lines->at[i].text, 1, lines->at[i].length, out); /* ferror() tells */
@@ -74,20 +72,17 @@ static bool write_file(const char *path, const struct chaos_lines *lines, char *
         worked = false;
         why = errno;
     }
-    if (!worked) {
-        snprintf(error, error_size, "cannot write %s: %s", path, strerror(why));
-    }
-    return worked;
+    return worked || chaos_fail(error, "cannot write %s: %s", path, strerror(why));
 }
 
-bool chaos_merge(const char *const *paths, size_t count, const char *out_path, char *error, size_t error_size) {
+bool chaos_merge(const char *const *paths, size_t count, const char *out_path, struct chaos_error *error) {
     struct chaos_lines lines = {0};
     bool worked = true;
     for (size_t i = 0; i < count && worked; i++) {
-        worked = read_file(paths[i], &lines, error, error_size);
+        worked = read_file(paths[i], &lines, error);
     }
     chaos_lines_sort(&lines);
-    worked = worked && write_file(out_path, &lines, error, error_size);
+    worked = worked && write_file(out_path, &lines, error);
     chaos_lines_clear(&lines);
     return worked;
 }

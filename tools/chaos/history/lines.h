@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "faults/error.h"
+
 struct chaos_line {
     char *text; /* with its newline */
     size_t length;
@@ -37,6 +39,6 @@ void chaos_lines_clear(struct chaos_lines *lines);
  * Joins `count` files of processes into out_path, which is replaced, by time. Lines without their
  * newline (a killed process's last) are left out. False with a sentence.
  */
-bool chaos_merge(const char *const *paths, size_t count, const char *out_path, char *error, size_t error_size);
+bool chaos_merge(const char *const *paths, size_t count, const char *out_path, struct chaos_error *error);
 
 #endif

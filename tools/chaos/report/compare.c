@@ -16,7 +16,7 @@ static void put_verdict(FILE *out, const struct chaos_comparison *comparison) {
     for (int side = 0; side < CHAOS_SIDES; side++) {
         char text[512];
         chaos_side_sentence(comparison, (enum chaos_side)side, text, sizeof text);
-        chaos_html(out, "<p><b>%s:</b> %s</p>", chaos_side_title((enum chaos_side)side), text);
+        chaos_html(out, "<p><b>%s:</b> %s</p>", chaos_sides[side].title, text);
     }
     fputs("</div></section>\n", out);
 }
@@ -26,8 +26,8 @@ static void put_table(FILE *out, const struct chaos_comparison *comparison) {
           "class=\"numbers compared\"><thead><tr><th scope=\"col\"></th>",
           out);
     for (int side = 0; side < CHAOS_SIDES; side++) {
-        chaos_html(out, "<th scope=\"col\"><a href=\"%s/report.html\">%s</a></th>",
-                   chaos_side_name((enum chaos_side)side), chaos_side_title((enum chaos_side)side));
+        chaos_html(out, "<th scope=\"col\"><a href=\"%s/report.html\">%s</a></th>", chaos_sides[side].name,
+                   chaos_sides[side].title);
     }
     fputs("</tr></thead><tbody>\n", out);
     struct chaos_row row;
@@ -54,9 +54,8 @@ static void put_pictures(FILE *out, const struct chaos_comparison *comparison) {
     for (int side = 0; side < CHAOS_SIDES; side++) {
         chaos_html(out,
                    "<h3>%s: %s <a href=\"%s/report.html\">the whole page of this run</a></h3>\n<figure></figure>\n",
-                   chaos_side_title((enum chaos_side)side),
-                   CHAOS_MANY(comparison->verdicts[side].violation_count, "violation"),
-                   chaos_side_name((enum chaos_side)side));
+                   chaos_sides[side].title, CHAOS_MANY(comparison->verdicts[side].violation_count, "violation"),
+                   chaos_sides[side].name);
     }
     fputs("</section>\n", out);
 }

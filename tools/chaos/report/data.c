@@ -116,7 +116,7 @@ static json_t *violation_data(const struct chaos_view *view, const struct chaos_
     for (int c = 0; c < 2; c++) {
         clients |= violation->clients[c] < 0 ? 0 : UINT64_C(1) << violation->clients[c];
     }
-    return json_pack("{s:s,s:I,s:I,s:i,s:o,s:o}", "kind", chaos_violation_name(violation->kind), "from",
+    return json_pack("{s:s,s:I,s:I,s:i,s:o,s:o}", "kind", chaos_violation_abouts[violation->kind].name, "from",
                      tick(view, violation->from_us), "to", tick(view, violation->to_us), "resource",
                      violation->resource, "clients", numbers(clients), "text", chaos_json_text(violation->text));
 }

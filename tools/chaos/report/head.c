@@ -91,8 +91,7 @@ static void put_figure(FILE *out, const char *name, const char *value, const cha
 /* -1: none. */
 static int64_t slowest_recovery_us(const struct chaos_verdict *verdict) {
     int64_t most_us = -1;
-    for (size_t i = 0; i < verdict->recovery_count; i++) {
-        const struct chaos_recovery *recovery = &verdict->recoveries[i];
+    CHAOS_EACH(const struct chaos_recovery, recovery, verdict->recoveries, verdict->recovery_count) {
         if (recovery->acquired_us != CHAOS_NEVER_US && recovery->acquired_us - recovery->healed_us > most_us) {
             most_us = recovery->acquired_us - recovery->healed_us;
         }

@@ -10,6 +10,7 @@
 
 #include "checks/check.h"
 #include "faults/experiments.h"
+#include "faults/lists.h"
 #include "history/history.h"
 
 /* How a lease ended. LATE: it had run out before its owner, which had been stopped, released it.

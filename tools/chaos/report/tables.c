@@ -27,8 +27,8 @@ void chaos_page_violations(FILE *out, const struct chaos_view *view) {
         }
         fprintf(out, "<li id=\"v%zu\"><a href=\"#time\" data-violation=\"%zu\">", i + 1, i);
         chaos_html(out, "<span class=\"when\">%s</span> <b>%s</b></a> <span class=\"what\">%s</span></li>\n",
-                   CHAOS_TIME(violation->from_us - view->history->start_us), chaos_violation_name(violation->kind),
-                   violation->text);
+                   CHAOS_TIME(violation->from_us - view->history->start_us),
+                   chaos_violation_abouts[violation->kind].name, violation->text);
     }
     fputs("</ol>\n", out);
     if (count > shown) {
@@ -63,8 +63,8 @@ static void put_checks(FILE *out, const struct chaos_view *view) {
     for (int i = 0; i < CHAOS_VIOLATION_KINDS; i++) {
         size_t found = view->verdict->counts[i];
         put_row(out, found > 0,
-                CELLS(chaos_violation_name((enum chaos_violation_kind)i),
-                      chaos_violation_meaning((enum chaos_violation_kind)i), found > 0 ? CHAOS_COUNT(found) : "none"));
+                CELLS(chaos_violation_abouts[i].name, chaos_violation_abouts[i].meaning,
+                      found > 0 ? CHAOS_COUNT(found) : "none"));
     }
     end_table(out);
     if (view->history->left_count > 0) {
@@ -124,8 +124,7 @@ static void put_recoveries(FILE *out, const struct chaos_view *view) {
     }
     put_table(out, "numbers", "After each time without a healthy quorum",
               CELLS("Quorum back at", "First acquire at", "Took"));
-    for (size_t i = 0; i < verdict->recovery_count; i++) {
-        const struct chaos_recovery *recovery = &verdict->recoveries[i];
+    CHAOS_EACH(const struct chaos_recovery, recovery, verdict->recoveries, verdict->recovery_count) {
         bool came = recovery->acquired_us != CHAOS_NEVER_US;
         put_row(out, false,
                 CELLS(CHAOS_TIME(recovery->healed_us - start_us),

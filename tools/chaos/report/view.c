@@ -2,14 +2,10 @@
 #include "report/parts.h"
 
 int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band) {
-    const struct chaos_fault_about *about = chaos_fault_about(band->fault.kind);
     int64_t end_us = view->history->start_us + view->end_us;
-    int64_t to_us = band->to_us == CHAOS_NEVER_US ? (about->lasts ? end_us : band->from_us) : band->to_us;
-    if (!about->lasts && (band->fault.kind == CHAOS_FAULT_SLOW || band->fault.kind == CHAOS_FAULT_BUSY)) {
-        int64_t amount_us = band->fault.amount * 1000;
-        to_us = band->from_us + amount_us > to_us ? band->from_us + amount_us : to_us;
-    }
-    return to_us < band->from_us ? band->from_us : to_us;
+    bool lasts = chaos_fault_about(band->fault.kind)->lasts;
+    int64_t to_us = band->to_us == CHAOS_NEVER_US ? (lasts ? end_us : band->from_us) : band->to_us;
+    return chaos_most(to_us, band->from_us + chaos_fault_length_ms(&band->fault) * 1000);
 }
 
 const char *chaos_view_shade(const struct chaos_band *band) {
@@ -32,8 +28,7 @@ int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_l
         return late ? lease->until_us : lease->ended_us;
     }
     *how = CHAOS_HOW_HELD;
-    for (size_t i = 0; i < history->life_count; i++) {
-        const struct chaos_life *life = &history->lives[i];
+    CHAOS_EACH(const struct chaos_life, life, history->lives, history->life_count) {
         if (life->client == lease->client && life->ended_us >= lease->from_us && life->ended_us <= end_us) {
             *how = life->status == 0 ? CHAOS_HOW_HELD : CHAOS_HOW_DIED;
             end_us = life->ended_us;
