@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "election/election.h"
 #include "group/group.h"
 #include "loop/loop.h"
 #include "manager/options.h"
@@ -14,6 +15,7 @@
 
 struct redlock_manager {
     struct redlock_group *group;
+    struct redlock_elections elections;
     struct redlock_loop *loop;
     struct redlock_node *nodes[REDLOCK_NODES_MAX];
     const char *names[REDLOCK_NODES_MAX];
@@ -172,6 +174,7 @@ static const char *on_same_server(void *context, unsigned index, const char *run
 
 static void delete_manager(redlock_manager *manager, bool forked) {
     if (manager->group != NULL) {
+        redlock_elections_free(&manager->elections);
         redlock_group_delete(manager->group);
     }
     for (unsigned i = 0; i < manager->count; i++) {
@@ -286,6 +289,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
     if (manager->group == NULL) {
         return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
+    manager->elections.group = manager->group;
     return REDLOCK_OK;
 }
 
@@ -324,6 +328,7 @@ static void on_drained(void *context) {
     redlock_manager *manager = context;
     redlock_closed_callback closed = manager->closed;
     void *data = manager->closed_data;
+    redlock_elections_closed(&manager->elections);
     delete_manager(manager, false);
     if (closed != NULL) {
         closed(data);
@@ -340,6 +345,7 @@ int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, 
     manager->closing = true;
     manager->closed = cb;
     manager->closed_data = data;
+    redlock_elections_close(&manager->elections);
     redlock_group_drain(manager->group, on_drained, manager);
     return REDLOCK_OK;
 }
@@ -396,4 +402,10 @@ int redlock_inspect(redlock_manager *manager, const char *resource, redlock_call
 int redlock_observe(redlock_manager *manager, const char *resource, redlock_leader_callback cb, void *data,
                     redlock_observer **observer) {
     return manager != NULL ? redlock_group_observe(manager->group, resource, cb, data, observer) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_elect(redlock_manager *manager, const char *name, const redlock_election_options *options,
+                  redlock_election_callback cb, void *data, redlock_election **election) {
+    return manager != NULL ? redlock_elections_add(&manager->elections, name, options, cb, data, election)
+                           : REDLOCK_ERR_INVALID;
 }

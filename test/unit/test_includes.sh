@@ -7,7 +7,7 @@ root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
 
 # The folders of src, floor by floor, from the bottom up. A folder is a layer: its files include
 # their own folder and the floors below, not the others of their floor.
-floors=("core base" "result wire loop" "group node" "manager" "blocking")
+floors=("core base" "result wire loop" "group node" "election" "manager" "blocking")
 
 # What a layer may include of the system: decisions are pure, only what talks to the world may see it.
 pure="assert inttypes limits stdarg stdbool stddef stdint string"
@@ -17,6 +17,7 @@ declare -A libc=(
     [wire]="$pure stdio stdlib"
     [result]="$pure stdio stdlib"
     [group]="$pure stdatomic stdio stdlib"
+    [election]="$pure stdatomic stdlib"
 )
 
 # redlock-chaos: its folders, and what each may include of the others. A folder
@@ -225,6 +226,8 @@ plant src/core/lease.c '#include "base/text.h"' 'src/core/lease.c: core may not 
 plant src/core/quorum.h '#  include <time.h>' 'src/core/quorum.h: core may not include <time.h>'
 plant src/group/group.c '#include "node/node.h"' 'src/group/group.c: group may not include "node/node.h"'
 plant src/group/owed.c '#include <unistd.h>' 'src/group/owed.c: group may not include <unistd.h>'
+plant src/group/group.c '#include "election/election.h"' 'src/group/group.c: group may not include "election/election.h"'
+plant src/election/election.c '#include "blocking/client.h"' 'src/election/election.c: election may not include "blocking/client.h"'
 plant src/wire/wire.c '#include "node/node.h"' 'src/wire/wire.c: wire may not include "node/node.h"'
 plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not include "group/group.h"'
 plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'

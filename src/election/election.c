@@ -1,0 +1,356 @@
+/* Does what a candidate's state machine says, with leases of the group, and tells its events. */
+#include "election/election.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/options.h"
+#include "core/candidate.h"
+#include "core/validity.h"
+#include "group/alarm.h"
+#include "group/callbacks.h"
+#include "group/lease.h"
+#include "group/observer.h"
+
+struct redlock_election {
+    struct redlock_alarm alarm; /* first member */
+    struct redlock_candidate candidate;
+    struct redlock_elections *all;
+    struct redlock_election *previous, *next;
+    redlock_election_callback cb;
+    void *data;
+    redlock_acquire_options options;
+    redlock_observer *observer; /* until the end or the close */
+    redlock_lease *pending;     /* of the acquire that is under way */
+    redlock_lease *lease;       /* while it leads */
+    /* For any thread. The term rises before the next lease can have a deadline. */
+    _Atomic uint64_t term;
+    _Atomic int64_t held_until_ns;
+    /* News of ourselves came before the lease was held. */
+    bool leader_waits;
+    char leader_holder[REDLOCK_TOKEN_SIZE_MAX + 1];
+    char name[]; /* terminated */
+};
+
+static void feed(redlock_election *election, enum redlock_candidate_input input, int code,
+                 const redlock_election_event *details);
+
+/* What an event says besides its kind. */
+static redlock_election_event details_of(const redlock_election *election) {
+    return (redlock_election_event){.term = atomic_load_explicit(&election->term, memory_order_relaxed), .reason = ""};
+}
+
+static void unlink_election(redlock_election *election) {
+    *(election->previous ? &election->previous->next : &election->all->first) = election->next;
+    if (election->next) {
+        election->next->previous = election->previous;
+    }
+}
+
+static void free_election(redlock_election *election) {
+    unlink_election(election);
+    redlock_alarm_close(election->all->group, &election->alarm);
+    free(election);
+}
+
+static void tell(redlock_election *election, redlock_election_event_kind kind, redlock_election_event event) {
+    event.size = sizeof event;
+    event.kind = kind;
+    event.election = election;
+    election->cb(&event, election->data);
+}
+
+/* The leader. */
+
+static void tell_leader(redlock_election *election, const redlock_leader *leader) {
+    redlock_election_event event = {.reason = "", .leader = leader};
+    tell(election, REDLOCK_ELECTION_LEADER, event);
+}
+
+static void on_leader(const redlock_leader *leader, void *data) {
+    redlock_election *election = data;
+    const redlock_lease *own = election->lease ? election->lease : election->pending;
+    redlock_leader told = *leader;
+    told.is_self = own && leader->token[0] != '\0' && strcmp(leader->token, redlock_lease_token(own)) == 0;
+    election->leader_waits = told.is_self && !election->lease;
+    if (election->leader_waits) { /* LEADING comes first */
+        strncpy(election->leader_holder, leader->holder, sizeof election->leader_holder - 1);
+        return;
+    }
+    tell_leader(election, &told);
+}
+
+/* News of ourselves that came before LEADING. */
+static void tell_leader_late(redlock_election *election) {
+    if (!election->leader_waits || !election->lease) {
+        return; /* or the callback of LEADING has resigned */
+    }
+    election->leader_waits = false;
+    const redlock_leader leader = {.size = sizeof leader,
+                                   .token = redlock_lease_token(election->lease),
+                                   .holder = election->leader_holder,
+                                   .is_self = true};
+    tell_leader(election, &leader);
+}
+
+/* Leases. */
+
+static void on_acquired(const redlock_result *result, void *data) {
+    redlock_election *election = data;
+    const int code = redlock_result_code(result);
+    redlock_election_event details = details_of(election);
+    redlock_lease *lease = election->pending;
+    election->pending = NULL;
+    if (code != REDLOCK_OK) {
+        redlock_lease_watch(lease, NULL);
+        details.result = result;
+        feed(election, REDLOCK_CANDIDATE_FAILED, code, &details);
+        return;
+    }
+    election->lease = details.lease = lease;
+    details.fence = redlock_lease_fence(lease);
+    feed(election, REDLOCK_CANDIDATE_WON, code, &details);
+    tell_leader_late(election);
+}
+
+static void on_lost(redlock_lease *lease, const char *reason, void *data) {
+    redlock_election *election = data;
+    redlock_election_event details = details_of(election);
+    assert(lease == election->lease);
+    (void)lease;
+    details.reason = reason;
+    feed(election, REDLOCK_CANDIDATE_LOST, REDLOCK_ERR_LOST, &details);
+}
+
+static void on_released(const redlock_result *result, void *data) {
+    redlock_election_event details = {.reason = "", .result = result};
+    feed(data, REDLOCK_CANDIDATE_RELEASED, redlock_result_code(result), &details);
+}
+
+/* From here on, no thread sees that it leads, whatever becomes of the lease. */
+static void stop_watching(redlock_election *election, redlock_lease *lease) {
+    redlock_lease_watch(lease, NULL);
+    atomic_store_explicit(&election->held_until_ns, 0, memory_order_release);
+}
+
+static void release(redlock_election *election, bool report) {
+    redlock_lease *lease = election->lease;
+    election->lease = NULL;
+    stop_watching(election, lease);
+    const int code = redlock_release(lease, report ? on_released : NULL, election);
+    assert(code == REDLOCK_OK); /* not in a child process: every caller has checked that */
+    (void)code;
+}
+
+static void acquire(redlock_election *election) {
+    redlock_request *request;
+    atomic_fetch_add_explicit(&election->term, 1, memory_order_release);
+    election->leader_waits = false;
+    const int code = redlock_group_campaign(election->all->group, election->name, &election->options, &request,
+                                            on_acquired, election);
+    if (code == REDLOCK_OK) {
+        election->pending = (redlock_lease *)request;
+        redlock_lease_watch(election->pending, &election->held_until_ns);
+        return;
+    }
+    feed(election, REDLOCK_CANDIDATE_REFUSED, code, NULL); /* tells nothing yet */
+}
+
+/* The machine. */
+
+static void feed(redlock_election *election, enum redlock_candidate_input input, int code,
+                 const redlock_election_event *details) {
+    struct redlock_group *group = election->all->group;
+    struct redlock_candidate_actions actions;
+    redlock_candidate_step(&election->candidate, input, code, redlock_group_now_ns(group), &actions);
+    if (actions.cancel) {
+        redlock_request_cancel((redlock_request *)election->pending);
+    }
+    if (actions.release) {
+        release(election, actions.report);
+    }
+    if (actions.acquire) {
+        acquire(election);
+    }
+    redlock_alarm_set(group, &election->alarm, election->candidate.wake_ns);
+    if (actions.tell == REDLOCK_ELECTION_NOTHING) {
+        return;
+    }
+    const bool ends = election->candidate.state == REDLOCK_CANDIDATE_ENDED;
+    redlock_election_event event = details ? *details : (redlock_election_event){.reason = ""};
+    event.code = actions.code;
+    tell(election, actions.tell, event);
+    if (ends) {
+        free_election(election);
+    }
+}
+
+static void on_described(const redlock_result *result, void *data) {
+    redlock_election_event details = {.reason = "", .result = result};
+    feed(data, REDLOCK_CANDIDATE_TIMER, redlock_result_code(result), &details);
+}
+
+static void on_alarm(struct redlock_alarm *alarm) {
+    redlock_election *election = (redlock_election *)alarm;
+    const int code = election->pending ? redlock_lease_trouble(election->pending) : REDLOCK_OK;
+    if (code == REDLOCK_OK) {
+        feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
+    } else {
+        redlock_lease_describe(election->pending, code, on_described, election);
+    }
+}
+
+/* The calls. */
+
+void redlock_election_options_default(redlock_election_options *options) {
+    *options = (redlock_election_options){.size = sizeof *options, .ttl_ms = 10000, .campaign = true, .heal = true};
+}
+
+static redlock_acquire_options lock_options(const redlock_election_options *options, redlock_election *election) {
+    redlock_acquire_options lock;
+    redlock_acquire_options_default(&lock);
+    lock.ttl_ms = options->ttl_ms;
+    lock.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    lock.auto_extend = true;
+    lock.on_lost = on_lost;
+    lock.lost_data = election;
+    lock.fencing = options->fencing;
+    lock.heal = options->heal;
+    lock.lock_delay_ms = options->lock_delay_ms;
+    return lock;
+}
+
+static int open_election(redlock_election *election, const redlock_election_options *options) {
+    struct redlock_group *group = election->all->group;
+    redlock_acquire_options checked;
+    election->options = lock_options(options, election);
+    int code = redlock_group_check_options(group, &election->options, &checked);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (!redlock_alarm_open(group, &election->alarm, on_alarm)) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    code = redlock_group_observe(group, election->name, on_leader, election, &election->observer);
+    if (code != REDLOCK_OK) {
+        redlock_alarm_close(group, &election->alarm);
+    }
+    return code;
+}
+
+int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
+                          redlock_election_callback cb, void *data, redlock_election **added) {
+    redlock_election_options options;
+    size_t key_size;
+    redlock_election_options_default(&options);
+    if (!cb || !added || redlock_group_check_resource(elections->group, name, &key_size) != REDLOCK_OK ||
+        (given && !redlock_options_read(&options, sizeof options, given, given->size))) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_group_check_open(elections->group);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    redlock_election *election = calloc(1, sizeof *election + strlen(name) + 1);
+    if (!election) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    election->all = elections;
+    election->cb = cb;
+    election->data = data;
+    memcpy(election->name, name, strlen(name));
+    redlock_candidate_init(&election->candidate);
+    code = open_election(election, &options);
+    if (code != REDLOCK_OK) {
+        free(election);
+        return code;
+    }
+    election->next = elections->first;
+    if (election->next) {
+        election->next->previous = election;
+    }
+    elections->first = election;
+    if (options.campaign) {
+        feed(election, REDLOCK_CANDIDATE_DO_CAMPAIGN, REDLOCK_OK, NULL);
+    }
+    *added = election;
+    return REDLOCK_OK;
+}
+
+static int check_call(const redlock_election *election) {
+    if (!election) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const int code = redlock_group_check_open(election->all->group);
+    return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate) ? REDLOCK_ERR_INVALID : code;
+}
+
+static int call(redlock_election *election, enum redlock_candidate_input input) {
+    const int code = check_call(election);
+    if (code == REDLOCK_OK) {
+        feed(election, input, REDLOCK_OK, NULL);
+    }
+    return code;
+}
+
+int redlock_election_resign(redlock_election *election) {
+    return call(election, REDLOCK_CANDIDATE_DO_RESIGN);
+}
+
+int redlock_election_campaign(redlock_election *election) {
+    return call(election, REDLOCK_CANDIDATE_DO_CAMPAIGN);
+}
+
+bool redlock_election_is_out(const redlock_election *election) {
+    return election->candidate.state == REDLOCK_CANDIDATE_OUT;
+}
+
+static void stop_observing(redlock_election *election) {
+    redlock_observer_end(election->observer);
+    election->observer = NULL;
+}
+
+int redlock_election_end(redlock_election *election) {
+    const int code = check_call(election);
+    if (code == REDLOCK_OK) {
+        stop_observing(election);
+        feed(election, REDLOCK_CANDIDATE_DO_END, REDLOCK_OK, NULL);
+    }
+    return code;
+}
+
+int64_t redlock_election_validity_ms(const redlock_election *election, uint64_t term) {
+    const int64_t until_ns = atomic_load_explicit(&election->held_until_ns, memory_order_acquire);
+    if (until_ns == 0 || atomic_load_explicit(&election->term, memory_order_acquire) != term) {
+        return 0;
+    }
+    return redlock_validity_ms(until_ns, redlock_group_now_ns(election->all->group));
+}
+
+/* The close of the manager. */
+
+void redlock_elections_close(struct redlock_elections *elections) {
+    for (redlock_election *election = elections->first; election; election = election->next) {
+        redlock_lease *lease = election->lease ? election->lease : election->pending;
+        if (lease) {
+            stop_watching(election, lease); /* the group ends it */
+        }
+        election->lease = NULL;
+        stop_observing(election);
+        feed(election, REDLOCK_CANDIDATE_DO_CLOSE, REDLOCK_OK, NULL);
+    }
+}
+
+void redlock_elections_closed(struct redlock_elections *elections) {
+    while (elections->first) {
+        feed(elections->first, REDLOCK_CANDIDATE_CLOSED, REDLOCK_OK, NULL);
+    }
+}
+
+void redlock_elections_free(struct redlock_elections *elections) {
+    while (elections->first) {
+        free_election(elections->first);
+    }
+}
