@@ -20,6 +20,7 @@
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
 
+#include <redlock/election.h>
 #include <redlock/redlock.h>
 
 #ifdef __cplusplus
@@ -153,6 +154,67 @@ typedef int (*redlock_work)(redlock_lease *lease, void *data);
 REDLOCK_API int redlock_client_with(redlock_client *client, const char *resource,
                                     const redlock_client_acquire_options *options, redlock_work work, void *data,
                                     int *work_result, redlock_result **result);
+
+/** @name Election
+ * @{ */
+
+/**
+ * A candidate of a client (docs/election.md). Any number of threads may use it. It ends with
+ * redlock_client_election_end(), or with the close of its client.
+ */
+typedef struct redlock_client_election redlock_client_election;
+
+/**
+ * Becomes a candidate, as redlock_elect(). Does not wait for anything:
+ * redlock_client_election_next() tells what happens. With options->campaign false it only observes.
+ * @param options   NULL for the defaults.
+ * @param election  set on success.
+ * @return as redlock_elect(); also #REDLOCK_ERR_SYSTEM
+ */
+REDLOCK_API int redlock_client_elect(redlock_client *client, const char *name, const redlock_election_options *options,
+                                     redlock_client_election **election);
+
+/**
+ * Blocks until there is news, and returns one event. Events that wait are merged, so that what one
+ * reads is never out of date: LOST always comes first; a leadership that is over before anybody has
+ * read of it is not told; of LEADER and TROUBLE only the newest is. ENDED is the last one.
+ *
+ * One thread at a time. It should look at redlock_client_election_validity_ms() while it works, or
+ * let another thread wait for LOST.
+ * @param timeout_ms  how long to wait; 0 does not wait; or #REDLOCK_WAIT_FOREVER.
+ * @param event       set its size before the call. Its kind is #REDLOCK_ELECTION_NOTHING if the
+ *                    time was over. What it points to is valid until the next call, or the end.
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_BUSY (another thread is inside),
+ *         #REDLOCK_ERR_CLOSED after ENDED, #REDLOCK_ERR_FORKED
+ */
+REDLOCK_API int redlock_client_election_next(redlock_client_election *election, int64_t timeout_ms,
+                                             redlock_election_event *event);
+
+/**
+ * As redlock_election_resign(), but blocks until that is decided. The event RESIGNED is told, too.
+ * @param result  of the release; as for redlock_client_acquire(). NULL if it did not lead.
+ * @return the code of RESIGNED, #REDLOCK_OK if it was out already, or an error as
+ *         redlock_election_resign()
+ */
+REDLOCK_API int redlock_client_election_resign(redlock_client_election *election, redlock_result **result);
+
+/** As redlock_election_campaign(). Does not wait for the leadership. */
+REDLOCK_API int redlock_client_election_campaign(redlock_client_election *election);
+
+/**
+ * Resigns, if it is not out, and ends; blocks until that is decided. A thread that blocks in
+ * redlock_client_election_next() returns first. No call for this election may begin after this one,
+ * and no other may be under way.
+ * @param result  of the release; as for redlock_client_election_resign(). The event ENDED has none.
+ * @return the code of ENDED, or #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED:
+ *         then the close of the client ends it
+ */
+REDLOCK_API int redlock_client_election_end(redlock_client_election *election, redlock_result **result);
+
+/** As redlock_election_validity_ms(). Any thread, while the handle is valid. Takes no mutex. */
+REDLOCK_API int64_t redlock_client_election_validity_ms(const redlock_client_election *election, uint64_t term);
+
+/** @} */
 
 #ifdef __cplusplus
 }

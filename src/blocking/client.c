@@ -33,6 +33,7 @@ struct redlock_client {
     struct redlock_call *close_call;
     /* Their callers are woken before the loop polls. */
     struct redlock_letter *completed, **completed_end;
+    struct redlock_attached *attached;
 };
 
 /* Shared by redlock_client_open(), on whose stack it is, and the loop thread. */
@@ -71,6 +72,34 @@ static unsigned wake_callers(redlock_client *client) {
     }
     redlock_bell_ring(&client->bell);
     return woken;
+}
+
+void redlock_call_complete(struct redlock_call *call) {
+    complete(call->client, call);
+}
+
+void redlock_client_attach(redlock_client *client, struct redlock_attached *attached) {
+    attached->previous = NULL;
+    attached->next = client->attached;
+    if (attached->next) {
+        attached->next->previous = attached;
+    }
+    client->attached = attached;
+}
+
+void redlock_client_detach(redlock_client *client, struct redlock_attached *attached) {
+    *(attached->previous ? &attached->previous->next : &client->attached) = attached->next;
+    if (attached->next) {
+        attached->next->previous = attached->previous;
+    }
+}
+
+static void free_attached(redlock_client *client) {
+    while (client->attached) {
+        struct redlock_attached *attached = client->attached;
+        redlock_client_detach(client, attached);
+        attached->free(attached);
+    }
 }
 
 void redlock_call_answer(const redlock_result *result, void *data) {
@@ -388,6 +417,7 @@ static void abandon(redlock_client *client) {
     if (!atomic_load(&client->in_turn)) {
         redlock_manager_abandon(client->manager);
         ev_loop_destroy(client->loop);
+        free_attached(client);
     }
     redlock_reentrant_abandon(&client->reentrant);
     redlock_random_delete(client->fork_mark);
@@ -421,6 +451,7 @@ int redlock_client_close(redlock_client *client) {
     if (atomic_fetch_sub(&client->inside, 2) != 2) {
         wait_for(&client->all_left);
     }
+    free_attached(client);
     destroy_loop(client);
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);

@@ -27,6 +27,17 @@ struct redlock_call {
 
 /* The callback of each request. `data` is the call. */
 void redlock_call_answer(const redlock_result *result, void *data);
+/* For a call that no request answers. Its code is set. */
+void redlock_call_complete(struct redlock_call *call);
+
+/* A handle that the close of the client frees, unless it was detached before. Only the loop thread
+ * attaches and detaches. Embed it. */
+struct redlock_attached {
+    struct redlock_attached *previous, *next;
+    void (*free)(struct redlock_attached *attached);
+};
+void redlock_client_attach(redlock_client *client, struct redlock_attached *attached);
+void redlock_client_detach(redlock_client *client, struct redlock_attached *attached);
 
 /*
  * Every public function calls these two. Enter returns REDLOCK_ERR_INVALID on the loop thread and

@@ -1,0 +1,338 @@
+/* An election for threads that block: the loop thread runs it, and threads read what it tells. */
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "blocking/client.h"
+#include "blocking/news.h"
+#include "core/validity.h"
+#include "election/election.h"
+
+/* A call that waits for RESIGNED or ENDED. */
+struct leave_call {
+    struct redlock_call call;
+    redlock_client_election *election;
+    struct leave_call *next;
+};
+
+struct redlock_client_election {
+    struct redlock_attached attached; /* first member */
+    redlock_client *client;
+    /* Only the loop thread uses these. */
+    redlock_election *election;
+    struct leave_call *leaving;
+    bool ends; /* redlock_client_election_end() waits, and frees this */
+    /* The threads that read share these, under the mutex. */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct redlock_news news;
+    bool reading; /* a thread is in redlock_client_election_next() */
+    bool over;    /* ENDED was told to the loop thread */
+    bool read_all;
+};
+
+static void lock(redlock_client_election *election) {
+    int failed = pthread_mutex_lock(&election->mutex);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static void unlock(redlock_client_election *election) {
+    int failed = pthread_mutex_unlock(&election->mutex);
+    assert(failed == 0);
+    (void)failed;
+}
+
+/* In the close of the client, and in a child process: there another thread of the parent may have
+ * held the mutex, so it is not destroyed. */
+static void free_unused(struct redlock_attached *attached) {
+    redlock_client_election *election = (redlock_client_election *)attached;
+    redlock_news_clear(&election->news);
+    free(election);
+}
+
+static void destroy(redlock_client_election *election) {
+    pthread_cond_destroy(&election->changed);
+    pthread_mutex_destroy(&election->mutex);
+    free_unused(&election->attached);
+}
+
+static redlock_client_election *create(redlock_client *client, int *code) {
+    pthread_condattr_t attributes;
+    redlock_client_election *election = calloc(1, sizeof *election);
+    *code = REDLOCK_ERR_NO_MEMORY;
+    if (!election) {
+        return NULL;
+    }
+    election->client = client;
+    election->attached.free = free_unused;
+    *code = REDLOCK_ERR_SYSTEM;
+    if (pthread_mutex_init(&election->mutex, NULL) != 0) {
+        goto free_memory;
+    }
+    if (pthread_condattr_init(&attributes) != 0) {
+        goto destroy_mutex;
+    }
+    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+        pthread_cond_init(&election->changed, &attributes) == 0) {
+        *code = REDLOCK_OK;
+    }
+    pthread_condattr_destroy(&attributes);
+    if (*code == REDLOCK_OK) {
+        return election;
+    }
+destroy_mutex:
+    pthread_mutex_destroy(&election->mutex);
+free_memory:
+    free(election);
+    return NULL;
+}
+
+/* On the loop thread. */
+static void on_event(const redlock_election_event *event, void *data) {
+    redlock_client_election *election = data;
+    const bool ended = event->kind == REDLOCK_ELECTION_ENDED;
+    struct leave_call *leaving = NULL;
+    lock(election);
+    redlock_news_add(&election->news, event);
+    election->over = ended;
+    pthread_cond_broadcast(&election->changed);
+    unlock(election);
+    if (ended && election->ends) {
+        redlock_client_detach(election->client, &election->attached);
+    }
+    if (ended || event->kind == REDLOCK_ELECTION_RESIGNED) {
+        leaving = election->leaving;
+        election->leaving = NULL;
+    }
+    while (leaving) {
+        struct leave_call *next = leaving->next;
+        leaving->call.code = event->code;
+        if (leaving->call.want_result && event->result) {
+            leaving->call.result = redlock_result_copy(event->result);
+        }
+        redlock_call_complete(&leaving->call);
+        leaving = next;
+    }
+}
+
+struct elect_call {
+    struct redlock_call call;
+    redlock_client_election *election;
+    const char *name;
+    const redlock_election_options *options;
+};
+
+static bool elect_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct elect_call *elect = (struct elect_call *)call;
+    redlock_client_election *election = elect->election;
+    call->code = redlock_elect(manager, elect->name, elect->options, on_event, election, &election->election);
+    if (call->code == REDLOCK_OK) {
+        redlock_client_attach(call->client, &election->attached);
+    }
+    return false;
+}
+
+int redlock_client_elect(redlock_client *client, const char *name, const redlock_election_options *options,
+                         redlock_client_election **election) {
+    int cancel_state;
+    if (!election) {
+        return REDLOCK_ERR_INVALID;
+    }
+    *election = NULL;
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    struct elect_call elect = {.call = {.begin = elect_begins}, .name = name, .options = options};
+    elect.election = create(client, &code);
+    if (elect.election) {
+        code = redlock_client_perform(client, &elect.call);
+        if (code == REDLOCK_OK) {
+            *election = elect.election;
+        } else {
+            destroy(elect.election);
+        }
+    }
+    redlock_client_leave(client, cancel_state);
+    return code;
+}
+
+static bool resign_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct leave_call *leave = (struct leave_call *)call;
+    redlock_client_election *election = leave->election;
+    (void)manager;
+    call->code = redlock_election_resign(election->election);
+    if (call->code != REDLOCK_OK || redlock_election_is_out(election->election)) {
+        return false;
+    }
+    leave->next = election->leaving;
+    election->leaving = leave;
+    return true;
+}
+
+static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct leave_call *leave = (struct leave_call *)call;
+    redlock_client_election *election = leave->election;
+    (void)manager;
+    call->code = redlock_election_end(election->election);
+    if (call->code != REDLOCK_OK) {
+        return false;
+    }
+    election->ends = true;
+    leave->next = election->leaving;
+    election->leaving = leave;
+    return true;
+}
+
+int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
+    struct leave_call leave = {.call = {.begin = resign_begins, .want_result = result != NULL}, .election = election};
+    int cancel_state;
+    if (result) {
+        *result = NULL;
+    }
+    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_client_perform(election->client, &leave.call);
+    redlock_client_leave(election->client, cancel_state);
+    if (result) {
+        *result = leave.call.result;
+    }
+    return code;
+}
+
+/* Waits until a thread that reads has left. */
+static void wait_for_reader(redlock_client_election *election) {
+    lock(election);
+    while (election->reading) {
+        pthread_cond_wait(&election->changed, &election->mutex);
+    }
+    unlock(election);
+}
+
+int redlock_client_election_end(redlock_client_election *election, redlock_result **result) {
+    struct leave_call leave = {.call = {.begin = end_begins, .want_result = result != NULL}, .election = election};
+    int cancel_state;
+    if (result) {
+        *result = NULL;
+    }
+    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    redlock_client *client = election->client;
+    code = redlock_client_perform(client, &leave.call);
+    if (election->ends) {
+        wait_for_reader(election);
+        destroy(election);
+    }
+    redlock_client_leave(client, cancel_state);
+    if (result) {
+        *result = leave.call.result;
+    }
+    return code;
+}
+
+struct campaign_call {
+    struct redlock_call call;
+    redlock_client_election *election;
+};
+
+static bool campaign_begins(redlock_manager *manager, struct redlock_call *call) {
+    (void)manager;
+    call->code = redlock_election_campaign(((struct campaign_call *)call)->election->election);
+    return false;
+}
+
+int redlock_client_election_campaign(redlock_client_election *election) {
+    struct campaign_call campaign = {.call = {.begin = campaign_begins}, .election = election};
+    int cancel_state;
+    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_client_perform(election->client, &campaign.call);
+    redlock_client_leave(election->client, cancel_state);
+    return code;
+}
+
+static struct timespec deadline_after(int64_t timeout_ms) {
+    struct timespec now;
+    int failed = clock_gettime(CLOCK_MONOTONIC, &now);
+    assert(failed == 0);
+    (void)failed;
+    const int64_t ms = now.tv_nsec / REDLOCK_NS_PER_MS + timeout_ms % 1000;
+    now.tv_sec += (time_t)(timeout_ms / 1000 + ms / 1000);
+    now.tv_nsec = (long)(ms % 1000 * REDLOCK_NS_PER_MS + now.tv_nsec % REDLOCK_NS_PER_MS);
+    return now;
+}
+
+/* Under the mutex: the next event, or NULL when the time is over. */
+static const redlock_election_event *wait_for_news(redlock_client_election *election, int64_t timeout_ms) {
+    const bool limited = timeout_ms > 0;
+    const struct timespec deadline = limited ? deadline_after(timeout_ms) : (struct timespec){0};
+    const redlock_election_event *event = redlock_news_take(&election->news);
+    bool time_left = timeout_ms != 0;
+    while (!event && time_left) {
+        if (limited) {
+            int failed = pthread_cond_timedwait(&election->changed, &election->mutex, &deadline);
+            assert(failed == 0 || failed == ETIMEDOUT);
+            time_left = failed == 0;
+        } else {
+            pthread_cond_wait(&election->changed, &election->mutex);
+        }
+        event = redlock_news_take(&election->news);
+    }
+    return event;
+}
+
+static int read_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
+    redlock_election_event next = {.kind = REDLOCK_ELECTION_NOTHING, .reason = ""};
+    const size_t size = event->size < sizeof next ? event->size : sizeof next;
+    int code = REDLOCK_OK;
+    lock(election);
+    if (election->reading) {
+        code = REDLOCK_ERR_BUSY;
+    } else if (election->read_all) {
+        code = REDLOCK_ERR_CLOSED;
+    } else {
+        election->reading = true;
+        const redlock_election_event *news = wait_for_news(election, timeout_ms);
+        election->reading = false;
+        next = news ? *news : next;
+        election->read_all = next.kind == REDLOCK_ELECTION_ENDED;
+        if (election->over) {
+            pthread_cond_broadcast(&election->changed); /* the end may wait for us */
+        }
+    }
+    unlock(election);
+    next.size = size;
+    if (code == REDLOCK_OK) {
+        memcpy(event, &next, size);
+    }
+    return code;
+}
+
+int redlock_client_election_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
+    int cancel_state;
+    if (!election || !event || event->size == 0 || timeout_ms < REDLOCK_WAIT_FOREVER) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_client_enter(election->client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    redlock_client *client = election->client;
+    code = read_next(election, timeout_ms, event);
+    redlock_client_leave(client, cancel_state);
+    return code;
+}
+
+int64_t redlock_client_election_validity_ms(const redlock_client_election *election, uint64_t term) {
+    return redlock_election_validity_ms(election->election, term);
+}

@@ -1,0 +1,201 @@
+/* Events that nobody has read yet: which are merged, and in which order they are read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "blocking/news.h"
+
+/* Results, as far as news touches them. */
+static int results;
+static bool memory_fails;
+
+redlock_result *redlock_result_copy(const redlock_result *result) {
+    (void)result;
+    if (memory_fails) {
+        return NULL;
+    }
+    results++;
+    return malloc(1);
+}
+
+void redlock_result_free(redlock_result *result) {
+    results -= result != NULL;
+    free(result);
+}
+
+static struct redlock_news news;
+
+static int fresh(void **state) {
+    (void)state;
+    news = (struct redlock_news){0};
+    memory_fails = false;
+    return 0;
+}
+
+static int clear(void **state) {
+    (void)state;
+    redlock_news_clear(&news);
+    assert_int_equal(results, 0);
+    return 0;
+}
+#define news_test(function) cmocka_unit_test_setup_teardown(function, fresh, clear)
+
+static char some_result;
+
+static void add(redlock_election_event_kind kind, uint64_t term, int code) {
+    const redlock_leader leader = {.token = "aa", .holder = "db-1"};
+    redlock_election_event event = {.kind = kind, .term = term, .code = code, .reason = "it expired"};
+    event.leader = kind == REDLOCK_ELECTION_LEADER ? &leader : NULL;
+    event.result = (redlock_result *)(void *)&some_result;
+    event.election = (redlock_election *)(void *)&news;
+    event.lease = (redlock_lease *)(void *)&news;
+    redlock_news_add(&news, &event);
+}
+
+static void lead(uint64_t term) {
+    add(REDLOCK_ELECTION_LEADING, term, REDLOCK_OK);
+}
+
+static void lose(uint64_t term) {
+    add(REDLOCK_ELECTION_LOST, term, REDLOCK_OK);
+}
+
+static const redlock_election_event *take(redlock_election_event_kind kind) {
+    const redlock_election_event *event = redlock_news_take(&news);
+    assert_non_null(event);
+    assert_int_equal(event->kind, kind);
+    assert_null(event->election);
+    assert_null(event->lease);
+    return event;
+}
+
+static void assert_empty(void) {
+    assert_null(redlock_news_take(&news));
+}
+
+static void each_kind_is_read_once(void **state) {
+    (void)state;
+    assert_empty();
+    lead(3);
+    assert_int_equal(take(REDLOCK_ELECTION_LEADING)->term, 3);
+    assert_empty();
+    lose(3);
+    const redlock_election_event *event = take(REDLOCK_ELECTION_LOST);
+    assert_int_equal(event->term, 3);
+    assert_string_equal(event->reason, "it expired");
+    add(REDLOCK_ELECTION_LEADER, 0, 0);
+    event = take(REDLOCK_ELECTION_LEADER);
+    assert_string_equal(event->leader->token, "aa");
+    assert_string_equal(event->leader->holder, "db-1");
+    assert_string_equal(event->reason, "");
+    add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
+    event = take(REDLOCK_ELECTION_TROUBLE);
+    assert_int_equal(event->code, REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(event->result);
+    add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_ERR_LOST);
+    assert_int_equal(take(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_ERR_LOST);
+    add(REDLOCK_ELECTION_ENDED, 0, REDLOCK_ERR_CLOSED);
+    event = take(REDLOCK_ELECTION_ENDED);
+    assert_int_equal(event->code, REDLOCK_ERR_CLOSED);
+    assert_null(event->result);
+    assert_empty();
+}
+
+static void a_loss_comes_before_all_else(void **state) {
+    (void)state;
+    lead(1);
+    take(REDLOCK_ELECTION_LEADING);
+    add(REDLOCK_ELECTION_LEADER, 0, 0);
+    lose(1);
+    add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
+    lead(2);
+    assert_int_equal(take(REDLOCK_ELECTION_LOST)->term, 1);
+    assert_int_equal(take(REDLOCK_ELECTION_LEADING)->term, 2);
+    take(REDLOCK_ELECTION_LEADER); /* LEADING has ended the trouble */
+    assert_empty();
+}
+
+/* A term that nobody has read of is not told; a loss that nobody has read of stays. */
+static void a_term_that_is_over_is_not_told(void **state) {
+    (void)state;
+    lead(1);
+    lose(1);
+    assert_empty();
+    lead(2);
+    take(REDLOCK_ELECTION_LEADING);
+    lose(2);
+    lead(3);
+    lose(3);
+    assert_int_equal(take(REDLOCK_ELECTION_LOST)->term, 2);
+    assert_empty();
+    lead(4);
+    add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_OK);
+    take(REDLOCK_ELECTION_RESIGNED);
+    assert_empty();
+    lead(5);
+    add(REDLOCK_ELECTION_ENDED, 0, REDLOCK_OK);
+    take(REDLOCK_ELECTION_ENDED);
+    assert_empty();
+}
+
+static void a_resignation_comes_before_the_next_term(void **state) {
+    (void)state;
+    add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_OK);
+    lead(2);
+    take(REDLOCK_ELECTION_RESIGNED);
+    take(REDLOCK_ELECTION_LEADING);
+    assert_empty();
+}
+
+static void only_the_newest_trouble_and_leader_are_told(void **state) {
+    (void)state;
+    add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
+    add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_OK);
+    assert_int_equal(take(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
+    add(REDLOCK_ELECTION_LEADER, 0, 0);
+    redlock_leader nobody = {.token = "", .holder = ""};
+    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LEADER, .leader = &nobody});
+    assert_string_equal(take(REDLOCK_ELECTION_LEADER)->leader->token, "");
+    assert_empty();
+}
+
+static void it_does_without_memory(void **state) {
+    (void)state;
+    memory_fails = true;
+    add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_OK);
+    assert_null(take(REDLOCK_ELECTION_RESIGNED)->result);
+}
+
+/* What was read stays until the next event is taken, whatever comes meanwhile. */
+static void what_was_read_stays(void **state) {
+    (void)state;
+    lead(1);
+    take(REDLOCK_ELECTION_LEADING);
+    lose(1);
+    const redlock_election_event *event = take(REDLOCK_ELECTION_LOST);
+    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = "another"});
+    assert_string_equal(event->reason, "it expired");
+    char longer[3 * REDLOCK_NEWS_TEXT_SIZE];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = longer});
+    assert_int_equal(strlen(take(REDLOCK_ELECTION_LOST)->reason), REDLOCK_NEWS_TEXT_SIZE - 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        news_test(each_kind_is_read_once),
+        news_test(a_loss_comes_before_all_else),
+        news_test(a_term_that_is_over_is_not_told),
+        news_test(a_resignation_comes_before_the_next_term),
+        news_test(only_the_newest_trouble_and_leader_are_told),
+        news_test(it_does_without_memory),
+        news_test(what_was_read_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
