@@ -5,6 +5,7 @@
 #include "session.h"
 
 int tool_run(struct tool_session *session);
+int tool_elect(struct tool_session *session);
 int tool_acquire(struct tool_session *session);
 int tool_extend(struct tool_session *session);
 int tool_release(struct tool_session *session);

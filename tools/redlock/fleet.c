@@ -143,6 +143,7 @@ static int complete_ttl(struct tool_options *options) {
     bool is_default = options->ttl_ms == TOOL_NOT_GIVEN;
     switch (options->command) {
     case TOOL_RUN:
+    case TOOL_ELECT:
         options->ttl_ms = is_default ? 30000 : options->ttl_ms;
         return check_ttl(options, is_default);
     case TOOL_ACQUIRE:

@@ -11,6 +11,7 @@ static const char general[] =
     "\n"
     "commands (redlock COMMAND --help tells more):\n"
     "  run RESOURCE -- CMD …   take the lock, run CMD, renew the lock while CMD runs, release the lock\n"
+    "  elect RESOURCE -- CMD … run CMD while we are the leader; campaign again after a loss\n"
     "  acquire RESOURCE        take the lock and print its token\n"
     "  extend RESOURCE TOKEN   let the lock live longer\n"
     "  release RESOURCE TOKEN  give the lock back\n"
@@ -35,8 +36,8 @@ static const char global_options[] =
     "                            guards need it; a longer -t is an error. Default: REDLOCK_TTL_MAX, else\n"
     "                            none\n"
     "      --first-boot          all nodes are new and have never granted a lock: they may vote at once\n"
-    "      --json                print results and errors as one JSON object on standard output (run: on\n"
-    "                            standard error)\n"
+    "      --json                print results and errors as one JSON object on standard output (run,\n"
+    "                            elect: on standard error)\n"
     "  -q, --quiet               print no sentences about success or failure: the exit status tells. In\n"
     "                            cron, this also keeps errors such as no quorum out of the mail\n"
     "  -v, --verbose             print what happens at each node on standard error\n"
@@ -88,6 +89,44 @@ static const char run_tail[] = "  75  others held the lock until the end of the 
                                "else  CMD's own status, or 128 + n if signal n killed CMD\n"
                                "\n"
                                "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
+
+static const char elect_help[] =
+    "usage: redlock elect [-t TTL] [--fence] [OPTION…] RESOURCE -- CMD …\n"
+    "       redlock elect --observe [OPTION…] RESOURCE\n"
+    "\n"
+    "Campaigns to lead: waits in line until it holds the lock, however long that takes. Then runs CMD and\n"
+    "renews the lock, as run does. If the lease is lost, stops CMD as run does, campaigns again at the end\n"
+    "of the line, and starts CMD again when it leads. When CMD ends by itself, resigns, so that the next\n"
+    "in line leads, and exits with the status of CMD. CMD finds the same environment, and gets the same\n"
+    "signals, as with run.\n"
+    "\n"
+    "With --observe it does not campaign. It prints a line for each change of the leader, at first who\n"
+    "leads now, until a signal ends it; with --json an object for each change.\n"
+    "\n"
+    "options:\n"
+    "  -t, --ttl TTL             how long the others wait for a leader that died; renewed at a third of\n"
+    "                            it; default 30s\n"
+    "      --observe             only print who leads\n"
+    "      --fence               ask for a fencing token, a number that rises with every leader, and set\n"
+    "                            it as REDLOCK_FENCE for CMD\n"
+    "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"
+    "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
+    "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
+    "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --lock-delay TIME     if the lease is lost or the leader dies, keep others out for this long\n"
+    "                            after its ttl; default 0\n"
+    "      --no-heal             do not set the key again on nodes that lost it\n"
+    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n";
+
+static const char elect_tail[] =
+    "  76  CMD ended, but the lease was lost before: CMD may have overlapped with the next leader's work;\n"
+    "      or a signal came while a loss stopped CMD\n"
+    "126, 127  CMD could not be executed, CMD was not found\n"
+    " 128 + n  signal n ended the campaign, or --observe\n"
+    "else  CMD's own status, or 128 + n if signal n killed CMD\n"
+    "\n"
+    "example: redlock elect -t 10s scheduler -- ./run-scheduler\n"
+    "         redlock elect --observe scheduler\n";
 
 static const char acquire_help[] =
     "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE\n"
@@ -166,6 +205,7 @@ void tool_help_print(enum tool_command command) {
                                       "\n"
                                       "example: redlock -n 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 status\n"},
         [TOOL_RUN] = {run_help, run_tail},
+        [TOOL_ELECT] = {elect_help, elect_tail},
         [TOOL_ACQUIRE] = {acquire_help, acquire_tail},
         [TOOL_EXTEND] = {extend_help, extend_tail},
         [TOOL_RELEASE] = {release_help, release_tail},

@@ -13,6 +13,8 @@ static int run_command(struct tool_session *session) {
     switch (session->options->command) {
     case TOOL_RUN:
         return tool_run(session);
+    case TOOL_ELECT:
+        return tool_elect(session);
     case TOOL_ACQUIRE:
         return tool_acquire(session);
     case TOOL_EXTEND:

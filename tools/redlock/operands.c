@@ -76,26 +76,36 @@ static int check_resource(const struct tool_options *options, const char *resour
     return 0;
 }
 
-/* run [RESOURCE] -- [RESOURCE --] CMD …: the second form is for names that begin with a dash. */
+/* run [RESOURCE] -- [RESOURCE --] CMD …, and the same for elect: the second form is for names that
+ * begin with a dash. */
 static int split_run(struct tool_options *options, int dashes) {
     char **words = options->operands;
     size_t count = options->operand_count;
+    const char *name = tool_command_name(options->command);
     if (count == 0) {
-        return tool_usage(options, "run needs a RESOURCE and a command: redlock run RESOURCE -- CMD …");
+        return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …", name, name);
     }
     size_t command = 1;
     if (dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
         command = 2;
     } else if (dashes != 1) {
-        return tool_usage(options,
-                          "run needs one RESOURCE, then '--', then the command: redlock run RESOURCE -- CMD …");
+        return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …",
+                          name, name);
     }
     if (count == command) {
-        return tool_usage(options, "run needs a command after '--': redlock run RESOURCE -- CMD …");
+        return tool_usage(options, "%s needs a command after '--': redlock %s RESOURCE -- CMD …", name, name);
     }
     options->resource = words[0];
     options->operands = words + command;
     options->operand_count = count - command;
+    return 0;
+}
+
+static int take_one_resource(struct tool_options *options, const char *who) {
+    if (options->operand_count != 1) {
+        return tool_usage(options, "%s needs one RESOURCE, but got %zu", who, options->operand_count);
+    }
+    options->resource = options->operands[0];
     return 0;
 }
 
@@ -107,11 +117,11 @@ int tool_operands_take(struct tool_options *options, int dashes) {
     case TOOL_RUN:
         status = split_run(options, dashes);
         break;
+    case TOOL_ELECT:
+        status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options, dashes);
+        break;
     case TOOL_ACQUIRE:
-        if (count != 1) {
-            return tool_usage(options, "acquire needs one RESOURCE, but got %zu", count);
-        }
-        options->resource = words[0];
+        status = take_one_resource(options, "acquire");
         break;
     case TOOL_EXTEND:
     case TOOL_RELEASE:

@@ -12,6 +12,7 @@
 
 enum {
     FOR_RUN = 1 << TOOL_RUN,
+    FOR_ELECT = 1 << TOOL_ELECT,
     FOR_ACQUIRE = 1 << TOOL_ACQUIRE,
     FOR_EXTEND = 1 << TOOL_EXTEND,
     FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
@@ -29,7 +30,7 @@ struct option_spec {
     int64_t ms_min, ms_max;
 };
 
-static const char *const command_names[] = {"", "run", "acquire", "extend", "release", "status"};
+static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "status"};
 
 const char *tool_command_name(enum tool_command command) {
     return command_names[command];
@@ -111,17 +112,19 @@ static const struct option_spec specs[] = {
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
-    {"ttl", 't', "TTL", FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, TIME(ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, set_wait, offsetof(struct tool_options, wait_ms), 0, TOOL_WAIT_MS_MAX},
     {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, TEXT(order_name)},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, set_contended_status, 0, 0, 0},
-    {"fence", 0, NULL, FOR_RUN | FOR_ACQUIRE, FLAG(fence)},
-    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ACQUIRE, TEXT(fence_suffix)},
-    {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ACQUIRE,
+    {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(fence)},
+    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(fence_suffix)},
+    {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE,
      TIME(fence_expiry_ms, TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX)},
-    {"lock-delay", 0, "TIME", FOR_RUN | FOR_ACQUIRE | FOR_EXTEND, TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
-    {"no-heal", 0, NULL, FOR_RUN, FLAG(no_heal)},
-    {"grace", 0, "TIME", FOR_RUN, TIME(grace_ms, 0, TOOL_WAIT_MS_MAX)},
+    {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND,
+     TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
+    {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, FLAG(no_heal)},
+    {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, TOOL_WAIT_MS_MAX)},
+    {"observe", 0, NULL, FOR_ELECT, FLAG(observe)},
     {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, TOOL_WAIT_MS_MAX)},
 };
 
@@ -199,7 +202,8 @@ static int take_command(struct tool_options *options, const char *name) {
             return 0;
         }
     }
-    return tool_usage(options, "unknown command '%s'; the commands are run, acquire, extend, release and status", name);
+    return tool_usage(options, "unknown command '%s'; the commands are run, elect, acquire, extend, release and status",
+                      name);
 }
 
 /* Applies options in their order; moves operands to the front of argv. dashes: how many operands
@@ -244,7 +248,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
         return status;
     }
     if (options->command == TOOL_NO_COMMAND) {
-        return tool_usage(options, "no command; the commands are run, acquire, extend, release and status");
+        return tool_usage(options, "no command; the commands are run, elect, acquire, extend, release and status");
     }
     status = tool_operands_take(options, dashes);
     if (status != 0) {

@@ -24,7 +24,7 @@ enum tool_exit {
     TOOL_EXIT_SIGNAL_BASE = 128 /* plus the signal's number */
 };
 
-enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ACQUIRE, TOOL_EXTEND, TOOL_RELEASE, TOOL_STATUS };
+enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ELECT, TOOL_ACQUIRE, TOOL_EXTEND, TOOL_RELEASE, TOOL_STATUS };
 
 #define TOOL_NOT_GIVEN INT64_C(-2)
 /* The longest node and connect timeout that redlock.h allows. */
@@ -59,6 +59,7 @@ struct tool_options {
     int64_t max_time_ms; /* 0: no limit */
     bool fence;          /* ask for a fencing token */
     bool no_heal;
+    bool observe; /* elect: only print who leads */
     int64_t lock_delay_ms;
     const char *restart_guard_name; /* as given; NULL: from the environment, else off */
     redlock_restart_guard restart_guard;
@@ -73,7 +74,7 @@ struct tool_options {
     bool contended_expected; /* -E was given: print nothing about this failure */
     const char *resource;
     const char *token;
-    char **operands; /* status: resources; run: the command and its arguments, terminated by NULL */
+    char **operands; /* status: resources; run, elect: the command and its arguments, terminated by NULL */
     size_t operand_count;
 };
 

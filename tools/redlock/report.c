@@ -106,8 +106,8 @@ void tool_report_error(const struct tool_options *options, const char *name, con
         tool_report_say(options, "%s", message);
         return;
     }
-    /* run's standard output belongs to the command that it runs. */
-    bool is_run = options->command == TOOL_RUN;
+    /* The standard output of run and elect belongs to the command that they run. */
+    bool is_run = options->command == TOOL_RUN || options->command == TOOL_ELECT;
     struct tool_json json = {.out = is_run ? tool_words_line(options->words) : stdout};
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "error", name);
