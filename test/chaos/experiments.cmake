@@ -35,7 +35,7 @@ chaos_comparison(clock_jump --refusals clock-jump --seconds 12)
 chaos_comparison(memoryless_restarts memoryless-restarts --seconds 20)
 
 # The library once more, with its planted bugs.
-redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
+redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP ELECTION MANAGER BLOCKING)
 get_directory_property(conductor DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_CONDUCTOR)
 get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_PARTS)
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)

@@ -1,6 +1,6 @@
 # SETs that arrive late, with the planted bugs compiled into the library. Without each cure, the
 # test must see the violation.
-redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP MANAGER BLOCKING)
+redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP ELECTION MANAGER BLOCKING)
 redlock_integration_test(test_late SOURCES test_late.c ${planted_sources})
 target_compile_definitions(test_late PRIVATE REDLOCK_PLANTED_BUGS)
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
