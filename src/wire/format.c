@@ -110,7 +110,8 @@ static char *format_wait_suffix(char *at, const struct redlock_message *message)
     return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
 }
 
-static inline __attribute__((always_inline)) char *format_release(char *at, const struct redlock_message *message, size_t arguments) {
+static inline __attribute__((always_inline)) char *format_release(char *at, const struct redlock_message *message,
+                                                                  size_t arguments) {
     at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, arguments), message);
     return format_wait_suffix(at, message);
 }

@@ -226,14 +226,17 @@ plant src/core/lease.c '#include "base/text.h"' 'src/core/lease.c: core may not 
 plant src/core/quorum.h '#  include <time.h>' 'src/core/quorum.h: core may not include <time.h>'
 plant src/group/group.c '#include "node/node.h"' 'src/group/group.c: group may not include "node/node.h"'
 plant src/group/owed.c '#include <unistd.h>' 'src/group/owed.c: group may not include <unistd.h>'
-plant src/group/group.c '#include "election/election.h"' 'src/group/group.c: group may not include "election/election.h"'
-plant src/election/election.c '#include "blocking/client.h"' 'src/election/election.c: election may not include "blocking/client.h"'
+plant src/group/group.c '#include "election/election.h"' \
+    'src/group/group.c: group may not include "election/election.h"'
+plant src/election/election.c '#include "blocking/client.h"' \
+    'src/election/election.c: election may not include "blocking/client.h"'
 plant src/wire/wire.c '#include "node/node.h"' 'src/wire/wire.c: wire may not include "node/node.h"'
 plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not include "group/group.h"'
 plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'
 plant src/node/node.c '#include <ev.h>' 'src/node/node.c: only'
 plant src/loop/loop.c '#include "node/node.h"' 'src/loop/loop.c: loop may not include "node/node.h"'
-plant src/manager/manager.c '#include "blocking/client.h"' 'src/manager/manager.c: manager may not include "blocking/client.h"'
+plant src/manager/manager.c '#include "blocking/client.h"' \
+    'src/manager/manager.c: manager may not include "blocking/client.h"'
 plant src/wire/message.h '#include "loop/reactor.h"' 'src/wire/message.h: wire may not include "loop/reactor.h"'
 plant src/group/env.h '#include "env.h"' 'src/group/env.h: "env.h" belongs to no folder'
 plant include/redlock/redlock.h '#include <ev.h>' 'include/redlock/redlock.h: only'
