@@ -160,6 +160,11 @@ typedef struct redlock_manager_options {
      * ":wait".
      */
     const char *wait_suffix;
+    /**
+     * Makes the second connection to each node at once, by which the node tells us when a lock is
+     * handed to us. Otherwise the manager makes it when somebody first waits. Default false.
+     */
+    bool listen;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -230,6 +235,9 @@ typedef struct redlock_node_info {
     /** How long a guard keeps it from voting on an acquire, even if READY; 0: it may vote. */
     int64_t quarantine_ms;
     const char *quarantine; /**< Why it may not vote; "" if it may. */
+    bool listens;           /**< It tells us when a lock is handed to us (docs/waiting.md). */
+    /** Why it does not, if that was tried; else "". */
+    const char *queue_error;
 } redlock_node_info;
 
 /** The number of configured nodes. */

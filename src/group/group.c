@@ -71,6 +71,10 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     return group;
 }
 
+int redlock_group_listen(struct redlock_group *group) {
+    return redlock_line_open(&group->line, &group->env);
+}
+
 void redlock_group_delete(struct redlock_group *group) {
     group->deleting = true;
     while (group->leases.first) {

@@ -34,6 +34,10 @@ void redlock_group_delete(struct redlock_group *group);
 void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
 
+/* Makes the channel of pushes now, not when somebody first waits. Returns OK or the code of
+ * env.random(). */
+int redlock_group_listen(struct redlock_group *group);
+
 /* A push of the node on the channel of env.listen(). */
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
 

@@ -290,6 +290,9 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
         return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     manager->elections.group = manager->group;
+    if (options->listen) {
+        (void)redlock_group_listen(manager->group); /* without random bytes: who waits first tries again */
+    }
     return REDLOCK_OK;
 }
 

@@ -270,4 +270,6 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->uptime_s = node->info.uptime_s;
     info->round_trip_us = node->round_trip_ns < 0 ? -1 : node->round_trip_ns / 1000;
     info->connects = node->connects;
+    info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
+    info->queue_error = redlock_text_string(node->subscription.why);
 }

@@ -163,6 +163,17 @@ says "$out" '^parted: unknown: held on 1, free on 1; 1 of 3 nodes could not tell
 expect 0 tool --json status parted
 json '(has("error") | not) and (.resources[0] |
     .verdict == "unknown" and .held_on == 1 and .free_on == 1 and .unknown_on == 1)'
+# A node that refuses SUBSCRIBE keeps no queue for us. Two of three: then nobody waits in a queue.
+redis 0 acl setuser default resetchannels >/dev/null
+expect 0 tool status
+says "$out" "^127.0.0.1:${ports[0]} .*  no queue: SUBSCRIBE refused \\(NOPERM "
+says "$out" '; a quorum is 2: locks can be taken$'
+redis 1 acl setuser default resetchannels >/dev/null
+expect 0 tool status
+says "$out" '; a quorum is 2: locks can be taken; too few nodes keep queues: who waits tries again after random delays$'
+expect 0 tool --json status
+json '.nodes[0].queue_error | test("NOPERM")'
+json '.nodes[2].queue_error == ""'
 # A node that refuses the script has answered, but cannot tell.
 redis 1 acl setuser default -evalsha -eval >/dev/null
 expect 69 tool status parted

@@ -18,6 +18,7 @@ struct findings {
     size_t ready;
     size_t voters; /* ready nodes that no guard keeps from voting on an acquire */
     size_t quorum;
+    size_t queueless;         /* ready nodes that cannot keep a queue for us */
     redlock_result **results; /* one for each resource; NULL if there was no memory */
     bool unanswered;          /* for some resource, fewer than a quorum of nodes could tell */
 };
@@ -32,6 +33,35 @@ static struct tool_holders count_holders(const struct findings *findings, size_t
     return tool_holders_count(findings->results[resource], findings->nodes, findings->quorum);
 }
 
+static bool keeps_no_queue(const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && info->queue_error[0] != '\0';
+}
+
+static bool all_have_tried_to_listen(const struct tool_session *session, size_t nodes) {
+    for (size_t i = 0; i < nodes; i++) {
+        redlock_node_info info = node_info(session, i);
+        if (info.state == REDLOCK_NODE_READY && !info.listens && info.queue_error[0] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)timer, (void)events;
+}
+
+/* Waits until the nodes that are ready have taken the second connection, or refused it. */
+static void await_listening(struct tool_session *session, size_t nodes) {
+    ev_timer timer;
+    ev_timer_init(&timer, time_is_up, (double)session->options->connect_timeout_ms / 1000, 0.);
+    ev_timer_start(session->loop, &timer);
+    while (session->stop_signal == 0 && ev_is_active(&timer) && !all_have_tried_to_listen(session, nodes)) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    ev_timer_stop(session->loop, &timer);
+}
+
 static int inspect_all(struct tool_session *session, struct findings *findings) {
     const struct tool_options *options = session->options;
     for (size_t i = 0; i < options->operand_count && session->stop_signal == 0; i++) {
@@ -44,6 +74,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
         session->result = NULL;
         findings->unanswered = findings->unanswered || count_holders(findings, i).answered < findings->quorum;
     }
+    await_listening(session, findings->nodes);
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
@@ -52,6 +83,7 @@ static int inspect_all(struct tool_session *session, struct findings *findings) 
         redlock_node_info info = node_info(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
         findings->voters += info.state == REDLOCK_NODE_READY && info.quarantine_ms == 0;
+        findings->queueless += keeps_no_queue(&info);
     }
     return 0;
 }
@@ -75,6 +107,11 @@ static void remark(const redlock_node_info *info, char *buffer, size_t size) {
     }
     add_remark(buffer, size, info->error);
     add_remark(buffer, size, info->warning);
+    if (keeps_no_queue(info)) {
+        char queue[512];
+        snprintf(queue, sizeof queue, "no queue: %s", info->queue_error);
+        add_remark(buffer, size, queue);
+    }
 }
 
 struct node_cells {
@@ -94,6 +131,9 @@ static void print_summary(const struct tool_session *session, const struct findi
     char duration[32];
     if (ms > 0) {
         printf(" for %s", tool_duration_format(ms, duration, sizeof duration));
+    }
+    if (findings->queueless + findings->quorum > findings->nodes) {
+        fputs("; too few nodes keep queues: who waits tries again after random delays", stdout);
     }
     putchar('\n');
 }
@@ -239,6 +279,7 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         tool_json_string(json, "error", info.error);
         tool_json_number(json, "quarantine_ms", info.quarantine_ms);
         tool_json_string(json, "quarantine", info.quarantine);
+        tool_json_string(json, "queue_error", info.queue_error);
         tool_json_close(json, '}');
     }
     tool_json_close(json, ']');

@@ -101,6 +101,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         manager_options.log_data = options->words;
         manager_options.log_level = REDLOCK_LOG_DEBUG;
     }
+    manager_options.listen = options->command == TOOL_STATUS;
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
     if (code == REDLOCK_ERR_INVALID) {
