@@ -148,6 +148,83 @@ static void other_replies_are_no_push(void **state) {
     }
 }
 
+/* The announcement in "message", this channel and this payload. */
+static bool announces(const char *channel, const char *payload, size_t size,
+                      struct redlock_announcement *announcement) {
+    const struct redlock_reply *reply;
+    const int head =
+        snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(channel), channel, size);
+    assert_true(size + (size_t)head + 2 < sizeof bytes);
+    memcpy(bytes + head, payload, size);
+    memcpy(bytes + (size_t)head + size, "\r\n", 2);
+    redlock_reader_delete(reader);
+    reader = redlock_reader_new();
+    assert_non_null(reader);
+    assert_true(redlock_reader_feed(reader, bytes, (size_t)head + size + 2));
+    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    return redlock_wire_announcement(reply, announcement);
+}
+
+#define DOOR "redlock:leader:door"
+
+static void an_announcement_names_the_leader_or_nobody(void **state) {
+    struct redlock_announcement it;
+    (void)state;
+    assert_true(announces(DOOR, "600000 " TOKEN, 7 + 48, &it));
+    assert_int_equal(it.ttl_ms, 600000);
+    assert_int_equal(it.token_size, 48);
+    assert_memory_equal(it.token, TOKEN, 48);
+    assert_int_equal(it.key_size, 4);
+    assert_memory_equal(it.key, "door", 4);
+    assert_true(announces("redlock:leader:a b", "0 a b", 5, &it));
+    assert_int_equal(it.ttl_ms, 0);
+    assert_int_equal(it.token_size, 3);
+    assert_memory_equal(it.token, "a b", 3);
+    assert_int_equal(it.key_size, 3);
+    assert_true(announces(DOOR, "", 0, &it));
+    assert_int_equal(it.token_size, 0);
+}
+
+static void anything_else_announces_nothing(void **state) {
+    static const char *const payloads[] = {"x",
+                                           " ",
+                                           "5",
+                                           "5 ",
+                                           " tok",
+                                           "-1 tok",
+                                           "5\t",
+                                           "00000000005 tok",
+                                           "5 ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt"};
+    static const char *const others[] = {
+        "*3\r\n$9\r\nsubscribe\r\n$19\r\n" DOOR "\r\n$0\r\n\r\n",
+        "*3\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n:1\r\n",
+        "*3\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n$-1\r\n",
+        "*3\r\n$7\r\nmessage\r\n:1\r\n$0\r\n\r\n",
+        "*4\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n$0\r\n\r\n:1\r\n",
+        "*2\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n",
+        "$19\r\n" DOOR "\r\n",
+    };
+    struct redlock_announcement it;
+    (void)state;
+    for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++) {
+        if (announces(DOOR, payloads[i], strlen(payloads[i]), &it)) {
+            fail_msg("\"%s\" is an announcement", payloads[i]);
+        }
+    }
+    assert_false(announces("redlock:leader:", "", 0, &it)); /* no key is empty */
+    assert_false(announces("redlock:leadex:door", "", 0, &it));
+    assert_false(announces(CHANNEL, "", 0, &it));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const struct redlock_reply *reply;
+        redlock_reader_delete(reader);
+        reader = redlock_reader_new();
+        assert_non_null(reader);
+        assert_true(redlock_reader_feed(reader, others[i], strlen(others[i])));
+        assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+        assert_false(redlock_wire_announcement(reply, &it));
+    }
+}
+
 static int end(void **state) {
     (void)state;
     redlock_reader_delete(reader);
@@ -156,9 +233,10 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_push_has_all_its_words),   cmocka_unit_test(a_key_may_hold_any_bytes),
-        cmocka_unit_test(other_payloads_are_no_push), cmocka_unit_test(token_and_key_are_bounded),
-        cmocka_unit_test(other_replies_are_no_push),
+        cmocka_unit_test(a_push_has_all_its_words),        cmocka_unit_test(a_key_may_hold_any_bytes),
+        cmocka_unit_test(other_payloads_are_no_push),      cmocka_unit_test(token_and_key_are_bounded),
+        cmocka_unit_test(other_replies_are_no_push),       cmocka_unit_test(an_announcement_names_the_leader_or_nobody),
+        cmocka_unit_test(anything_else_announces_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, end);
 }
