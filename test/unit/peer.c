@@ -73,6 +73,24 @@ static void on_listens(void *context, unsigned index, enum redlock_listening lis
     (void)snprintf(peer->why_not, sizeof peer->why_not, "%s", redlock_text_string(why));
 }
 
+static void on_announced(void *context, unsigned index, const struct redlock_announcement *announcement) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    peer->announcements++;
+    (void)snprintf(peer->announced, sizeof peer->announced, "%.*s: %.*s %lld", (int)announcement->key_size,
+                   announcement->key, (int)announcement->token_size,
+                   announcement->token_size > 0 ? announcement->token : "", (long long)announcement->ttl_ms);
+}
+
+static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
+    struct peer *peer = context;
+    assert_int_equal(index, 0);
+    assert_int_equal(channel->heard | channel->refused, 1);
+    assert_int_equal(channel->heard & channel->refused, 0);
+    peer->told_hears++;
+    peer->hears = channel;
+}
+
 static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
     struct peer *peer = context;
     (void)index;
@@ -114,6 +132,8 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
                                              .ready_changed = on_ready_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,
+                                             .announced = on_announced,
+                                             .hears = on_hears,
                                              .same_server = on_same_server};
     struct redlock_loop_hooks hooks = {
         .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};

@@ -40,6 +40,10 @@ struct peer {
     int told_listening; /* so often */
     enum redlock_listening listening;
     char why_not[256];
+    int announcements;
+    char announced[128]; /* the last: "key: token ttl" */
+    int told_hears;      /* so often */
+    const struct redlock_channel *hears;
     const char *rival; /* what same_server says */
     bool rival_yields;
     void (*in_answer)(struct peer *peer);
