@@ -118,6 +118,18 @@ static void push(const struct redlock_reply *reply) {
     }
 }
 
+/* So does an announcement; its key is in the channel. */
+static void announcement(const struct redlock_reply *reply) {
+    const struct redlock_reply_value *channel = &reply->elements[1], *payload = &reply->elements[2];
+    struct redlock_announcement got;
+    if (redlock_wire_announcement(reply, &got)) {
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 3);
+        assert(got.key_size >= 1 && got.key + got.key_size == channel->bytes + channel->size);
+        assert(got.token_size <= REDLOCK_TOKEN_SIZE_MAX && got.ttl_ms >= 0);
+        assert(got.token_size == payload->size || got.token + got.token_size == payload->bytes + payload->size);
+    }
+}
+
 static void vote(const struct redlock_reply *reply) {
     touch(&reply->value);
     for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
@@ -188,6 +200,7 @@ static bool read_in_pieces(const char *bytes, size_t size, size_t piece, struct 
         while ((outcome->end = redlock_reader_next(reader, &reply)) == REDLOCK_READ_REPLY) {
             vote(reply);
             push(reply);
+            announcement(reply);
             add_reply(&outcome->sum, reply);
         }
         if (outcome->end == REDLOCK_READ_PROTOCOL) {

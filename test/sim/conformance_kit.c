@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "wire/channel.h"
 #include "wire/resp.h"
 #include "wire/wire.h"
 
@@ -17,8 +18,10 @@
 struct servers servers;
 struct fake_node fake;
 struct raw listener;
-static char pushed[512]; /* by the fake; "" for nothing */
-unsigned pushes;
+struct raw observer;
+static char pushed[512];    /* by the fake; "" for nothing */
+static char announced[512]; /* "channel", a newline, and the payload */
+unsigned pushes, announcements;
 
 int64_t clock_us(void) {
     struct timespec now;
@@ -71,7 +74,13 @@ static void write_answer(const struct fake_reply *reply, char answer[ANSWER_MAX]
 }
 
 bool publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t payload_size) {
+    static const char leader[] = REDLOCK_LEADER_CHANNEL;
     (void)ctx;
+    if (channel_size >= sizeof leader - 1 && memcmp(channel, leader, sizeof leader - 1) == 0) {
+        assert_string_equal(announced, ""); /* no command announces twice */
+        snprintf(announced, sizeof announced, "%.*s\n%.*s\n", (int)channel_size, channel, (int)payload_size, payload);
+        return true;
+    }
     if (channel_size != sizeof HEARD - 1 || memcmp(channel, HEARD, channel_size) != 0) {
         return false;
     }
@@ -106,6 +115,30 @@ static void compare_pushes(void) {
     assert_same_push(payload, pushed);
     pushed[0] = '\0';
     pushes++;
+}
+
+/* The payload begins with a ttl. */
+static void compare_announcements(void) {
+    static const char head[] = "pmessage\n" REDLOCK_LEADER_CHANNEL "*\n";
+    if (announced[0] == '\0') {
+        return;
+    }
+    const char *real = raw_read(&observer), *ours = announced;
+    assert_int_equal(strncmp(real, head, sizeof head - 1), 0);
+    real += sizeof head - 1;
+    const size_t channel_size = strcspn(ours, "\n") + 1;
+    assert_memory_equal(real, ours, channel_size);
+    real += channel_size;
+    ours += channel_size;
+    const size_t ttl_size = strspn(ours, "0123456789");
+    if (ttl_size > 0) {
+        assert_true(llabs(atoll(real) - atoll(ours)) < TTL_LEEWAY_MS);
+        real += strspn(real, "0123456789");
+        ours += ttl_size;
+    }
+    assert_string_equal(real, ours);
+    announced[0] = '\0';
+    announcements++;
 }
 
 void ask_fake(const char *bytes, size_t size, char answer[ANSWER_MAX]) {
@@ -190,6 +223,7 @@ void ask_both_bytes(const char *bytes, size_t size) {
         fail();
     }
     compare_pushes();
+    compare_announcements();
 }
 
 size_t format_argv(char *bytes, const char *const *argv) {

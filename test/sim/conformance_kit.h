@@ -18,8 +18,9 @@
 
 extern struct servers servers; /* one */
 extern struct fake_node fake;
-extern struct raw listener; /* to the channel at the real server */
-extern unsigned pushes;     /* that were compared */
+extern struct raw listener;            /* to the channel at the real server */
+extern struct raw observer;            /* to the channels of all leaders */
+extern unsigned pushes, announcements; /* that were compared */
 
 int64_t clock_us(void);
 int64_t clock_ms(void);

@@ -5,6 +5,7 @@
 
 #include "core/planted.h"
 #include "fake_store.h"
+#include "wire/channel.h"
 
 #define SERVED_MAX 64
 
@@ -117,6 +118,20 @@ static bool publish(const struct fake_node *node, const struct sim_argument *loc
            node->publish(node->publish_ctx, waiter->channel, waiter->channel_size, payload, (size_t)size);
 }
 
+/* For observers: who has the lock now, or "". Whether anybody listens does not matter. */
+static void announce(struct fake_node *node, const struct sim_argument *lock) {
+    char channel[FAKE_NAME_MAX + 32], payload[FAKE_VALUE_MAX + 32] = "";
+    const struct fake_key *key = fake_find(node, lock);
+    const int channel_size =
+        snprintf(channel, sizeof channel, REDLOCK_LEADER_CHANNEL "%.*s", (int)lock->size, lock->bytes);
+    const int size = key == NULL ? 0
+                                 : snprintf(payload, sizeof payload, "%lld %.*s", (long long)fake_ttl(node, key),
+                                            key->value_size, key->value);
+    if (node->publish != NULL) {
+        (void)node->publish(node->publish_ctx, channel, (size_t)channel_size, payload, (size_t)size);
+    }
+}
+
 enum served { NOBODY, SERVED, WRONG_TYPE };
 
 /* a: lock, queue, waiters. `own` needs no push. The lock is NOBODY's: anybody's, to be deleted. */
@@ -205,7 +220,7 @@ static void reply_granted(struct fake_node *node, struct fake_reply *reply) {
     fake_reply_time(reply, node);
 }
 
-void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply) {
     const struct sim_argument *token = &a[3];
     struct fake_key *lock = fake_find(node, &a[0]);
     int64_t ttl_ms = 0;
@@ -225,6 +240,8 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struc
     if (lock == NULL && fake_is(&a[11], "1")) {
         if (serve(node, a, token) != SERVED) {
             delete_lock(node, &a[0]);
+        } else if (announces) {
+            announce(node, &a[0]);
         }
         lock = fake_find(node, &a[0]);
         if (lock != NULL && fake_holds(lock, token)) {
@@ -244,7 +261,8 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, struc
     fake_reply_time(reply, node);
 }
 
-void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, struct fake_reply *reply) {
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, bool announces,
+                        struct fake_reply *reply) {
     char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
     const int size = snprintf(queue, sizeof queue, "%.*s%.*s", (int)a[0].size, a[0].bytes, (int)a[2].size, a[2].bytes);
     const struct sim_argument names[] = {
@@ -266,11 +284,17 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
         }
         if (serve(node, names, &a[1]) == SERVED) {
             fake_reply_integer(reply, 2);
+            if (announces) {
+                announce(node, &a[0]);
+            }
             return;
         }
     }
     delete_lock(node, &a[0]);
     fake_reply_integer(reply, 1);
+    if (announces) {
+        announce(node, &a[0]);
+    }
 }
 
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {

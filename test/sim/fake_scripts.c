@@ -285,7 +285,7 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         if (REDLOCK_PLANTED(RELEASE_ANY_TOKEN)) {
             run_planted_release(node, a, reply);
         } else {
-            fake_queue_release(node, a, count > 3 && fake_is(&a[3], "1"), reply);
+            fake_queue_release(node, a, count > 3 && fake_is(&a[3], "1"), count > 4, reply);
         }
         break;
     case REDLOCK_SCRIPT_EXTEND:
@@ -314,7 +314,7 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         }
         break;
     case REDLOCK_SCRIPT_WAIT:
-        fake_queue_wait(node, a, reply);
+        fake_queue_wait(node, a, count > 12, reply);
         break;
     default:
         break;

@@ -7,6 +7,7 @@
 #include "conformance_kit.h"
 #include "core/fence.h"
 #include "random.h"
+#include "wire/channel.h"
 #include "wire/script.h"
 #include "wire/wire.h"
 
@@ -60,11 +61,13 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                         .channel = sim_random_percent(&rng, 70) ? HEARD : "redlock:nobody",
                                         .id = (uint32_t)sim_random_below(&rng, 1000),
                                         .takes = !stale && sim_random_percent(&rng, 50)};
+    const struct redlock_target target = {
+        .key = key, .key_size = (uint16_t)strlen(key), .announced = place.id % 2 == 1};
     struct redlock_message message = {.operation = operation,
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
-                                      .target = &(struct redlock_target){.key = key, .key_size = (uint16_t)strlen(key)},
+                                      .target = &target,
                                       .token = token,
                                       .token_size = strlen(token),
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,
@@ -250,6 +253,7 @@ static void test_commands(void **state) {
     (void)state;
     ask_stream(COMMANDS);
     assert_in_range(pushes, 100, COMMANDS); /* they were compared */
+    assert_in_range(announcements, 100, COMMANDS);
 }
 
 static void test_out_of_memory(void **state) {
@@ -346,7 +350,9 @@ static int begin(void **state) {
     static const struct server_options options = {.config = "enable-protected-configs yes\nenable-debug-command yes\n"};
     servers_start(&servers, 1, &options);
     return raw_open_tcp(&listener, "127.0.0.1", servers.at[0].port) &&
-                   strcmp(raw_ask(&listener, "SUBSCRIBE", HEARD), "subscribe\n" HEARD "\n1\n") == 0
+                   strcmp(raw_ask(&listener, "SUBSCRIBE", HEARD), "subscribe\n" HEARD "\n1\n") == 0 &&
+                   raw_open_tcp(&observer, "127.0.0.1", servers.at[0].port) &&
+                   strncmp(raw_ask(&observer, "PSUBSCRIBE", REDLOCK_LEADER_CHANNEL "*"), "psubscribe\n", 11) == 0
                ? 0
                : -1;
 }
@@ -361,15 +367,16 @@ static int reset(void **state) {
     return 0;
 }
 
-/* The real server pushed nothing more than the fake. */
+/* The real server pushed and announced nothing more than the fake. */
 static int quiet(void **state) {
     (void)state;
-    return strcmp(raw_ask(&listener, "PING"), "pong\n\n");
+    return strcmp(raw_ask(&listener, "PING"), "pong\n\n") || strcmp(raw_ask(&observer, "PING"), "pong\n\n");
 }
 
 static int end(void **state) {
     (void)state;
     raw_close(&listener);
+    raw_close(&observer);
     servers_stop(&servers);
     return 0;
 }
