@@ -54,7 +54,7 @@ static void forget_channels(struct redlock_subscription *subscription) {
     const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
     subscription->asking = subscription->no_memory = false;
     subscription->asked = NULL;
-    subscription->leaving = 0;
+    subscription->leaving = subscription->leaving_first = 0;
     for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
          channel = channel->next) {
         channel->heard &= ~node;
@@ -268,10 +268,13 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
     } else if (subscription->asking && is_array(reply, "subscribe", 3) &&
                (subscription->asked == NULL || is_word(&reply->elements[1], subscription->asked->name))) {
         answered(subscription, true);
-    } else if (subscription->asking && reply->value.type == REDLOCK_REPLY_ERROR) {
+    } else if (subscription->asking && subscription->leaving_first == 0 && reply->value.type == REDLOCK_REPLY_ERROR) {
         take_refusal(subscription, reply);
-    } else if (subscription->leaving > 0 && is_array(reply, "unsubscribe", 3)) {
+    } else if (subscription->leaving > 0 &&
+               (is_array(reply, "unsubscribe", 3) || reply->value.type == REDLOCK_REPLY_ERROR)) {
+        /* If it is refused, what the channel still says is about nobody. */
         subscription->leaving--;
+        subscription->leaving_first -= subscription->leaving_first > 0;
     } else {
         out_of_protocol(subscription);
     }
@@ -308,6 +311,7 @@ static bool ask_for_channel(struct redlock_subscription *subscription) {
     }
     subscription->asking = true;
     subscription->asked = channel;
+    subscription->leaving_first = subscription->leaving;
     return redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"SUBSCRIBE", channel->name});
 }
 

@@ -56,6 +56,7 @@ struct redlock_subscription {
     bool pinged;       /* LISTENING: the PONG is due at due_ns */
     bool push_warned, refusal_warned;
     uint32_t leaving;                              /* replies to UNSUBSCRIBE that are to come */
+    uint32_t leaving_first;                        /* of these, before that of the channel asked for */
     bool no_memory;                                /* to leave a channel; found at the next flush */
     bool asking;                                   /* for one of the channels; the reply is to come */
     const struct redlock_channels *channels;       /* NULL before redlock_node_hear() */

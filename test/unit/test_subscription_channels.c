@@ -262,6 +262,34 @@ static void a_channel_may_leave_while_it_is_asked(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
+/* Without permission to leave, it stays and says nothing that counts. Errors come in order: this one
+ * is not about the channel that is asked for. */
+static void leaving_may_be_refused(void **state) {
+    (void)state;
+    listen_on_it();
+    struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
+    struct redlock_channel *b = hear("redlock:leader:b", ASK("b"), HEARD("b"));
+    take_out(a);
+    take_out(b);
+    struct redlock_channel *c = add("redlock:leader:c");
+    peer_expect(&second, LEAVE("a") LEAVE("b") ASK("c"));
+    peer_say(&second, NOPERM NOPERM HEARD("c"));
+    until_told_hears(c, true);
+    struct redlock_channel *d = add("redlock:leader:d");
+    peer_expect(&second, ASK("d"));
+    take_out(c);
+    peer_expect(&second, LEAVE("c"));
+    peer_say(&second, NOPERM NOPERM);
+    until_told_hears(d, false);
+    assert_int_equal(d->refused, 1);
+    peer_say(&second, A_PUSH);
+    PEER_UNTIL(&second, peer.pushes == 1);
+    assert_int_equal(peer.told_listening, 1);
+    /* One more than it asked for. */
+    peer_say(&second, NOPERM);
+    until_told(REDLOCK_LISTENING_NOT, "out of protocol");
+}
+
 /* R20 */
 static void out_of_protocol_it_ends(void **state) {
     static const char *const lies[] = {HEARD("b"), LEFT("a"), "+OK\r\n", HEARD("a") HEARD("a"), HEARD("a") NOPERM};
@@ -351,6 +379,7 @@ int main(void) {
         TEST(any_other_error_ends_it),
         TEST(a_channel_is_left),
         TEST(a_channel_may_leave_while_it_is_asked),
+        TEST(leaving_may_be_refused),
         TEST(out_of_protocol_it_ends),
         TEST(without_memory_to_ask_it_comes_back),
         TEST(without_memory_to_leave_it_comes_back),
