@@ -29,9 +29,11 @@
 
 enum crowd_kind {
     CROWD_QUEUES = 0,
-    CROWD_POLLS,   /* REDLOCK_ORDER_NONE */
-    CROWD_IS_OLD,  /* an older version: SET NX, and a script that only deletes */
-    CROWD_STRANGER /* the same with a token of another library */
+    CROWD_POLLS,    /* REDLOCK_ORDER_NONE */
+    CROWD_IS_OLD,   /* an older version: SET NX, and a script that only deletes */
+    CROWD_STRANGER, /* the same with a token of another library */
+    CROWD_ELECTS,   /* a candidate; auto_extend goes without saying */
+    CROWD_OBSERVES  /* an election that does not campaign */
 };
 
 struct crowd_options {
@@ -47,14 +49,20 @@ struct member {
     struct crowd_options options;
     pid_t pid; /* 0: has ended */
     /* Set by the test. */
-    atomic_int wanted;  /* acquires */
-    atomic_bool keeps;  /* does not release what it holds */
-    atomic_bool leaves; /* ends */
+    atomic_int wanted;              /* acquires */
+    atomic_bool keeps;              /* does not release what it holds */
+    atomic_bool leaves;             /* ends */
+    atomic_bool resigns, campaigns; /* of an election; reset when it was asked */
     /* Set by the process. */
     atomic_bool ready;
     atomic_int asked, served, lost, warnings;
     atomic_llong valid_until_ns; /* it holds the lock until then; 0: it holds none */
     atomic_llong polls, passed_over, queued;
+    /* Of an election: what was told, how often and when, and who. */
+    atomic_int led, resigned, troubles, calmed, heard;
+    atomic_llong led_at_ns, heard_at_ns;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1], heard_token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    bool heard_itself;
     char warning[512], failure[512];
 };
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <ev.h>
+#include <redlock/election.h>
 
 #include "raw.h"
 
@@ -15,6 +16,8 @@ struct self {
     struct ev_loop *loop;
     redlock_manager *manager;
     redlock_lease *lease; /* NULL: none */
+    redlock_election *election;
+    uint64_t term; /* of the election, while it leads; else 0 */
     int waiting;
     int64_t since_ms; /* it holds the lock, or rests */
     int64_t rest_ms;
@@ -45,12 +48,17 @@ static bool sees_another(const struct member *member) {
     return false;
 }
 
+static int64_t validity_ms(const struct self *self) {
+    return self->election ? redlock_election_validity_ms(self->election, self->term)
+                          : redlock_lease_validity_ms(self->lease);
+}
+
 /* The clock is read before the validity: so nobody claims more than the lease says. */
 static void claim(struct self *self) {
     const int64_t now_ns = support_now_ns();
-    const int64_t validity_ms = redlock_lease_validity_ms(self->lease);
-    atomic_store(&self->member->valid_until_ns, validity_ms > 0 ? now_ns + validity_ms * 1000000 : 0);
-    if (validity_ms > 0 && sees_another(self->member) && redlock_lease_validity_ms(self->lease) > 0) {
+    const int64_t left_ms = validity_ms(self);
+    atomic_store(&self->member->valid_until_ns, left_ms > 0 ? now_ns + left_ms * 1000000 : 0);
+    if (left_ms > 0 && sees_another(self->member) && validity_ms(self) > 0) {
         atomic_fetch_add(&crowd->overlaps, 1);
     }
 }
@@ -121,6 +129,75 @@ static void ask(struct self *self) {
     atomic_fetch_add(&self->member->asked, 1);
 }
 
+static void stop_leading(struct self *self) {
+    self->term = 0;
+    atomic_store(&self->member->valid_until_ns, 0);
+}
+
+static void lead(struct self *self, const redlock_election_event *event) {
+    struct member *member = self->member;
+    must(self, event->term > self->term && redlock_lease_token(event->lease)[0] != '\0');
+    self->term = event->term;
+    claim(self);
+    (void)snprintf(member->token, sizeof member->token, "%s", redlock_lease_token(event->lease));
+    note_turn(member, member->token);
+    atomic_store(&member->led_at_ns, support_now_ns());
+    atomic_fetch_add(&member->led, 1);
+}
+
+static void on_event(const redlock_election_event *event, void *data) {
+    struct self *self = data;
+    struct member *member = self->member;
+    switch (event->kind) {
+    case REDLOCK_ELECTION_LEADING:
+        lead(self, event);
+        break;
+    case REDLOCK_ELECTION_LOST:
+        must(self, event->term == self->term && validity_ms(self) == 0);
+        stop_leading(self);
+        atomic_fetch_add(&member->lost, 1);
+        break;
+    case REDLOCK_ELECTION_RESIGNED:
+        atomic_fetch_add(&member->resigned, 1);
+        break;
+    case REDLOCK_ELECTION_LEADER:
+        (void)snprintf(member->heard_token, sizeof member->heard_token, "%s", event->leader->token);
+        member->heard_itself = event->leader->is_self;
+        atomic_store(&member->heard_at_ns, support_now_ns());
+        atomic_fetch_add(&member->heard, 1);
+        break;
+    case REDLOCK_ELECTION_TROUBLE:
+        atomic_fetch_add(event->code ? &member->troubles : &member->calmed, 1);
+        break;
+    case REDLOCK_ELECTION_ENDED:
+        must(self, self->closing && event->code == REDLOCK_ERR_CLOSED);
+        break;
+    case REDLOCK_ELECTION_NOTHING:
+        must(self, false);
+    }
+}
+
+static void begin_election(struct self *self) {
+    redlock_election_options options;
+    redlock_election_options_default(&options);
+    options.ttl_ms = self->member->options.ttl_ms;
+    options.campaign = self->member->options.kind == CROWD_ELECTS;
+    must(self, redlock_elect(self->manager, CROWD_RESOURCE, &options, on_event, self, &self->election) == REDLOCK_OK);
+}
+
+static void do_what_is_asked(struct self *self) {
+    if (self->term) {
+        claim(self);
+    }
+    if (atomic_exchange(&self->member->resigns, false)) {
+        stop_leading(self);
+        must(self, redlock_election_resign(self->election) == REDLOCK_OK);
+    }
+    if (atomic_exchange(&self->member->campaigns, false)) {
+        must(self, redlock_election_campaign(self->election) == REDLOCK_OK);
+    }
+}
+
 static void on_closed(void *data) {
     (void)data;
     _exit(0);
@@ -143,6 +220,9 @@ static void on_tick(struct ev_loop *loop, ev_timer *tick, int events) {
         return;
     }
     publish_statistics(self);
+    if (self->election) {
+        do_what_is_asked(self);
+    }
     if (self->lease) {
         claim(self);
     }
@@ -173,6 +253,9 @@ static void on_log(redlock_log_level level, const char *line, void *data) {
 static void on_connected(const redlock_result *result, void *data) {
     struct self *self = data;
     must(self, redlock_result_code(result) == REDLOCK_OK);
+    if (self->member->options.kind == CROWD_ELECTS || self->member->options.kind == CROWD_OBSERVES) {
+        begin_election(self);
+    }
     atomic_store(&self->member->ready, true);
 }
 
