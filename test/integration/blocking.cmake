@@ -1,5 +1,5 @@
 # The blocking client against five real servers.
-foreach(part "" _reentrant _with _end _fork)
+foreach(part "" _reentrant _with _end _fork _election)
   redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c
     blocking_kit.c)
 endforeach()
@@ -7,3 +7,5 @@ endforeach()
 target_link_options(test_blocking_end PRIVATE
   -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_blocking_end PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_options(test_blocking_election PRIVATE -Wl,--wrap=pthread_mutex_init,--wrap=pthread_condattr_init
+  -Wl,--wrap=pthread_condattr_setclock,--wrap=pthread_cond_init,--wrap=calloc)
