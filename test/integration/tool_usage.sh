@@ -17,7 +17,7 @@ bad() {
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
 
-for command in run acquire extend release status; do
+for command in run elect acquire extend release status; do
     expect 0 "$t" "$command" --help
     says "$out" "^usage: redlock $command"
     says "$out" "exit status:"
@@ -79,6 +79,14 @@ bad "one RESOURCE, then '--'" -n $some run a b -- true
 bad "command after '--'" -n $some run r --
 bad "command after '--'" -n $some run -- r --
 bad "one RESOURCE, then '--'" -n $some run -- r true
+bad 'elect needs a RESOURCE and a command' -n $some elect
+bad "elect needs one RESOURCE, then '--'" -n $some elect r true
+bad "elect needs a command after '--'" -n $some elect r --
+bad 'elect --observe needs one RESOURCE, but got 0' -n $some elect --observe
+bad 'elect --observe needs one RESOURCE, but got 2' -n $some elect --observe r -- true
+bad 'run has no option --observe' -n $some run --observe r -- true
+bad 'elect has no option --wait' -n $some elect --wait 1s r -- true
+bad 'elect has no option --max-time' -n $some elect --max-time 1h r -- true
 
 # Times.
 bad 'needs a unit, as in 10ms, 10s, 10m or 10h' -n $some acquire -t 10 r
