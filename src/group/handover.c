@@ -35,6 +35,7 @@ void redlock_handover_listens(struct redlock_group *group, unsigned node, enum r
         }
         break;
     case REDLOCK_LISTENING_NOT:
+        redlock_line_lose_pushes(&group->line, node);
         break;
     }
 }
@@ -57,6 +58,13 @@ static bool may_hold(const struct redlock_lease *lease) {
     }
 }
 
+/* The release went to this node, too. Unless it answered that it had no key of ours, the release takes
+ * away what this push tells of, or has, or is owed. */
+static bool is_released(const struct redlock_lease *lease, unsigned node) {
+    const struct redlock_round *votes = &lease->core.votes;
+    return lease->core.operation == REDLOCK_OP_RELEASE && (votes->asked & ~votes->denied & REDLOCK_NODE(node));
+}
+
 /* The node gave the lock to a token that nobody here waits with any more. */
 static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
     char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
@@ -76,6 +84,14 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     const bool stays = known && (lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease)));
     if (stays) {
         return; /* a new owner may count this key, or it keeps the lock delay */
+    }
+    if (known) {
+        lease->waiting->no_push_due |= REDLOCK_NODE(node);
+    }
+    const bool is_gone = known ? is_released(lease, node)
+                               : redlock_line_is_overtaken(&group->line, node, push, redlock_group_now_ns(group));
+    if (is_gone) {
+        return;
     }
     if (!known || !may_hold(lease)) {
         give_back(group, node, push, known && lease->target.announced);

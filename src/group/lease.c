@@ -220,6 +220,9 @@ static void heal(struct redlock_lease *lease, redlock_nodes asked) {
     const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
     const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
+    if (lease->waiting) {
+        lease->waiting->no_push_due |= taken;
+    }
 }
 
 static void note_fence(struct redlock_lease *lease) {

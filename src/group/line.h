@@ -9,9 +9,17 @@
 #include "core/clock.h"
 #include "group/env.h"
 
-#define REDLOCK_LINE_BUCKETS 1024
+#define REDLOCK_LINE_BUCKETS   1024
+#define REDLOCK_LINE_OVERTAKEN 64 /* tokens */
 
 struct redlock_lease;
+
+/* Nodes that have confirmed the release of a token before their push of its grant came. */
+struct redlock_overtaken {
+    uint64_t token_id;
+    int64_t until_ns;
+    redlock_nodes nodes;
+};
 
 /*
  * Resources share buckets, by a hash. So "somebody here waits for it" and "our last release of it
@@ -30,6 +38,8 @@ struct redlock_line {
     uint32_t place_count, free_hint;
     uint32_t waiting[REDLOCK_LINE_BUCKETS]; /* leases that are QUEUED */
     bool handed_over[REDLOCK_LINE_BUCKETS];
+    struct redlock_overtaken overtaken[REDLOCK_LINE_OVERTAKEN]; /* the newest; a ring */
+    uint32_t overtaken_next;
 };
 
 /* Gives the lease an id. False if there is no memory. */
@@ -55,6 +65,19 @@ uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);
 void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target);
 void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
+/*
+ * A release and a push come on different connections. These nodes said that the release took the
+ * key away, so each has granted it, but the push has not come. If it comes before until_ns, it needs
+ * no second release.
+ */
+void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
+                           int64_t until_ns);
+/* Whether the node's push is such a one. Once: another push would be that of another grant. */
+bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
+                               int64_t now_ns);
+/* The node's subscription has ended, and with it the pushes that had not come. */
+void redlock_line_lose_pushes(struct redlock_line *line, unsigned node);
+
 /* A node said whether a release of ours went to a waiter. */
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);
 

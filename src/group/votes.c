@@ -51,6 +51,7 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
     event.vote = vote;
     event.round = lease->core.round;
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
+        lease->waiting->no_push_due |= event.nodes;
         redlock_line_note_release(&lease->group->line, &lease->target, false);
     } else if (vote == REDLOCK_VOTE_DENIED) {
         view = redlock_waiting_view(lease, answer);
@@ -121,6 +122,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
          * (R9). */
         lease->group->statistics.votes_late++;
         if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
+            lease->waiting->no_push_due |= REDLOCK_NODE(node);
             take_late_grant(lease, round, node);
         }
         return;

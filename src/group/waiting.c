@@ -24,7 +24,19 @@ static void set_in_line(struct redlock_lease *lease, bool in_line) {
     }
 }
 
+/* The releases that were confirmed before the push of their grant came. */
+static void note_overtaken(const struct redlock_lease *lease) {
+    struct redlock_group *group = lease->group;
+    const bool released = lease->waiting->has_place && lease->core.operation == REDLOCK_OP_RELEASE;
+    const redlock_nodes nodes = released ? lease->core.votes.granted & ~lease->waiting->no_push_due : 0;
+    if (nodes) {
+        redlock_line_overtake(&group->line, lease->token, lease->token_size, nodes,
+                              redlock_group_now_ns(group) + group->node_timeout_ns);
+    }
+}
+
 void redlock_waiting_end(struct redlock_lease *lease) {
+    note_overtaken(lease);
     set_in_line(lease, false);
     if (lease->waiting->listed) {
         redlock_line_remove(&lease->group->line, lease->waiting->id);

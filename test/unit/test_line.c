@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,6 +173,29 @@ static void who_is_in_line_is_counted(void **state) {
     assert_false(redlock_line_is_in_line(&line, &target));
 }
 
+static void only_the_newest_tokens_are_remembered(void **state) {
+    char token[32];
+    (void)state;
+    const struct redlock_push first = {.token = "token 0", .token_size = 7};
+    assert_false(redlock_line_is_overtaken(&line, 0, &first, 0));
+    for (unsigned i = 0; i <= REDLOCK_LINE_OVERTAKEN; i++) {
+        const int size = snprintf(token, sizeof token, "token %u", i);
+        redlock_line_overtake(&line, token, (size_t)size, REDLOCK_NODE(0) | REDLOCK_NODE(30), 100);
+    }
+    assert_false(redlock_line_is_overtaken(&line, 0, &first, 0));
+    const struct redlock_push second = {.token = "token 1", .token_size = 7};
+    assert_false(redlock_line_is_overtaken(&line, 1, &second, 0));
+    assert_false(redlock_line_is_overtaken(&line, 0, &second, 100));
+    assert_true(redlock_line_is_overtaken(&line, 0, &second, 99));
+    assert_false(redlock_line_is_overtaken(&line, 0, &second, 99));
+    redlock_line_lose_pushes(&line, 29);
+    assert_true(redlock_line_is_overtaken(&line, 30, &second, 99));
+    const struct redlock_push last = {.token = token, .token_size = strlen(token)};
+    redlock_line_lose_pushes(&line, 30);
+    assert_false(redlock_line_is_overtaken(&line, 30, &last, 0));
+    assert_true(redlock_line_is_overtaken(&line, 0, &last, 0));
+}
+
 #define line_test(function) cmocka_unit_test_setup_teardown(function, open_line, close_line)
 
 int main(void) {
@@ -182,6 +206,7 @@ int main(void) {
         line_test(a_ticket_follows_the_clocks_of_most_nodes),
         line_test(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try),
         line_test(who_is_in_line_is_counted),
+        line_test(only_the_newest_tokens_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
