@@ -79,7 +79,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct r
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     const redlock_nodes last = behind(manager, nodes, message->now_ns);
     const redlock_nodes taken = send_to(manager, nodes & ~last, bytes, size, reply_kind, message);
-    return taken | send_to(manager, last, bytes, size, reply_kind, message);
+    return last == 0 ? taken : taken | send_to(manager, last, bytes, size, reply_kind, message);
 }
 
 static void env_listen(void *context, const char *channel) {
