@@ -4,6 +4,7 @@
 #define MODEL_BITS_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bits {
@@ -32,15 +33,27 @@ static inline uint64_t bits_get(struct bits *bits, unsigned width) {
     return value & ((UINT64_C(1) << width) - 1);
 }
 
-/* Nodes are interchangeable, so a state is stored with its nodes sorted by their contents. */
+/* Nodes are interchangeable, so a state is stored with its nodes sorted by their contents. No
+ * branch depends on these: the processor could not foresee it. */
 static inline void bits_sort(uint64_t *columns, unsigned n) {
     for (unsigned i = 1; i < n; i++) {
-        for (unsigned j = i; j > 0 && columns[j - 1] > columns[j]; j--) {
-            const uint64_t column = columns[j];
-            columns[j] = columns[j - 1];
-            columns[j - 1] = column;
+        uint64_t column = columns[i];
+        for (unsigned j = 0; j < i; j++) {
+            const uint64_t at = columns[j], least = at < column ? at : column;
+            column ^= at ^ least; /* the larger one */
+            columns[j] = least;
         }
+        columns[i] = column;
     }
+}
+
+/* Whether the columns of a come before those of b, if all are not the same. */
+static inline bool bits_are_less(const uint64_t *a, const uint64_t *b, unsigned n) {
+    unsigned i = 0;
+    while (i + 1 < n && a[i] == b[i]) {
+        i++;
+    }
+    return a[i] < b[i];
 }
 
 #endif

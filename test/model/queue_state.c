@@ -1,11 +1,13 @@
 /* The compact form of a state of the model of the grants. */
 #include "queue_state.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "bits.h"
 
-enum { TICK_BITS = 2, DEAD_BITS = 3, NODE_BITS = 3 + TICK_BITS, LINK_BITS = QUEUE_TICKS_MAX + 2 * TICK_BITS + 1 };
+enum { TICK_BITS = 2, DEAD_BITS = 3, OWNER_BITS = 3 };
+enum { NODE_BITS = OWNER_BITS + TICK_BITS, LINK_BITS = QUEUE_TICKS_MAX + 2 * TICK_BITS + 1 };
 
 static bool has_pushes(const struct queue_config *config) {
     return config->bug == QUEUE_SAME_TOKEN || config->bug == QUEUE_BOUND_ARRIVAL || config->bug == QUEUE_NO_SERIALS;
@@ -25,67 +27,89 @@ unsigned queue_key_words(const void *given) {
     return (config->nodes * column_bits(config) + config->clients * client_bits(config) + 63) / 64;
 }
 
-static void pack_node(const struct queue_config *config, const struct queue_state *state, unsigned at,
-                      const unsigned *order, uint64_t *columns) {
-    struct bits column = {.words = &columns[at]};
-    unsigned owner = state->nodes[at].owner;
-    for (unsigned j = 0; j < config->clients; j++) {
-        if (state->nodes[at].owner == FIRST_OWNER + order[j]) {
-            owner = FIRST_OWNER + j;
-        }
+static uint64_t pack_link(const struct queue_config *config, const struct queue_link *link) {
+    uint64_t word = 0;
+    struct bits bits = {.words = &word};
+    bits_put(&bits, link->sent, QUEUE_TICKS_MAX);
+    bits_put(&bits, link->entry, TICK_BITS);
+    bits_put(&bits, link->grant, TICK_BITS);
+    bits_put(&bits, link->backs, 1);
+    if (has_pushes(config)) {
+        bits_put(&bits, link->answered, TICK_BITS);
+        bits_put(&bits, link->push, 1);
+        bits_put(&bits, link->release, 1);
     }
-    bits_put(&column, owner, 3);
-    bits_put(&column, state->nodes[at].left, TICK_BITS);
+    return word;
+}
+
+static uint64_t pack_client(const struct queue_config *config, const struct queue_client *client) {
+    uint64_t word = 0;
+    struct bits bits = {.words = &word};
+    bits_put(&bits, client->left, TICK_BITS);
+    bits_put(&bits, client->waited, 1);
+    if (config->stale) {
+        bits_put(&bits, client->dead, DEAD_BITS);
+    }
+    return word;
+}
+
+/* A state in words: of each node its key and what is under way between it and each client, and of
+ * each client. */
+struct parts {
+    unsigned owners[QUEUE_NODES_MAX];
+    uint64_t nodes[QUEUE_NODES_MAX], links[QUEUE_CLIENTS_MAX][QUEUE_NODES_MAX], clients[QUEUE_CLIENTS_MAX];
+};
+
+static void part(const struct queue_config *config, const struct queue_state *state, struct parts *parts) {
+    for (unsigned i = 0; i < config->nodes; i++) {
+        assert(state->nodes[i].owner <= LEFT_BEHIND && state->nodes[i].left < 1U << TICK_BITS);
+        parts->owners[i] = state->nodes[i].owner;
+        parts->nodes[i] = (uint64_t)state->nodes[i].left << OWNER_BITS;
+    }
     for (unsigned j = 0; j < config->clients; j++) {
-        const struct queue_link *link = &state->clients[order[j]].links[at];
-        bits_put(&column, link->sent, QUEUE_TICKS_MAX);
-        bits_put(&column, link->entry, TICK_BITS);
-        bits_put(&column, link->grant, TICK_BITS);
-        bits_put(&column, link->backs, 1);
-        if (has_pushes(config)) {
-            bits_put(&column, link->answered, TICK_BITS);
-            bits_put(&column, link->push, 1);
-            bits_put(&column, link->release, 1);
+        parts->clients[j] = pack_client(config, &state->clients[j]);
+        for (unsigned i = 0; i < config->nodes; i++) {
+            parts->links[j][i] = pack_link(config, &state->clients[j].links[i]);
         }
     }
 }
 
-/* Packs client order[j] as client j. */
-static void pack_as(const struct queue_config *config, const struct queue_state *state, const unsigned *order,
-                    uint64_t *key) {
-    uint64_t columns[QUEUE_NODES_MAX] = {0};
+/* A column for each node, and one for each client, with client order[j] as client j. */
+static void put_in_order(const struct queue_config *config, const struct parts *parts, const unsigned *order,
+                         uint64_t *columns) {
+    const unsigned link_bits = (column_bits(config) - NODE_BITS) / config->clients;
+    unsigned owners[LEFT_BEHIND + 1] = {[FREE] = FREE, [LEFT_BEHIND] = LEFT_BEHIND};
+    for (unsigned j = 0; j < config->clients; j++) {
+        owners[FIRST_OWNER + order[j]] = FIRST_OWNER + j;
+        columns[config->nodes + j] = parts->clients[order[j]];
+    }
     for (unsigned i = 0; i < config->nodes; i++) {
-        pack_node(config, state, i, order, columns);
+        columns[i] = parts->nodes[i] | owners[parts->owners[i]];
+        for (unsigned j = 0, at = NODE_BITS; j < config->clients; j++, at += link_bits) {
+            columns[i] |= parts->links[order[j]][i] << at;
+        }
     }
     bits_sort(columns, config->nodes);
-    struct bits bits = {.words = key};
-    for (unsigned i = 0; i < config->nodes; i++) {
-        bits_put(&bits, columns[i], column_bits(config));
-    }
-    for (unsigned j = 0; j < config->clients; j++) {
-        const struct queue_client *client = &state->clients[order[j]];
-        bits_put(&bits, client->left, TICK_BITS);
-        bits_put(&bits, client->waited, 1);
-        if (config->stale) {
-            bits_put(&bits, client->dead, DEAD_BITS);
-        }
-    }
 }
 
-/* Clients are alike, too: the key is the least of all their orders. */
+/* Clients are alike, too: the key is the least of all their orders, nodes first. */
 void queue_pack(const void *given, const void *from, uint64_t *key) {
     static const unsigned orders[][QUEUE_CLIENTS_MAX] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
                                                          {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
     const struct queue_config *config = given;
-    const size_t bytes = queue_key_words(config) * sizeof(*key);
-    const unsigned count = config->clients == 3 ? 6 : config->clients;
-    pack_as(config, from, orders[0], key);
+    const unsigned count = config->clients == 3 ? 6 : config->clients, all = config->nodes + config->clients;
+    uint64_t columns[2][QUEUE_NODES_MAX + QUEUE_CLIENTS_MAX] = {{0}};
+    struct parts parts = {.clients = {0}};
+    unsigned least = 0;
+    part(config, from, &parts);
+    put_in_order(config, &parts, orders[0], columns[least]);
     for (unsigned i = 1; i < count; i++) {
-        uint64_t other[MODEL_KEY_WORDS_MAX] = {0};
-        pack_as(config, from, orders[i], other);
-        if (memcmp(other, key, bytes) < 0) {
-            memcpy(key, other, bytes);
-        }
+        put_in_order(config, &parts, orders[i], columns[!least]);
+        least ^= bits_are_less(columns[!least], columns[least], all);
+    }
+    struct bits bits = {.words = key};
+    for (unsigned i = 0; i < all; i++) {
+        bits_put(&bits, columns[least][i], i < config->nodes ? column_bits(config) : client_bits(config));
     }
 }
 
@@ -96,7 +120,7 @@ void queue_unpack(const void *given, const uint64_t *key, void *to) {
     memcpy(words, key, queue_key_words(config) * sizeof(*words));
     struct bits bits = {.words = words};
     for (unsigned i = 0; i < config->nodes; i++) {
-        state->nodes[i].owner = (unsigned)bits_get(&bits, 3);
+        state->nodes[i].owner = (unsigned)bits_get(&bits, OWNER_BITS);
         state->nodes[i].left = (unsigned)bits_get(&bits, TICK_BITS);
         for (unsigned j = 0; j < config->clients; j++) {
             struct queue_link *link = &state->clients[j].links[i];

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define NO_STATE UINT32_MAX
+
+enum { BATCH = 64 };
 
 struct search {
     const struct model *model;
@@ -18,13 +21,16 @@ struct search {
     uint64_t *keys;
     uint32_t *parents;
     uint64_t count, room, limit;
-    uint32_t *table; /* index + 1 of a state; 0 is empty */
+    uint64_t *table; /* entry_of() each state; 0 is empty */
     uint64_t slots;  /* a power of two, at least twice the states */
     uint32_t from;   /* the state whose steps are taken */
     uint32_t violating;
     const char *violation;
     uint64_t transitions;
     uint64_t goals[MODEL_GOALS_MAX];
+    /* The states that the steps of `from` have led to so far. */
+    uint64_t reached_keys[BATCH][MODEL_KEY_WORDS_MAX], hashes[BATCH];
+    unsigned reached_count;
     /* While a trace is printed: the key that the next step must lead to, and the state that it led
      * to. */
     const uint64_t *wanted;
@@ -38,15 +44,31 @@ static void *grow(void *memory, size_t bytes) {
         fprintf(stderr, "out of memory for %zu bytes\n", bytes);
         exit(EXIT_FAILURE);
     }
+#ifdef MADV_HUGEPAGE
+    /* States lie all over these arrays. With small pages, finding the page takes longer than reading
+     * it. Whether the kernel follows this advice does not matter otherwise. */
+    const uintptr_t huge = 2U << 20, first = ((uintptr_t)grown + huge - 1) & ~(huge - 1);
+    if (bytes > 2 * huge) {
+        (void)madvise((void *)first, ((uintptr_t)grown + bytes - first) & ~(huge - 1), MADV_HUGEPAGE);
+    }
+#endif
     return grown;
 }
 
-static const uint64_t *key_of(const struct search *search, uint64_t index) {
+static uint64_t *key_of(const struct search *search, uint64_t index) {
     return search->keys + index * search->key_words;
 }
 
 static size_t key_bytes(const struct search *search) {
     return search->key_words * sizeof(uint64_t);
+}
+
+static bool is_same(const struct search *search, const uint64_t *a, const uint64_t *b) {
+    uint64_t differences = 0;
+    for (unsigned i = 0; i < search->key_words; i++) {
+        differences |= a[i] ^ b[i];
+    }
+    return differences == 0;
 }
 
 static uint64_t hash_of(const struct search *search, const uint64_t *key) {
@@ -59,46 +81,92 @@ static uint64_t hash_of(const struct search *search, const uint64_t *key) {
     return hash ^ hash >> 32;
 }
 
-/* The slot of this key, or the empty slot for it. */
-static uint64_t slot_of(const struct search *search, const uint64_t *key) {
-    uint64_t slot = hash_of(search, key) & (search->slots - 1);
-    while (search->table[slot] && memcmp(key_of(search, search->table[slot] - 1), key, key_bytes(search)) != 0) {
-        slot = (slot + 1) & (search->slots - 1);
-    }
-    return slot;
+/* An entry of the table: the upper half of the hash tells most keys apart without a look at them. */
+static uint64_t entry_of(uint64_t index, uint64_t hash) {
+    return (hash & ~(uint64_t)UINT32_MAX) | (index + 1);
 }
 
-static void make_room(struct search *search) {
-    if (search->count < search->room) {
+static uint64_t index_of(uint64_t entry) {
+    return (entry & UINT32_MAX) - 1;
+}
+
+/* The slot of this key, or the empty slot for it. */
+static uint64_t slot_of(const struct search *search, const uint64_t *key, uint64_t hash) {
+    uint64_t slot = hash & (search->slots - 1);
+    for (;; slot = (slot + 1) & (search->slots - 1)) {
+        const uint64_t entry = search->table[slot];
+        if (!entry || (entry >> 32 == hash >> 32 && is_same(search, key_of(search, index_of(entry)), key))) {
+            return slot;
+        }
+    }
+}
+
+/* Room for so many states more. */
+static void make_room(struct search *search, unsigned more) {
+    if (search->count + more <= search->room) {
         return;
     }
     search->room = search->room ? search->room * 2 : 1024;
     search->keys = grow(search->keys, search->room * key_bytes(search));
     search->parents = grow(search->parents, search->room * sizeof(*search->parents));
     search->slots = search->room * 2;
-    search->table = grow(search->table, search->slots * sizeof(*search->table));
+    free(search->table);
+    search->table = grow(NULL, search->slots * sizeof(*search->table));
     memset(search->table, 0, search->slots * sizeof(*search->table));
     for (uint64_t i = 0; i < search->count; i++) {
-        search->table[slot_of(search, key_of(search, i))] = (uint32_t)i + 1;
+        const uint64_t hash = hash_of(search, key_of(search, i));
+        uint64_t slot = hash & (search->slots - 1);
+        while (search->table[slot]) {
+            slot = (slot + 1) & (search->slots - 1);
+        }
+        search->table[slot] = entry_of(i, hash);
     }
 }
 
-static void find(struct search *search, const void *state) {
-    uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
-    search->model->pack(search->config, state, key);
-    make_room(search);
-    const uint64_t slot = slot_of(search, key);
+static void add(struct search *search, const uint64_t *key, uint64_t hash) {
+    const uint64_t slot = slot_of(search, key, hash);
     if (search->table[slot] || search->count == search->limit) {
         return;
     }
-    memcpy(search->keys + search->count * search->key_words, key, key_bytes(search));
+    _Alignas(max_align_t) unsigned char state[MODEL_STATE_BYTES_MAX];
+    memset(state, 0, search->model->state_bytes);
+    memcpy(key_of(search, search->count), key, key_bytes(search));
     search->parents[search->count] = search->from;
-    search->table[slot] = (uint32_t)++search->count;
+    search->table[slot] = entry_of(search->count++, hash);
+    search->model->unpack(search->config, key, state);
     const char *violation = search->model->violation(search->config, state);
     if (violation && !search->violation) {
         search->violation = violation;
         search->violating = (uint32_t)search->count - 1;
     }
+}
+
+/* Takes in the states that were reached. Most of the time goes into waiting for memory, so the
+ * processor is told early what will be read. */
+static void take_in(struct search *search) {
+    make_room(search, search->reached_count);
+    for (unsigned i = 0; i < search->reached_count; i++) {
+        const uint64_t entry = search->table[search->hashes[i] & (search->slots - 1)];
+        if (entry) {
+            __builtin_prefetch(key_of(search, index_of(entry)));
+        }
+    }
+    for (unsigned i = 0; i < search->reached_count; i++) {
+        add(search, search->reached_keys[i], search->hashes[i]);
+    }
+    search->reached_count = 0;
+}
+
+static void reach(struct search *search, const void *state) {
+    if (search->reached_count == BATCH) {
+        take_in(search);
+    }
+    uint64_t *key = search->reached_keys[search->reached_count];
+    memset(key, 0, key_bytes(search));
+    search->model->pack(search->config, state, key);
+    const uint64_t hash = hash_of(search, key);
+    search->hashes[search->reached_count++] = hash;
+    __builtin_prefetch(&search->table[hash & (search->slots - 1)]);
 }
 
 void search_goal(struct search *search, unsigned goal) {
@@ -109,7 +177,7 @@ void search_goal(struct search *search, unsigned goal) {
 void search_step(struct search *search, const void *next, const char *format, ...) {
     if (!search->wanted) {
         search->transitions++;
-        find(search, next);
+        reach(search, next);
         return;
     }
     uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
@@ -175,7 +243,7 @@ static double now_seconds(void) {
 static bool is_faithful(const struct search *search, const void *state) {
     uint64_t key[MODEL_KEY_WORDS_MAX] = {0};
     search->model->pack(search->config, state, key);
-    return memcmp(key, key_of(search, search->from), key_bytes(search)) == 0;
+    return is_same(search, key, key_of(search, search->from));
 }
 
 void search_run(const struct model *model, const void *config, uint64_t states_max, struct search_result *result) {
@@ -187,9 +255,10 @@ void search_run(const struct model *model, const void *config, uint64_t states_m
         search.limit = NO_STATE - 1;
     }
     _Alignas(max_align_t) unsigned char state[MODEL_STATE_BYTES_MAX] = {0};
-    make_room(&search);
+    make_room(&search, 1);
     model->initial(config, state);
-    find(&search, state);
+    reach(&search, state);
+    take_in(&search);
     uint64_t next = 0;
     while (next < search.count && !search.violation && search.count < search.limit) {
         search.from = (uint32_t)next++;
@@ -197,6 +266,7 @@ void search_run(const struct model *model, const void *config, uint64_t states_m
         model->unpack(config, key_of(&search, search.from), state);
         assert(is_faithful(&search, state));
         model->steps(config, state, &search);
+        take_in(&search);
     }
     *result = (struct search_result){
         .violation = search.violation,
