@@ -48,27 +48,13 @@ static struct chaos_span *fold(struct edges *edges, int64_t least, size_t *count
 
 /* Whether a fault keeps votes from coming, as opposed to one that makes them slower, or wrong. */
 static bool silences(const struct chaos_history *history, const struct chaos_fault *fault) {
-    switch (fault->kind) {
-    case CHAOS_FAULT_KILL:
-    case CHAOS_FAULT_RESTART_EMPTY:
-    case CHAOS_FAULT_PAUSE:
-    case CHAOS_FAULT_DROP:
-    case CHAOS_FAULT_BUSY:
-    case CHAOS_FAULT_DISCONNECT:
-    case CHAOS_FAULT_OOM:
-    case CHAOS_FAULT_PASSWORD:
-    case CHAOS_FAULT_PARTITION:
-    case CHAOS_FAULT_LOSE_REQUESTS:
-    case CHAOS_FAULT_LOSE_REPLIES:
-    case CHAOS_FAULT_CUT:
-        return true;
-    case CHAOS_FAULT_SLOW:
-        return fault->amount >= history->node_timeout_ms;
-    case CHAOS_FAULT_DELAY:
-        return 2 * fault->amount >= history->node_timeout_ms;
-    default:
-        return false;
-    }
+    static const bool always[CHAOS_FAULT_KINDS] = {
+        [CHAOS_FAULT_KILL] = true,          [CHAOS_FAULT_RESTART_EMPTY] = true, [CHAOS_FAULT_PAUSE] = true,
+        [CHAOS_FAULT_DROP] = true,          [CHAOS_FAULT_BUSY] = true,          [CHAOS_FAULT_DISCONNECT] = true,
+        [CHAOS_FAULT_OOM] = true,           [CHAOS_FAULT_PASSWORD] = true,      [CHAOS_FAULT_PARTITION] = true,
+        [CHAOS_FAULT_LOSE_REQUESTS] = true, [CHAOS_FAULT_LOSE_REPLIES] = true,  [CHAOS_FAULT_CUT] = true};
+    return always[fault->kind] || (fault->kind == CHAOS_FAULT_SLOW && fault->amount >= history->node_timeout_ms) ||
+           (fault->kind == CHAOS_FAULT_DELAY && 2 * fault->amount >= history->node_timeout_ms);
 }
 
 enum view {
@@ -93,7 +79,7 @@ static void push_node(struct edges *edges, const struct chaos_history *history, 
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         const struct chaos_fault *fault = &band->fault;
         /* A fault of nodes has no clients, one of clients has no nodes. */
-        bool hits = chaos_hits_node(fault, node) && (fault->clients == 0 || chaos_hits_client(fault, client));
+        bool hits = chaos_hits_node(fault, node) && (fault->clients == 0 || chaos_hits_client(fault, (size_t)client));
         if (!hits || (view == AS_SILENCED && !silences(history, fault))) {
             continue;
         }
@@ -116,7 +102,7 @@ static struct chaos_span *unhealthy_spans(const struct chaos_history *history, i
     }
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool own = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE || band->fault.kind == CHAOS_FAULT_CLIENT_KILL;
-        if (own && chaos_hits_client(&band->fault, client)) {
+        if (own && chaos_hits_client(&band->fault, (size_t)client)) {
             /* To a client that does not run, no node is healthy. */
             push(&edges, band->from_us, chaos_least(chaos_over(band->to_us, end_us), end_us), nodes);
         }
@@ -224,6 +210,10 @@ static void find_recoveries(struct chaos_case *c, const int64_t *times_us, size_
         }
         if (next < count && (i + 1 == outage_count || times_us[next] <= outages[i + 1].from_us)) {
             recovery.acquired_us = times_us[next];
+            int64_t took_us = recovery.acquired_us - recovery.healed_us, least_us = verdict->recovered_least_us;
+            verdict->recovered_least_us = verdict->recovered == 0 ? took_us : chaos_least(least_us, took_us);
+            verdict->recovered_most_us = chaos_most(verdict->recovered_most_us, took_us);
+            verdict->recovered++;
         }
         chaos_add(&verdict->recoveries, &verdict->recovery_count, &recovery, sizeof recovery);
     }

@@ -99,6 +99,9 @@ struct chaos_verdict {
     int64_t longest_without_us;
     struct chaos_recovery *recoveries;
     size_t recovery_count;
+    /* of those after which somebody acquired: how many, and how long that took */
+    size_t recovered;
+    int64_t recovered_least_us, recovered_most_us;
     struct chaos_percentiles acquire, acquire_first_try, acquire_in_line,
         release; /* of those that were OK; first_try: with one attempt; in_line: in a queue */
 };

@@ -38,28 +38,27 @@ CHAOS_ORDER(compare_tokens, moment,
                                             y->operation->fence),
                              chaos_order_by(x->completed, y->completed, x->at_us, y->at_us)))
 
-static struct chaos_violation about(enum chaos_violation_kind kind, const struct chaos_operation *first,
-                                    const struct chaos_operation *second) {
-    return chaos_violation_of(kind, first->completed_us, second->completed_us, second->resource, first->client,
-                              second->client);
+static struct chaos_violation about(const struct chaos_operation *first, const struct chaos_operation *second) {
+    return CHAOS_WRONG(FENCE, first->completed_us, second->completed_us, second->resource, first->client,
+                       second->client);
 }
 
 static void add_none(struct chaos_case *c, const struct chaos_operation *operation) {
-    struct chaos_violation violation = about(CHAOS_VIOLATION_FENCE, operation, operation);
-    violation.clients[1] = -1;
-    chaos_case_add(c, violation, "client %d acquired it at %.3f s and got no fencing token", operation->client + 1,
-                   chaos_at(c, operation->completed_us));
+    int64_t at_us = operation->completed_us;
+    chaos_case_add(c, CHAOS_WRONG(FENCE, at_us, at_us, operation->resource, operation->client, -1),
+                   "client %d acquired it at %.3f s and got no fencing token", operation->client + 1,
+                   chaos_at(c, at_us));
 }
 
 static void add_equal(struct chaos_case *c, const struct chaos_operation *a, const struct chaos_operation *b) {
-    chaos_case_add(c, about(CHAOS_VIOLATION_FENCE, a, b),
+    chaos_case_add(c, about(a, b),
                    "client %d, which acquired it at %.3f s, and client %d, at %.3f s, both have the fencing token "
                    "%" PRId64,
                    a->client + 1, chaos_at(c, a->completed_us), b->client + 1, chaos_at(c, b->completed_us), a->fence);
 }
 
 static void add_lower(struct chaos_case *c, const struct chaos_operation *before, const struct chaos_operation *after) {
-    chaos_case_add(c, about(CHAOS_VIOLATION_FENCE, before, after),
+    chaos_case_add(c, about(before, after),
                    "client %d, which asked for it at %.3f s and got it at %.3f s, has the fencing token %" PRId64
                    ", but client %d had got a higher one by %.3f s: %" PRId64,
                    after->client + 1, chaos_at(c, after->invoked_us), chaos_at(c, after->completed_us), after->fence,
@@ -126,8 +125,8 @@ static void add_access(struct chaos_case *c, enum chaos_violation_kind kind, con
                        const struct access *access) {
     const struct chaos_increment *increment = access->increment;
     int64_t at_us = time_of(access);
-    struct chaos_violation violation = chaos_violation_of(kind, at_us, at_us, increment->resource, increment->client,
-                                                          before == NULL ? -1 : before->increment->client);
+    int other = before == NULL ? -1 : before->increment->client;
+    struct chaos_violation violation = {kind, at_us, at_us, increment->resource, {increment->client, other}, NULL};
     const char *what = access->write ? "write" : "read";
     if (before == NULL) {
         chaos_case_add(c, violation, "a %s of client %d at %.3f s that the resource gave no number", what,
@@ -182,14 +181,13 @@ static void judge_accesses(struct chaos_case *c) {
 static void judge_refusals(struct chaos_case *c) {
     const struct chaos_history *history = c->history;
     CHAOS_EACH(const struct chaos_refusal, refusal, history->refusals, history->refusal_count) {
-        struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, refusal->at_us,
-                                                              refusal->at_us, refusal->resource, refusal->client, -1);
         if (refusal->fence >= refusal->highest) {
-            chaos_case_add(c, violation,
+            int64_t at_us = refusal->at_us;
+            chaos_case_add(c, CHAOS_WRONG(INCOMPLETE, at_us, at_us, refusal->resource, refusal->client, -1),
                            "client %d's %s at %.3f s was refused, though its fencing token %" PRId64
                            " is not below the highest that was seen, %" PRId64,
-                           refusal->client + 1, refusal->write ? "write" : "read", chaos_at(c, refusal->at_us),
-                           refusal->fence, refusal->highest);
+                           refusal->client + 1, refusal->write ? "write" : "read", chaos_at(c, at_us), refusal->fence,
+                           refusal->highest);
         }
     }
 }

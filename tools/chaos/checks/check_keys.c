@@ -117,9 +117,7 @@ static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const
         }
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);
-    struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, run->first->from_us,
-                                                          run->last->to_us, lease->resource, lease->client, -1);
-    chaos_case_add(c, violation,
+    chaos_case_add(c, CHAOS_WRONG(OUTLIVED, run->first->from_us, run->last->to_us, lease->resource, lease->client, -1),
                    "client %d (token %s) relied on it until %.3f s, but from %.3f s to %.3f s (%zu sweep%s) at most "
                    "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
                    lease->client + 1, lease->token, chaos_at(c, claim == NULL ? lease->until_us : claim->until_us),
@@ -144,9 +142,7 @@ static void judge_loss(struct chaos_case *c, const struct chaos_lease *lease) {
     if (!early || any_kept_out(c, lease->ended_us)) {
         return;
     }
-    struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_OUTLIVED, lease->ended_us, lease->until_us,
-                                                          lease->resource, lease->client, -1);
-    chaos_case_add(c, violation,
+    chaos_case_add(c, CHAOS_WRONG(OUTLIVED, lease->ended_us, lease->until_us, lease->resource, lease->client, -1),
                    "client %d (token %s) had been promised it until %.3f s, but found it lost at %.3f s, though it "
                    "had not released it",
                    lease->client + 1, lease->token, chaos_at(c, lease->until_us), chaos_at(c, lease->ended_us));

@@ -19,7 +19,8 @@ static int64_t allowed_until(const struct chaos_case *c, const struct chaos_oper
     /* stops up to here have been counted: they may overlap */
     int64_t counted_us = operation->invoked_us;
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
-        bool stops = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE && chaos_hits_client(&band->fault, operation->client);
+        bool stops =
+            band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE && chaos_hits_client(&band->fault, (size_t)operation->client);
         int64_t from_us = chaos_most(band->from_us, counted_us), to_us = chaos_over(band->to_us, c->end_us);
         if (stops && band->from_us <= until_us && to_us > from_us) {
             until_us = chaos_plus(chaos_plus(until_us, to_us - from_us), AFTER_PAUSE_US);
@@ -32,13 +33,11 @@ static int64_t allowed_until(const struct chaos_case *c, const struct chaos_oper
 static void add_late(struct chaos_case *c, const struct chaos_operation *operation, int64_t until_us) {
     char outcome[96] = "never completed, though its process lived on";
     int64_t to_us = chaos_over(operation->completed_us, c->end_us);
-    struct chaos_violation violation = chaos_violation_of(CHAOS_VIOLATION_LATE, operation->deadline_us, to_us,
-                                                          operation->resource, operation->client, -1);
     if (operation->completed_us != CHAOS_NEVER_US) {
         snprintf(outcome, sizeof outcome, "completed at %.3f s with %s", chaos_at(c, operation->completed_us),
                  operation->result);
     }
-    chaos_case_add(c, violation,
+    chaos_case_add(c, CHAOS_WRONG(LATE, operation->deadline_us, to_us, operation->resource, operation->client, -1),
                    "%s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by %.3f s) %s",
                    operation->what == CHAOS_ACQUIRE ? "an acquire" : "a release", operation->client + 1,
                    chaos_at(c, operation->invoked_us), chaos_at(c, operation->deadline_us), chaos_at(c, until_us),

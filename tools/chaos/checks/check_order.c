@@ -98,9 +98,7 @@ static bool is_before(const struct chaos_case *c, const struct rule *rule, const
 
 static void add(struct chaos_case *c, const struct waiter *a, const struct chaos_operation *b) {
     const struct chaos_operation *first = a->acquire;
-    chaos_case_add(c,
-                   chaos_violation_of(CHAOS_VIOLATION_ORDER, b->invoked_us, first->completed_us, b->resource,
-                                      first->client, b->client),
+    chaos_case_add(c, CHAOS_WRONG(ORDER, b->invoked_us, first->completed_us, b->resource, first->client, b->client),
                    "client %d was in line by %.3f s and got the lock at %.3f s; client %d began at %.3f s, and got it "
                    "at %.3f s, with a higher ticket",
                    first->client + 1, chaos_at(c, a->in_line_us), chaos_at(c, first->completed_us), b->client + 1,

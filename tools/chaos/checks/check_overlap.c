@@ -21,9 +21,7 @@ static int64_t relied_until(const struct chaos_case *c, const struct chaos_lease
 
 static void add(struct chaos_case *c, const struct chaos_lease *a, const struct chaos_lease *b) {
     int64_t to_us = chaos_least(relied_until(c, a), relied_until(c, b));
-    struct chaos_violation violation =
-        chaos_violation_of(CHAOS_VIOLATION_OVERLAP, b->from_us, to_us, a->resource, a->client, b->client);
-    chaos_case_add(c, violation,
+    chaos_case_add(c, CHAOS_WRONG(OVERLAP, b->from_us, to_us, a->resource, a->client, b->client),
                    "client %d (token %s) relied on it from %.3f s to %.3f s, client %d (token %s) from %.3f s to %.3f "
                    "s: both for %.3f ms",
                    a->client + 1, a->token, chaos_at(c, a->from_us), chaos_at(c, relied_until(c, a)), b->client + 1,

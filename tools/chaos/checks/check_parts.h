@@ -24,11 +24,9 @@ void chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
-static inline struct chaos_violation chaos_violation_of(enum chaos_violation_kind kind, int64_t from_us, int64_t to_us,
-                                                        int resource, int client, int other) {
-    return (struct chaos_violation){kind, from_us, to_us, resource, {client, other}, NULL};
-}
-
+/* About a time, a resource, and two clients; -1 for none of them. */
+#define CHAOS_WRONG(kind, from_us, to_us, resource, client, other)                                                     \
+    ((struct chaos_violation){CHAOS_VIOLATION_##kind, from_us, to_us, resource, {client, other}, NULL})
 /* Adds a violation; its text is made from the format, after the name of its resource, if it has
  * one. */
 void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
@@ -64,15 +62,6 @@ static inline int64_t chaos_over(int64_t at_us, int64_t else_us) {
 
 static inline bool chaos_ended(const struct chaos_operation *operation, const char *result) {
     return strcmp(operation->result, result) == 0;
-}
-
-/* Whether the fault hits the node; the client. */
-static inline bool chaos_hits_node(const struct chaos_fault *fault, size_t node) {
-    return (fault->nodes >> node & 1) != 0;
-}
-
-static inline bool chaos_hits_client(const struct chaos_fault *fault, int client) {
-    return (fault->clients >> client & 1) != 0;
 }
 
 /* a + b, at most the largest number: what a history says need not be sensible. b is not

@@ -32,14 +32,14 @@ struct order {
 };
 
 static void add(struct chaos_case *c, int64_t at_us, int client, int resource, const char *text) {
-    chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, at_us, at_us, resource, client, -1),
-                   "client %d, at %.3f s: %s", client + 1, chaos_at(c, at_us), text);
+    chaos_case_add(c, CHAOS_WRONG(INCOMPLETE, at_us, at_us, resource, client, -1), "client %d, at %.3f s: %s",
+                   client + 1, chaos_at(c, at_us), text);
 }
 
 /* Whether it is wrong about the history as a whole. */
 static void check_whole(struct chaos_case *c, bool wrong, const char *text) {
     if (wrong) {
-        chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, c->end_us, c->end_us, -1, -1, -1), "%s", text);
+        chaos_case_add(c, CHAOS_WRONG(INCOMPLETE, c->end_us, c->end_us, -1, -1, -1), "%s", text);
     }
 }
 
@@ -48,15 +48,14 @@ static void check_ends(struct chaos_case *c) {
     CHAOS_EACH(const struct chaos_life, life, history->lives, history->life_count) {
         bool by_signal = life->status == -1;
         if (!life->expected && life->ended_us != CHAOS_NEVER_US) {
-            chaos_case_add(
-                c, chaos_violation_of(CHAOS_VIOLATION_CRASH, life->ended_us, life->ended_us, -1, life->client, -1),
-                "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64, life->client + 1, life->pid,
-                chaos_at(c, life->ended_us), by_signal ? "signal" : "status", by_signal ? life->signal : life->status);
+            chaos_case_add(c, CHAOS_WRONG(CRASH, life->ended_us, life->ended_us, -1, life->client, -1),
+                           "client %d (pid %" PRId64 ") ended by itself at %.3f s with %s %" PRId64, life->client + 1,
+                           life->pid, chaos_at(c, life->ended_us), by_signal ? "signal" : "status",
+                           by_signal ? life->signal : life->status);
         }
     }
     for (size_t i = 0; i < history->left_count; i++) {
-        chaos_case_add(c, chaos_violation_of(CHAOS_VIOLATION_LEFT, c->end_us, c->end_us, -1, -1, -1), "%s",
-                       history->left[i]);
+        chaos_case_add(c, CHAOS_WRONG(LEFT, c->end_us, c->end_us, -1, -1, -1), "%s", history->left[i]);
     }
 }
 

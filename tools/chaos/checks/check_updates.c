@@ -55,11 +55,10 @@ static const char *say_late(const struct chaos_increment *increment, char *text,
 
 static void add_twice(struct chaos_case *c, const struct chaos_increment *first, const struct chaos_increment *again) {
     char late[2][200];
-    struct chaos_violation violation =
-        chaos_violation_of(CHAOS_VIOLATION_LOST_UPDATE, chaos_least(first->intent_us, again->intent_us), again->done_us,
-                           first->resource, first->client, again->client);
     c->verdict->lost_updates++;
-    chaos_case_add(c, violation,
+    chaos_case_add(c,
+                   CHAOS_WRONG(LOST_UPDATE, chaos_least(first->intent_us, again->intent_us), again->done_us,
+                               first->resource, first->client, again->client),
                    "both wrote the successor of %" PRId64
                    ": client %d (token %s) read it by %.3f s and wrote by %.3f s%s; client %d (token %s) read it "
                    "by %.3f s and wrote by %.3f s%s",
@@ -70,8 +69,7 @@ static void add_twice(struct chaos_case *c, const struct chaos_increment *first,
 }
 
 static void add_sum(struct chaos_case *c, int resource, int64_t beyond, int64_t missing) {
-    struct chaos_violation violation =
-        chaos_violation_of(CHAOS_VIOLATION_LOST_UPDATE, c->end_us, c->end_us, resource, -1, -1);
+    struct chaos_violation violation = CHAOS_WRONG(LOST_UPDATE, c->end_us, c->end_us, resource, -1, -1);
     int64_t counter = c->history->counters[resource];
     c->verdict->lost_updates += beyond;
     if (beyond > 0) {
@@ -101,8 +99,8 @@ static bool judge_open(struct chaos_case *c, const struct chaos_increment *incre
     bool released = lease != NULL && (*lease)->released;
     if (released && !increment->refused) {
         chaos_case_add(c,
-                       chaos_violation_of(CHAOS_VIOLATION_INCOMPLETE, increment->intent_us, increment->intent_us,
-                                          increment->resource, increment->client, -1),
+                       CHAOS_WRONG(INCOMPLETE, increment->intent_us, increment->intent_us, increment->resource,
+                                   increment->client, -1),
                        "client %d, at %.3f s: an increment that was never done, though its lease was released",
                        increment->client + 1, chaos_at(c, increment->intent_us));
     }

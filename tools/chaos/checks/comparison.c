@@ -11,27 +11,15 @@ const struct chaos_side_about chaos_sides[] = {[CHAOS_SIDE_NONE] = {"none", "Wit
                                                [CHAOS_SIDE_GUARDS] = {"guards", "With guards, too"}};
 
 struct chaos_protection chaos_side_protection(enum chaos_side side) {
-    switch (side) {
-    case CHAOS_SIDE_FENCING:
-        return (struct chaos_protection){.fencing = true};
-    case CHAOS_SIDE_GUARDS:
-        return chaos_protection_full();
-    default:
-        return (struct chaos_protection){0};
-    }
+    return side == CHAOS_SIDE_GUARDS ? chaos_protection_full()
+                                     : (struct chaos_protection){.fencing = side == CHAOS_SIDE_FENCING};
 }
 
 bool chaos_side_holds(const struct chaos_comparison *comparison, enum chaos_side side) {
     const struct chaos_verdict *verdict = &comparison->verdicts[side];
-    size_t hard = chaos_hard_count(&comparison->histories[side], verdict);
-    switch (side) {
-    case CHAOS_SIDE_NONE:
-        return hard == 0 && verdict->violation_count > 0;
-    case CHAOS_SIDE_FENCING:
-        return hard == 0 && verdict->acquired > 0;
-    default:
-        return verdict->violation_count == 0 && verdict->acquired > 0;
-    }
+    size_t hard = chaos_hard_count(&comparison->histories[side], verdict), all = verdict->violation_count;
+    bool shows = side == CHAOS_SIDE_NONE ? all > 0 : verdict->acquired > 0;
+    return shows && (side == CHAOS_SIDE_GUARDS ? all : hard) == 0;
 }
 
 bool chaos_comparison_holds(const struct chaos_comparison *comparison) {
@@ -96,15 +84,10 @@ static void say_guards(const struct chaos_comparison *comparison, bool holds, ch
 
 void chaos_side_sentence(const struct chaos_comparison *comparison, enum chaos_side side, char *text, size_t size) {
     bool holds = chaos_side_holds(comparison, side);
-    switch (side) {
-    case CHAOS_SIDE_NONE:
-        say_none(&comparison->verdicts[side], holds, text, size);
-        return;
-    case CHAOS_SIDE_FENCING:
-        say_fencing(&comparison->verdicts[side], holds, text, size);
-        return;
-    default:
+    if (side == CHAOS_SIDE_GUARDS) {
         say_guards(comparison, holds, text, size);
+    } else {
+        (side == CHAOS_SIDE_NONE ? say_none : say_fencing)(&comparison->verdicts[side], holds, text, size);
     }
 }
 

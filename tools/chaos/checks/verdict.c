@@ -79,25 +79,16 @@ static void say_latency(FILE *out, const char *what, const struct chaos_percenti
 }
 
 static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
-    int64_t least_us = INT64_MAX, most_us = 0;
-    size_t seen = 0;
-    CHAOS_EACH(const struct chaos_recovery, recovery, verdict->recoveries, verdict->recovery_count) {
-        if (recovery->acquired_us == CHAOS_NEVER_US) {
-            continue;
-        }
-        least_us = chaos_least(least_us, recovery->acquired_us - recovery->healed_us);
-        most_us = chaos_most(most_us, recovery->acquired_us - recovery->healed_us);
-        seen++;
-    }
+    size_t seen = verdict->recovered;
     if (verdict->recovery_count == 0) {
         return;
     }
     fprintf(out, "Recovery: a quorum came back %s", CHAOS_MANY(verdict->recovery_count, "time"));
     if (seen > 0) {
-        fprintf(out, "; the next success followed after %.3f s", (double)least_us / 1e6);
+        fprintf(out, "; the next success followed after %.3f s", (double)verdict->recovered_least_us / 1e6);
     }
     if (seen > 1) {
-        fprintf(out, " to %.3f s", (double)most_us / 1e6);
+        fprintf(out, " to %.3f s", (double)verdict->recovered_most_us / 1e6);
     }
     if (seen < verdict->recovery_count) {
         fprintf(out, "; %s there was none before the next outage or the end",
@@ -106,13 +97,12 @@ static void say_recoveries(FILE *out, const struct chaos_verdict *verdict) {
     fputs(".\n", out);
 }
 
-/* Whether there was a fault of the kind that could be begun, and that the drift does not allow
- * for. */
+/* Whether there was such a fault that could be begun, and that breaks the assumptions. */
 static bool happened(const struct chaos_history *history, size_t kind) {
     bool found = false;
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool begun = band->error == NULL || band->error[0] == '\0';
-        found |= (size_t)band->fault.kind == kind && begun && !chaos_fault_is_within_drift(&band->fault);
+        found |= (size_t)band->fault.kind == kind && begun && chaos_fault_breaks(&band->fault, true);
     }
     return found;
 }
@@ -130,8 +120,7 @@ bool chaos_all_guarded(const struct chaos_history *history) {
     size_t breaking = 0, guarded = 0;
     for (size_t i = 0; i < history->band_count; i++) {
         const struct chaos_fault *fault = &history->bands[i].fault;
-        bool breaks = (chaos_fault_about(fault->kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
-                      (fault->kind == CHAOS_FAULT_KILL && history->memoryless);
+        bool breaks = chaos_fault_breaks(fault, history->memoryless);
         breaking += breaks;
         guarded += breaks && chaos_is_guarded(history, fault);
     }

@@ -359,11 +359,13 @@ static void open_library(struct client *client) {
 }
 
 int chaos_client_run(const struct chaos_client_options *options) {
-    struct client client = {.options = options, .random = options->seed};
+    struct client client = {.options = options,
+                            .journal = {.client = (int)options->client + 1, .op = (int64_t)getpid() * 1000000},
+                            .random = options->seed};
     if (!chaos_stop_block()) {
         break_off(&client, "cannot block SIGTERM", strerror(errno));
     }
-    if (!chaos_journal_open(&client.journal, options->log_path, options->client)) {
+    if (!chaos_log_open(&client.journal.log, options->log_path)) {
         break_off(&client, options->log_path, strerror(errno));
     }
     client.counters = open(options->counters_path, O_RDWR | O_CLOEXEC);

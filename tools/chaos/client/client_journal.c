@@ -3,12 +3,6 @@
 
 #include <unistd.h>
 
-bool chaos_journal_open(struct chaos_journal *journal, const char *path, size_t client) {
-    journal->client = (int)client + 1;
-    journal->op = (int64_t)getpid() * 1000000;
-    return chaos_log_open(&journal->log, path);
-}
-
 static int number(size_t resource) {
     return (int)resource + 1;
 }

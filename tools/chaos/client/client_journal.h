@@ -28,8 +28,6 @@ struct chaos_held {
     int64_t ticket; /* of one that got the lock in a queue; else 0 */
 };
 
-/* False with errno. */
-bool chaos_journal_open(struct chaos_journal *journal, const char *path, size_t client);
 /* Before the call; it must complete within so much time. */
 void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms);
 /* After it; result may be NULL, of what is held the token "". */

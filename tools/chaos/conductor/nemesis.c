@@ -34,8 +34,8 @@ void chaos_nemesis_close(struct chaos_run *run) {
 /* What keeps a node from being asked for anything just now; NULL if nothing does. */
 static const struct chaos_active *silencer(const struct chaos_run *run, uint32_t nodes) {
     CHAOS_EACH(const struct chaos_active, active, run->nemesis.active, CHAOS_ACTIVE_MAX) {
-        bool silences = active->fault.kind == CHAOS_FAULT_KILL || active->fault.kind == CHAOS_FAULT_RESTART_EMPTY ||
-                        active->fault.kind == CHAOS_FAULT_PAUSE || active->fault.kind == CHAOS_FAULT_DROP;
+        bool silences =
+            chaos_fault_about(active->fault.kind)->exclusive && !chaos_fault_is_of_clock(active->fault.kind);
         if (active->on && silences && (active->fault.nodes & nodes) != 0) {
             return active;
         }
@@ -57,7 +57,7 @@ static void count(struct outcome *outcome, bool worked, const struct chaos_error
 }
 
 static bool hits_link(const struct chaos_fault *fault, size_t c, size_t n) {
-    return (fault->clients >> c & 1) != 0 && (fault->nodes >> n & 1) != 0;
+    return chaos_hits_client(fault, c) && chaos_hits_node(fault, n);
 }
 
 /* What all faults that are on make of a link. */
@@ -139,14 +139,14 @@ static void act(struct chaos_run *run, const struct chaos_fault *fault, bool beg
     switch (chaos_fault_about(fault->kind)->target) {
     case CHAOS_TARGET_NODES:
         for (size_t n = 0; n < run->backend->options.nodes; n++) {
-            if ((fault->nodes >> n & 1) != 0) {
+            if (chaos_hits_node(fault, n)) {
                 count(outcome, on_node(run, fault, n, begins, &error), &error);
             }
         }
         return;
     case CHAOS_TARGET_CLIENTS:
         for (size_t c = 0; c < run->links.clients; c++) {
-            if ((fault->clients >> c & 1) != 0) {
+            if (chaos_hits_client(fault, c)) {
                 chaos_fail(&error, "client %zu could not be %s", c + 1, begins ? "signalled" : "started or resumed");
                 count(outcome, on_client(run, fault->kind, c, begins), &error);
             }
@@ -271,21 +271,19 @@ void chaos_nemesis_turn(struct chaos_run *run, int64_t now_us) {
 
 int64_t chaos_nemesis_next_us(const struct chaos_run *run) {
     int64_t next_us = INT64_MAX;
-    for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
-        if (run->nemesis.active[i].on && run->nemesis.active[i].end_us < next_us) {
-            next_us = run->nemesis.active[i].end_us;
-        }
+    CHAOS_EACH(const struct chaos_active, active, run->nemesis.active, CHAOS_ACTIVE_MAX) {
+        next_us = active->on ? chaos_least(next_us, active->end_us) : next_us;
     }
     return next_us;
 }
 
 bool chaos_nemesis_keeps_dead(const struct chaos_run *run, size_t client) {
+    bool dead = false;
     CHAOS_EACH(const struct chaos_active, active, run->nemesis.active, CHAOS_ACTIVE_MAX) {
-        if (active->on && active->fault.kind == CHAOS_FAULT_CLIENT_KILL && (active->fault.clients >> client & 1) != 0) {
-            return true;
-        }
+        dead |=
+            active->on && active->fault.kind == CHAOS_FAULT_CLIENT_KILL && chaos_hits_client(&active->fault, client);
     }
-    return false;
+    return dead;
 }
 
 void chaos_nemesis_heal(struct chaos_run *run) {

@@ -389,8 +389,8 @@ void chaos_options_help(void) {
 
 void chaos_options_list(void) {
     puts("* breaks what Redlock assumes: violations are expected.\n\nExperiments (redlock-chaos run NAME):");
-    for (size_t i = 0; i < chaos_experiment_count(); i++) {
-        const struct chaos_experiment *experiment = chaos_experiment_at(i);
+    const struct chaos_experiment *experiment;
+    for (size_t i = 0; (experiment = chaos_experiment_at(i)) != NULL; i++) {
         printf("  %-20s%c %s\n", experiment->name, experiment->breaks ? '*' : ' ', experiment->title);
     }
     puts("\nFaults (redlock-chaos fault, and --faults):");

@@ -55,16 +55,15 @@ bool chaos_run_by_hand(struct chaos_run *run, const char *line, struct chaos_err
 
 /* Says which process ended by itself, and how. What it said itself stands above. */
 static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
-    char how[80], who[40];
+    char how[80], who[40] = "a process of a node";
     if (WIFSIGNALED(status)) {
         snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else {
         snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
     }
-    snprintf(who, sizeof who, "%s",
-             auditor                       ? "the auditor"
-             : pid == run->links.proxy.pid ? "the link proxy"
-                                           : "a process of a node");
+    if (auditor || pid == run->links.proxy.pid) {
+        snprintf(who, sizeof who, "the %s", auditor ? "auditor" : "link proxy");
+    }
     for (size_t n = 0; n < run->backend->options.nodes; n++) {
         if (run->backend->pids[n] == pid) {
             snprintf(who, sizeof who, "node %zu", n + 1);

@@ -309,21 +309,16 @@ void chaos_settings_default(struct chaos_settings *settings) {
                                         .append_only = true};
 }
 
-size_t chaos_experiment_count(void) {
-    return sizeof entries / sizeof *entries;
-}
-
 const struct chaos_experiment *chaos_experiment_at(size_t index) {
-    return &entries[index].about;
+    return index < sizeof entries / sizeof *entries ? &entries[index].about : NULL;
 }
 
 const struct chaos_experiment *chaos_experiment_find(const char *name) {
-    for (size_t i = 0; i < chaos_experiment_count(); i++) {
-        if (strcmp(name, entries[i].about.name) == 0) {
-            return &entries[i].about;
-        }
+    size_t i = 0;
+    while (chaos_experiment_at(i) != NULL && strcmp(name, entries[i].about.name) != 0) {
+        i++;
     }
-    return NULL;
+    return chaos_experiment_at(i);
 }
 
 /* What is told outside is the first member. */

@@ -34,9 +34,8 @@ struct chaos_experiment {
 };
 
 void chaos_settings_default(struct chaos_settings *settings);
-size_t chaos_experiment_count(void);
-const struct chaos_experiment *chaos_experiment_at(size_t index);
 /* NULL if there is none. */
+const struct chaos_experiment *chaos_experiment_at(size_t index);
 const struct chaos_experiment *chaos_experiment_find(const char *name);
 /* Puts the experiment's own settings over these. */
 void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings);

@@ -28,6 +28,12 @@ const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind) {
     return &abouts[kind];
 }
 
+bool chaos_fault_breaks(const struct chaos_fault *fault, bool forgets) {
+    /* The drift (1 % of the ttl) allows for this clock rate. */
+    bool slight = fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
+    return (abouts[fault->kind].breaks && !slight) || (fault->kind == CHAOS_FAULT_KILL && forgets);
+}
+
 bool chaos_fault_hits_somebody(const struct chaos_fault *fault) {
     enum chaos_target target = abouts[fault->kind].target;
     return (target == CHAOS_TARGET_CLIENTS || fault->nodes != 0) &&
@@ -37,7 +43,7 @@ bool chaos_fault_hits_somebody(const struct chaos_fault *fault) {
 uint32_t chaos_fault_kinds(bool breaking) {
     uint32_t kinds = 0;
     for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        bool meant = !chaos_fault_is_named_only((enum chaos_fault_kind)kind) && (breaking || !abouts[kind].breaks);
+        bool meant = kind != CHAOS_FAULT_DROP && (breaking || !abouts[kind].breaks);
         kinds |= (meant ? UINT32_C(1) : 0) << kind;
     }
     return kinds;

@@ -109,23 +109,24 @@ struct chaos_fault {
     int64_t amount;
 };
 
-/* Whether the drift (1 % of the ttl) allows for this clock rate. Then it breaks nothing. */
-static inline bool chaos_fault_is_within_drift(const struct chaos_fault *fault) {
-    return fault->kind == CHAOS_FAULT_CLOCK_SKEW && fault->amount >= -10000 && fault->amount <= 10000;
-}
-
 static inline bool chaos_fault_is_of_clock(enum chaos_fault_kind kind) {
     return kind == CHAOS_FAULT_CLOCK_JUMP || kind == CHAOS_FAULT_CLOCK_SKEW;
 }
+
+/* Whether Redlock promises no safety under it; `forgets`: nodes that are killed lose their keys. */
+bool chaos_fault_breaks(const struct chaos_fault *fault, bool forgets);
 
 /* SLOW and BUSY last for their amount. */
 static inline int64_t chaos_fault_length_ms(const struct chaos_fault *fault) {
     return fault->kind == CHAOS_FAULT_SLOW || fault->kind == CHAOS_FAULT_BUSY ? fault->amount : fault->for_ms;
 }
 
-/* Not every machine can do it, so `all` and `safe` leave it out: it must be named. */
-static inline bool chaos_fault_is_named_only(enum chaos_fault_kind kind) {
-    return kind == CHAOS_FAULT_DROP;
+static inline bool chaos_hits_node(const struct chaos_fault *fault, size_t node) {
+    return (fault->nodes >> node & 1) != 0;
+}
+
+static inline bool chaos_hits_client(const struct chaos_fault *fault, size_t client) {
+    return (fault->clients >> client & 1) != 0;
 }
 
 /* The bits of all, from 1 to count. */
@@ -144,8 +145,8 @@ static inline size_t chaos_count_bits(uint64_t set) {
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 /* Whether it has nodes and clients as far as its target needs them. */
 bool chaos_fault_hits_somebody(const struct chaos_fault *fault);
-/* The bits of all kinds, but those that are named only, and those that break the assumptions
- * unless `breaking`. */
+/* The bits of all kinds, but DROP, which not every machine can do, so that it must be named, and
+ * those that break the assumptions unless `breaking`. */
 uint32_t chaos_fault_kinds(bool breaking);
 /* By name; false if there is none. */
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);

@@ -75,9 +75,7 @@ char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes,
 
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only) {
     CHAOS_EACH(const struct chaos_fault, fault, schedule->faults, schedule->count) {
-        enum chaos_fault_kind kind = fault->kind;
-        if ((chaos_fault_about(kind)->breaks && !chaos_fault_is_within_drift(fault)) ||
-            (kind == CHAOS_FAULT_KILL && !append_only)) {
+        if (chaos_fault_breaks(fault, !append_only)) {
             return true;
         }
     }

@@ -88,20 +88,8 @@ static void put_figure(FILE *out, const char *name, const char *value, const cha
     fputs("</dd></div>\n", out);
 }
 
-/* -1: none. */
-static int64_t slowest_recovery_us(const struct chaos_verdict *verdict) {
-    int64_t most_us = -1;
-    CHAOS_EACH(const struct chaos_recovery, recovery, verdict->recoveries, verdict->recovery_count) {
-        if (recovery->acquired_us != CHAOS_NEVER_US && recovery->acquired_us - recovery->healed_us > most_us) {
-            most_us = recovery->acquired_us - recovery->healed_us;
-        }
-    }
-    return most_us;
-}
-
 static void put_figures(FILE *out, const struct chaos_verdict *verdict) {
     const char *all = CHAOS_MANY(verdict->acquires, "acquire"), *counted = CHAOS_COUNT(verdict->healthy_acquires);
-    int64_t recovery_us = slowest_recovery_us(verdict);
     const struct chaos_percentiles *line = &verdict->acquire_in_line;
     bool any = verdict->healthy_acquires > 0;
     fputs("<dl class=\"figures\">\n", out);
@@ -126,8 +114,9 @@ static void put_figures(FILE *out, const struct chaos_verdict *verdict) {
                    : CHAOS_SAY("median %s, longest %s", CHAOS_DURATION(line->p50_us), CHAOS_DURATION(line->max_us)),
                CHAOS_SAY("%s passed over", CHAOS_COUNT(verdict->passed_over)), false);
     put_figure(out, "Recoveries", CHAOS_COUNT(verdict->recovery_count),
-               recovery_us < 0 ? "after no healthy quorum" : CHAOS_SAY("slowest %s", CHAOS_DURATION(recovery_us)), NULL,
-               false);
+               verdict->recovered == 0 ? "after no healthy quorum"
+                                       : CHAOS_SAY("slowest %s", CHAOS_DURATION(verdict->recovered_most_us)),
+               NULL, false);
     fputs("</dl>\n<p class=\"note\">Availability and the longest gap count only the time in which a quorum of nodes "
           "was healthy: without faults, and for long enough after the last one that a client has connected again."
           "</p>\n",
