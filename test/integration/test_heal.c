@@ -5,7 +5,7 @@
 
 #include "world.h"
 
-#define TTL_MS 60000
+#define TTL_MS 30000
 
 static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
     struct outcome *outcome = world_outcome();
