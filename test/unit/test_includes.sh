@@ -258,9 +258,9 @@ plant tools/chaos/history/history.h '#include "history/log.h"' \
     'tools/chaos/history/history.h: what plans and judges is pure'
 plant tools/chaos/checks/check.c '#include "report/report.h"' \
     'checks may not include "report/report.h", which is of report'
-plant tools/chaos/client/crew.c '#include "backends/server.h"' \
-    'client may not include "backends/server.h", which is of backends'
-plant tools/chaos/backends/server.c '#include "conductor/options.h"' \
+plant tools/chaos/client/crew.c '#include "backends/program.h"' \
+    'client may not include "backends/program.h", which is of backends'
+plant tools/chaos/backends/program.c '#include "conductor/options.h"' \
     'backends may not include "conductor/options.h", which is of conductor'
 plant tools/chaos/stray/stray.c '#include "faults/fault.h"' 'stray may not include "faults/fault.h", which is of faults'
 plant tools/chaos/links/links.c '#include "history/log.h"' 'links may not include "history/log.h", which is of history'

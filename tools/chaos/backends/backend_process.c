@@ -15,7 +15,6 @@
 #include "backends/backend.h"
 #include "backends/node_files.h"
 #include "backends/program.h"
-#include "backends/server.h"
 #include "faults/fault.h"
 #include "faults/lists.h"
 
@@ -28,14 +27,96 @@
  */
 enum state { DEAD, RUNNING, PAUSED };
 
-enum { START_MS = 10000, END_MS = 10000, PORT_TRIES = 20 };
+enum { START_MS = 10000, END_MS = 10000, VERSION_MS = 5000, PORT_TRIES = 20 };
+
+struct server {
+    char path[PATH_MAX]; /* absolute, or a name without a slash, of PATH */
+    bool valkey;
+    int major, minor; /* of Valkey's or of Redis's own count */
+};
 
 struct processes {
-    struct chaos_server server;
+    struct server server;
     /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
     int shim;
     enum state states[CHAOS_NODES_MAX];
 };
+
+/* Runs `name --version`. Nodes run in directories of their own: a path must not depend on ours.
+ * Returns false if the path is too long. */
+static bool ask_version(struct server *server, const char *name, struct chaos_said *said) {
+    char here[PATH_MAX] = "";
+    bool relative = name[0] != '/' && strchr(name, '/') != NULL && getcwd(here, sizeof here) != NULL;
+    int size = snprintf(server->path, sizeof server->path, "%s%s%s", here, relative ? "/" : "", name);
+    if (size < 0 || (size_t)size >= sizeof server->path) {
+        return false;
+    }
+    chaos_program_run((const char *const[]){server->path, "--version", NULL}, NULL, -1, VERSION_MS, said);
+    return true;
+}
+
+/* "Redis server v=7.0.15 sha=…", "Valkey server v=8.0.1 …"; warnings may come first. */
+static bool parse_version(struct server *server, const char *text) {
+    const char *redis = strstr(text, "Redis server v=");
+    const char *valkey = strstr(text, "Valkey server v=");
+    const char *version = valkey != NULL ? valkey : redis;
+    server->valkey = valkey != NULL;
+    return version != NULL && sscanf(strchr(version, '=') + 1, "%d.%d", &server->major, &server->minor) == 2;
+}
+
+/* `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It is
+ * run once, with --version. False with a sentence where there is none, where it is something else,
+ * and where it is older than Redis 6.0, which knew no users. */
+static bool find_server(struct server *server, const char *name, struct chaos_error *error) {
+    struct chaos_said said;
+    if (!ask_version(server, name != NULL ? name : "redis-server", &said)) {
+        return chaos_fail(error, "the path of the server program is longer than %zu bytes", sizeof server->path - 1);
+    }
+    if (name == NULL && said.status == CHAOS_CANNOT_RUN) {
+        (void)ask_version(server, "valkey-server", &said);
+    }
+    if (said.status == CHAOS_CANNOT_RUN && strchr(server->path, '/') == NULL) {
+        return chaos_fail(error,
+                          "no program %s was found in PATH; install one (Debian and Ubuntu: apt-get install "
+                          "redis-server), or say where it is",
+                          name != NULL ? name : "redis-server or valkey-server");
+    }
+    if (said.status == CHAOS_CANNOT_RUN) {
+        const char *why = strstr(said.text, ": "); /* behind the program's name */
+        return chaos_fail(error, "the server program %s cannot be run%.*s", server->path,
+                          why == NULL ? 0 : (int)strcspn(why, "\r\n"), why == NULL ? "" : why);
+    }
+    if (!parse_version(server, said.text)) {
+        return chaos_fail(error, "%s is no Redis or Valkey server: asked for its --version it said \"%.*s\"",
+                          server->path, (int)strcspn(said.text, "\r\n"), said.text);
+    }
+    if (!server->valkey && server->major < 6) {
+        return chaos_fail(error, "%s is Redis %d.%d, which knows no users; use 6.0 or a later version", server->path,
+                          server->major, server->minor);
+    }
+    return true;
+}
+
+/* Paths are relative: the server runs in its directory, whose name may have any character. No
+ * rewrite of the AOF: its process would outlive a killed server. */
+static bool write_config(const char *directory, const struct server *server, uint16_t port, bool append_only) {
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/redis.conf", directory);
+    FILE *out = fopen(path, "we");
+    if (out == NULL) {
+        return false;
+    }
+    bool has_channel_rights = server->valkey || server->major > 6 || server->minor >= 2;
+    bool debug_is_off = server->valkey || server->major >= 7;
+    const char *rights = has_channel_rights ? "~* &* +@all" : "~* +@all";
+    fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", port);
+    fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n", append_only ? "yes" : "no");
+    fprintf(out, "maxmemory-policy noeviction\n");
+    fprintf(out, "%s", debug_is_off ? "enable-debug-command yes\n" : "");
+    fprintf(out, "user default on nopass %s\nuser chaos on >chaos %s\n", rights, rights);
+    bool failed = ferror(out) != 0;
+    return fclose(out) == 0 && !failed;
+}
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
 __attribute__((format(printf, 4, 5))) static bool fail(const struct chaos_backend *backend, size_t n,
@@ -199,7 +280,7 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
         return fail(backend, n, error, "no free port of 127.0.0.1 was found for it");
     }
     if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
-        !chaos_node_write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
+        !write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
         return fail(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
     }
     return spawn(backend, n, error);
@@ -323,7 +404,7 @@ bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *er
     if (shim != NULL && (own->shim = open(shim, O_RDONLY | O_CLOEXEC)) < 0) {
         chaos_fail(error, "the clock %s, which is to be preloaded into the servers, cannot be opened: %s", shim,
                    strerror(errno));
-    } else if (chaos_server_find(&own->server, backend->options.server, error)) {
+    } else if (find_server(&own->server, backend->options.server, error)) {
         backend->ops = &ops;
         backend->own = own;
         return true;

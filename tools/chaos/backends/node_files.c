@@ -93,27 +93,6 @@ bool chaos_node_make(const char *directory, struct chaos_clock **clock) {
                              chmod(page, 0644) == 0);
 }
 
-/* Paths are relative: the server runs in its directory, whose name may have any character. No
- * rewrite of the AOF: its process would outlive a killed server. */
-bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port,
-                             bool append_only) {
-    char path[PATH_MAX];
-    FILE *out = path_of(path, directory, "redis.conf") ? fopen(path, "we") : NULL;
-    if (out == NULL) {
-        return false;
-    }
-    bool has_channel_rights = server->valkey || server->major > 6 || server->minor >= 2;
-    bool debug_is_off = server->valkey || server->major >= 7;
-    const char *rights = has_channel_rights ? "~* &* +@all" : "~* +@all";
-    fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", port);
-    fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n", append_only ? "yes" : "no");
-    fprintf(out, "maxmemory-policy noeviction\n");
-    fprintf(out, "%s", debug_is_off ? "enable-debug-command yes\n" : "");
-    fprintf(out, "user default on nopass %s\nuser chaos on >chaos %s\n", rights, rights);
-    bool failed = ferror(out) != 0;
-    return fclose(out) == 0 && !failed;
-}
-
 bool chaos_node_remove_file(const char *directory, const char *name) {
     char path[PATH_MAX];
     return path_of(path, directory, name) && (remove(path) == 0 || errno == ENOENT);

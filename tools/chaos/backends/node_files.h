@@ -1,4 +1,4 @@
-/* The files of a local node: its directory, configuration, log, clock and AOF; and its port. */
+/* The files of a local node: its directory, log, clock and AOF; and its port. */
 #ifndef CHAOS_NODE_FILES_H
 #define CHAOS_NODE_FILES_H
 
@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "backends/clock.h"
-#include "backends/server.h"
 
 /*
  * Chooses ports[n], of 127.0.0.1, on which nobody listens, and none of the other ports. It is none of those that the
@@ -23,7 +22,6 @@ bool chaos_node_port(uint16_t *ports, size_t count, size_t n);
 /* Makes the directory, data (a directory of its own, for an image may look at what is there), and the clock's page, with true time, where `clock` is not NULL. All
  * to be read by others, which those of containers may be. */
 bool chaos_node_make(const char *directory, struct chaos_clock **clock);
-bool chaos_node_write_config(const char *directory, const struct chaos_server *server, uint16_t port, bool append_only);
 /* Keys on disk: all that is in data. */
 bool chaos_node_remove_keys(const char *directory);
 /* An empty directory too; what is not there is removed already. */

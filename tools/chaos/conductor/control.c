@@ -1,6 +1,7 @@
 /* The socket of a run, by which `redlock-chaos fault` asks for faults by hand. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,14 +46,10 @@ int chaos_control_listen(const char *directory, struct chaos_error *error) {
 }
 
 void chaos_control_close(const char *directory, int listener) {
-    struct sockaddr_un address;
-    struct chaos_error error;
-    int folder = open_directory(directory, &address, &error);
-    if (folder >= 0) {
-        /* in its way it is no more than a file that nobody serves */
-        (void)unlink(address.sun_path);
-        close(folder);
-    }
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/control.sock", directory);
+    /* in its way it is no more than a file that nobody serves */
+    (void)unlink(path);
     close(listener);
 }
 
