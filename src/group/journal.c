@@ -2,10 +2,15 @@
  * level. */
 #include "group/journal.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/validity.h"
+#include "group/waiting.h"
 
 #define NAME_SIZE 128
 #define LOSS_SIZE 320
+#define RANK_SIZE 32
 
 static bool is_logged(const struct redlock_lease *lease, redlock_log_level level) {
     return level <= lease->group->log_level;
@@ -37,20 +42,47 @@ const char *redlock_journal_operation(enum redlock_operation operation) {
     return "";
 }
 
-void redlock_journal_vote(const struct redlock_lease *lease, unsigned node) {
-    char name[NAME_SIZE];
+/* Whether the node's vote on this acquire differs from its last one: its kind, its text, or for a
+ * waiter the holder or the rank. Hashes that are alike by chance only leave out a line. */
+static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_queue_view *view) {
+    const char *text = redlock_text_string(detail->text);
+    const uint64_t parts[] = {redlock_line_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
+    const uint16_t logged = (uint16_t)(redlock_line_hash((const char *)parts, sizeof parts) >> 48 | 1);
+    if (detail->logged == logged) {
+        return false;
+    }
+    detail->logged = logged;
+    lease->try_logged = false;
+    return true;
+}
+
+void redlock_journal_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+    char name[NAME_SIZE], rank[RANK_SIZE] = "";
     if (!is_logged(lease, REDLOCK_LOG_DEBUG)) {
         return;
     }
-    const struct redlock_detail *detail = &lease->details[node];
+    struct redlock_detail *detail = &lease->details[node];
+    struct redlock_queue_view view = {.rank = 0};
+    const enum redlock_operation operation = lease->core.operation;
+    if (operation == REDLOCK_OP_WAIT && detail->kind == REDLOCK_VOTE_DENIED) {
+        view = redlock_waiting_view(lease, answer);
+        (void)snprintf(rank, sizeof rank, ", %lu before us", (unsigned long)view.rank);
+    }
+    if ((operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_ACQUIRE) && !is_news(lease, detail, &view)) {
+        return;
+    }
     const char *text = redlock_text_string(detail->text);
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
-    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s", redlock_journal_operation(lease->core.operation), name,
+    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s%s", redlock_journal_operation(operation), name,
         lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
-        text[0] ? ": " : "", text);
+        text[0] ? ": " : "", text, rank);
 }
 
-static void log_attempt(const struct redlock_lease *lease, const char *name, int64_t now_ns) {
+static void log_attempt(struct redlock_lease *lease, const char *name, int64_t now_ns) {
+    if (lease->try_logged) {
+        return;
+    }
+    lease->try_logged = true;
     const struct redlock_round *votes = &lease->core.votes;
     LOG(lease, DEBUG, "acquire '%s': attempt %u is lost: %u granted, %u denied, %u failed, %u unknown; next in %ld ms",
         name, lease->core.attempts, redlock_nodes_count(votes->granted), redlock_nodes_count(votes->denied),
@@ -66,7 +98,7 @@ void redlock_journal_push(const struct redlock_lease *lease, unsigned node) {
     }
 }
 
-static void log_wait(const struct redlock_lease *lease, const char *name, enum redlock_queue_step step) {
+static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_queue_step step) {
     switch (step) {
     case REDLOCK_QUEUE_ENTERED:
         LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
@@ -79,7 +111,10 @@ static void log_wait(const struct redlock_lease *lease, const char *name, enum r
         LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);
         break;
     case REDLOCK_QUEUE_POLLED:
-        LOG(lease, DEBUG, "wait '%s': first in line, asks whether it is free", name);
+        if (!lease->try_logged) {
+            LOG(lease, DEBUG, "wait '%s': first in line, asks whether it is free", name);
+        }
+        lease->try_logged = true;
         break;
     case REDLOCK_QUEUE_NOTHING:
     case REDLOCK_QUEUE_REFRESHED:
@@ -87,7 +122,7 @@ static void log_wait(const struct redlock_lease *lease, const char *name, enum r
     }
 }
 
-void redlock_journal_step(const struct redlock_lease *lease, enum redlock_lease_state before,
+void redlock_journal_step(struct redlock_lease *lease, enum redlock_lease_state before,
                           const struct redlock_actions *actions, int64_t now_ns) {
     char name[NAME_SIZE];
     const enum redlock_lease_state after = lease->core.state;

@@ -125,7 +125,8 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
     for (; detail < end; detail++, asked >>= 1) {
         redlock_text_drop(detail->text);
         *detail = (struct redlock_detail){.latency_us = -1,
-                                          .kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED};
+                                          .kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED,
+                                          .logged = detail->logged};
     }
 }
 

@@ -18,6 +18,7 @@ struct redlock_detail {
     struct redlock_text *text;
     int32_t latency_us;
     uint8_t kind;
+    uint16_t logged; /* a hash of the vote that the log gave last; 0: none */
 };
 
 /* What only an acquire that may queue needs. */
@@ -55,6 +56,7 @@ struct redlock_lease {
     bool token_drawn : 1;  /* the token of the next attempt is there already */
     bool handle_ended : 1; /* the caller must not use the lease any more */
     bool forgotten : 1;    /* answers and timers change nothing any more */
+    bool try_logged : 1;   /* the log has told of the last try, and no vote has changed since */
     uint8_t loss : 3;      /* enum redlock_loss */
     bool counted_held : 1;
     bool extend_pending : 1;       /* the callback of an extend has not run */

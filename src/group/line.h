@@ -30,6 +30,7 @@ struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
     redlock_nodes refusing;                                 /* nodes that cannot keep a queue */
     bool polls;                                             /* too few nodes can: acquires try again instead */
+    uint64_t polls_hash;                                    /* of the reason that was a WARNING; 0: none */
     bool warned;                                            /* of a resource whose queue cannot be kept */
     redlock_nodes clocks;                                   /* nodes whose clock we have read */
     struct redlock_clock_sample samples[REDLOCK_NODES_MAX]; /* the best reading of each */

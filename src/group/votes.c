@@ -14,14 +14,14 @@ static void follow_clock(struct redlock_group *group, const struct redlock_answe
 }
 
 static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, struct redlock_text *text,
-                      int64_t read_ns) {
+                      const struct redlock_answer *answer) {
     struct redlock_detail *detail = &lease->details[node];
     redlock_text_drop(detail->text);
     detail->text = redlock_text_keep(text);
     detail->kind = (uint8_t)vote;
-    const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
+    const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
-    redlock_journal_vote(lease, node);
+    redlock_journal_vote(lease, node, answer);
 }
 
 /* Whether a GRANTED of this node counts, by what the guards know now. */
@@ -77,7 +77,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
         text = why = redlock_quarantine_text(group, node);
     }
     group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
-    note_vote(lease, node, vote, text, answer->read_ns);
+    note_vote(lease, node, vote, text, answer);
     redlock_text_drop(why);
     if (lease->core.operation == REDLOCK_OP_WAIT) {
         take_wait_vote(lease, node, vote, answer);

@@ -130,9 +130,14 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
         return false;
     }
     line->polls = true;
-    group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
+    /* A node that reconnects and refuses again is no news. */
+    const char *reason = redlock_text_string(why);
+    const uint64_t hash = redlock_line_hash(reason, strlen(reason));
+    const redlock_log_level level = hash == line->polls_hash ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING;
+    line->polls_hash = hash;
+    group->env.log(group->env.ctx, level,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
-                   group->node_names[node], redlock_text_string(why));
+                   group->node_names[node], reason);
     return true;
 }
 

@@ -88,6 +88,7 @@ expect 76 tool --json release backup "$token"
 json '.error == "LOST" and .resource == "backup"'
 expect 0 tool --json acquire backup
 json '.resource == "backup" and (.token | test("^[0-9a-f]{32}$")) and .validity_ms > 0 and .validity_ms < 9900'
+json '.waited_ms >= 0 and .handed_over == false and .passed_over == 0'
 json '[.votes[] | select(.vote == "GRANTED" and .latency_us > 0 and .error == "")] | length >= 3'
 second=$(jq -r .token "$out")
 checks=$((checks + 1))
@@ -131,6 +132,29 @@ json '.resources[0] | .waited_ms > 0 and .waited_ms < 60000'
 kill "${waiters[@]}"
 wait "${waiters[@]}"
 eventually waiters_are 0
+
+# The holder's release hands the lock over, if both use one suffix for the queue's key. -v prints an
+# answer only where it differs from the node's last one, however often the waiter asks.
+scripts_run() {
+    redis 0 info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\),.*/\1/p'
+}
+expect 0 tool acquire -t 1h handed
+token=$(cat "$out")
+before=$(scripts_run)
+env REDLOCK_WAIT_SUFFIX=/line "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 --json acquire -t 1s -w 1h handed \
+    >"$work/handed" 2>"$work/log" &
+waiter=$!
+eventually gives_above $((before + 9)) scripts_run
+is 'the queue' "$(redis 0 exists handed/line)" 1
+is 'the queue of the usual name' "$(redis 0 exists handed:wait)" 0
+expect 0 tool release --wait-suffix /line handed "$token"
+wait $waiter
+is 'the exit status of the waiter' $? 0
+json '.handed_over == true and .passed_over == 0 and .waited_ms > 0' "$work/handed"
+for port in "${ports[@]}"; do
+    is "lines about the place at $port" "$(grep -c "wait 'handed': node 127.0.0.1:$port: DENIED" "$work/log")" 1
+done
+expect 0 tool release handed "$(jq -r .token "$work/handed")"
 
 # A signal ends the wait, and nothing is left behind. (A shell's background job ignores SIGINT by
 # default.)

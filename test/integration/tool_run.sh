@@ -72,7 +72,9 @@ is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
 for i in 0 1 2; do
     redis $i pexpire taken 700 >/dev/null
 done
-expect 0 tool run -w forever taken -- true
+expect 0 tool --json run -w forever taken -- true
+says_nothing "$out"
+json '.acquired == "taken" and .waited_ms > 0 and .passed_over == 0' "$err"
 
 # Concurrent runs go one after another, never together.
 for i in 1 2 3 4 5 6; do

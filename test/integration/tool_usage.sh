@@ -133,6 +133,8 @@ bad '-t 20d and --lock-delay 20d are together more than 24d' -n $some acquire -t
 bad 'fence-expiry 2h: it must be between 3h' -n $some acquire --fence-expiry 2h r
 bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix= r
 bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix "$(printf 'x%.0s' {1..65})" r
+bad 'wait-suffix must have 1 to 62 bytes' -n $some acquire --wait-suffix= r
+bad 'wait-suffix must have 1 to 62 bytes' -n $some --wait-suffix "$(printf 'x%.0s' {1..63})" release r token
 bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
@@ -158,6 +160,7 @@ bad_environment 'REDLOCK_TTL_MAX .*between 1ms and 24d' REDLOCK_TTL_MAX=30d
 bad_environment 'the default ttl of 10s is above REDLOCK_TTL_MAX=5s' REDLOCK_TTL_MAX=5s
 bad_environment 'REDLOCK_FENCE_EXPIRY .*between 3h' REDLOCK_FENCE_EXPIRY=1h
 bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
+bad_environment 'REDLOCK_WAIT_SUFFIX must have' REDLOCK_WAIT_SUFFIX="$(printf 'x%.0s' {1..63})"
 # The tool ignores variables that the command line overrides, and those that a command does not
 # need.
 unreachable=(--connect-timeout 1ms -n "$some")
@@ -165,7 +168,7 @@ expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOC
     REDLOCK_ORDER=nonsense "$t" "${unreachable[@]}" acquire --order=none --restart-guard=off --no-clock-guard \
     --ttl-max 10s r
 expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLOCK_FENCE_SUFFIX= REDLOCK_FENCE_EXPIRY= \
-    REDLOCK_ORDER= "$t" "${unreachable[@]}" acquire r
+    REDLOCK_ORDER= REDLOCK_WAIT_SUFFIX= "$t" "${unreachable[@]}" acquire r
 expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
 
 # Input that the library refuses is bad input too, and no message repeats a password.

@@ -17,7 +17,8 @@ enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + LOCK_CLIENTS };
  * ACQUIRING  q heard GRANTED, deadline not yet → HELD
  *            deadline, given up                → IDLE
  * HELD       extend                            → EXTENDING  EXTEND to all nodes with which it is connected
- *            heal                              → HELD       SET to one node, before the deadline that the last round had met
+ *            heal                              → HELD       SET to one node, before the deadline that
+ *                                                           the last round had met
  * EXTENDING  q heard that matched              → HELD       the deadline anew, from this round's start
  *            given up                          → HELD       the old deadline stands
  * HELD, EXTENDING  deadline, release           → IDLE       its keys are left behind, until released or expired

@@ -197,6 +197,48 @@ static void statistics_count_what_waiters_did(void **state) {
     assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
 }
 
+static unsigned count_in_log(const char *line) {
+    unsigned count = 0;
+    for (const char *at = fake.log; (at = strstr(at, line)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static void the_log_tells_of_changes_only(void **state) {
+    (void)state;
+    static const char asks[] = "wait 'r': first in line, asks whether it is free";
+    struct seen seen;
+    queue_up(&seen);
+    for (unsigned times = 0; times < 3; times++) {
+        refresh();
+    }
+    assert_int_equal(count_in_log("1 before us"), 5);
+    for (unsigned polls = 0; polls < 3; polls++) { /* a stranger holds the lock, and nobody waits before us */
+        while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+            fake_env_pass_ms(&fake, 1);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            fake_env_queue(&fake, i, "stranger", 0);
+        }
+    }
+    assert_int_equal(count_in_log("0 before us"), 5);
+    assert_true(statistics().polls > 1);
+    assert_int_equal(count_in_log(asks), 1);
+    while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+        fake_env_pass_ms(&fake, 1);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_queue(&fake, i, "another", 0); /* another holder, and it does not hand over either */
+    }
+    assert_int_equal(count_in_log("0 before us"), 10);
+    const uint64_t polls = statistics().polls;
+    while (statistics().polls == polls) {
+        fake_env_pass_ms(&fake, 1);
+    }
+    assert_int_equal(count_in_log(asks), 2);
+}
+
 /* --- Who waits, as an inspection tells --- */
 
 struct told {
@@ -264,6 +306,7 @@ int main(void) {
         group_test(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes),
         group_test(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes),
         group_test(statistics_count_what_waiters_did, five_nodes),
+        group_test(the_log_tells_of_changes_only, five_nodes),
         group_test(an_inspection_tells_the_median, five_nodes),
         group_test(other_results_know_of_no_waiters, five_nodes),
     };

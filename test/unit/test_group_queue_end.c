@@ -90,6 +90,34 @@ static void without_permission_it_polls(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
+/* The nodes hear SUBSCRIBE, and refuse the queue. */
+static void refuse_again(const char *error) {
+    struct seen seen;
+    for (unsigned i = 0; i < 5; i++) {
+        listens(i, REDLOCK_LISTENING);
+    }
+    redlock_request *request = wait_for_it(&seen);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        fail_wait(i, REDLOCK_CAUSE_NOPERM, error);
+    }
+    redlock_request_cancel(request);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+}
+
+static void the_same_reason_is_one_warning(void **state) {
+    (void)state;
+    refuse_again("NOPERM no zadd");
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+    refuse_again("NOPERM no zadd"); /* after a reconnect */
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+    refuse_again("NOPERM no hset");
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 2);
+}
+
 /* The key of the queue holds something else. Other resources have queues all the same. */
 static void a_resource_whose_queue_cannot_be_kept_is_polled(void **state) {
     (void)state;
@@ -285,6 +313,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(without_subscriptions_it_polls, five_nodes),
         group_test(without_permission_it_polls, five_nodes),
+        group_test(the_same_reason_is_one_warning, five_nodes),
         group_test(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes),
         group_test(a_cancel_leaves_the_queues, five_nodes),
         group_test(the_wait_ends, five_nodes),

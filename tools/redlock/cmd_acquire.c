@@ -18,6 +18,7 @@ static void print_json(const struct tool_session *session) {
         tool_json_string(&json, "fence", fence);
     }
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
+    tool_report_wait(&json, session);
     tool_report_votes(&json, session->result, false);
     tool_json_close(&json, '}');
     fputc('\n', stdout);

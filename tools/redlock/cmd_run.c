@@ -1,6 +1,7 @@
 /* redlock run: acquires, runs a command, renews, releases; after a loss, stops the command. */
 #include "commands.h"
 
+#include "report.h"
 #include "work.h"
 
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {
@@ -16,6 +17,7 @@ int tool_run(struct tool_session *session) {
         return status;
     }
     redlock_lease *lease = session->lease;
+    tool_report_acquired(session);
     status = tool_work_do(&work, lease);
     int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     status = tool_work_released(&work, code, status);

@@ -8,8 +8,8 @@
 #include "duration.h"
 #include "usage.h"
 
-/* The longest suffix that redlock.h allows. */
-enum { FENCE_SUFFIX_SIZE_MAX = 64 };
+/* The longest suffixes that redlock.h allows. */
+enum { FENCE_SUFFIX_SIZE_MAX = 64, WAIT_SUFFIX_SIZE_MAX = 62 };
 
 /* NULL if it is not set or empty. */
 static const char *environment(const char *name) {
@@ -97,17 +97,23 @@ static int complete_ttl_max(struct tool_options *options) {
     return 0;
 }
 
-static int complete_fence(struct tool_options *options) {
-    const char *label = "--fence-suffix";
-    if (options->fence_suffix == NULL) {
-        label = "REDLOCK_FENCE_SUFFIX";
-        options->fence_suffix = environment(label);
+/* Takes a suffix from the environment if the command line has none; NULL if neither has one. */
+static int complete_suffix(struct tool_options *options, const char *label, const char *variable, int size_max,
+                           const char **suffix) {
+    if (*suffix == NULL) {
+        label = variable;
+        *suffix = environment(variable);
     }
-    if (options->fence_suffix != NULL) {
-        size_t size = strlen(options->fence_suffix);
-        if (size == 0 || size > FENCE_SUFFIX_SIZE_MAX) {
-            return tool_usage(options, "%s must have 1 to %d bytes", label, FENCE_SUFFIX_SIZE_MAX);
-        }
+    const size_t size = *suffix != NULL ? strlen(*suffix) : 1;
+    return size > 0 && size <= (size_t)size_max ? 0
+                                                : tool_usage(options, "%s must have 1 to %d bytes", label, size_max);
+}
+
+static int complete_fence(struct tool_options *options) {
+    const int status = complete_suffix(options, "--fence-suffix", "REDLOCK_FENCE_SUFFIX", FENCE_SUFFIX_SIZE_MAX,
+                                       &options->fence_suffix);
+    if (status != 0) {
+        return status;
     }
     return complete_time(options, "REDLOCK_FENCE_EXPIRY", TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX,
                          &options->fence_expiry_ms);
@@ -170,6 +176,10 @@ int tool_fleet_complete(struct tool_options *options) {
     }
     if (status == 0) {
         status = complete_fence(options);
+    }
+    if (status == 0) {
+        status = complete_suffix(options, "--wait-suffix", "REDLOCK_WAIT_SUFFIX", WAIT_SUFFIX_SIZE_MAX,
+                                 &options->wait_suffix);
     }
     if (status == 0) {
         status = complete_order(options);

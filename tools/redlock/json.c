@@ -67,6 +67,11 @@ void tool_json_number(struct tool_json *json, const char *name, int64_t value) {
     fprintf(json->out, "%" PRId64, value);
 }
 
+void tool_json_bool(struct tool_json *json, const char *name, bool value) {
+    begin(json, name);
+    fputs(value ? "true" : "false", json->out);
+}
+
 void tool_json_null(struct tool_json *json, const char *name) {
     begin(json, name);
     fputs("null", json->out);

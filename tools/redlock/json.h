@@ -19,6 +19,7 @@ void tool_json_close(struct tool_json *json, char bracket);
  * parser reads them unchanged. */
 void tool_json_string(struct tool_json *json, const char *name, const char *value);
 void tool_json_number(struct tool_json *json, const char *name, int64_t value);
+void tool_json_bool(struct tool_json *json, const char *name, bool value);
 void tool_json_null(struct tool_json *json, const char *name);
 
 #endif

@@ -107,6 +107,7 @@ static const struct option_spec specs[] = {
     {"no-clock-guard", 0, NULL, FOR_ALL, set_clock_guard, 0, 0, 0},
     {"ttl-max", 0, "TIME", FOR_ALL, TIME(ttl_max_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"first-boot", 0, NULL, FOR_ALL, FLAG(first_boot)},
+    {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(wait_suffix)},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},

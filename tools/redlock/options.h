@@ -69,6 +69,7 @@ struct tool_options {
     int64_t ttl_max_ms; /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: none */
     bool ttl_max_from_environment;
     const char *fence_suffix; /* NULL: from the environment, else the library's default */
+    const char *wait_suffix;  /* likewise */
     int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: never */
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */

@@ -100,6 +100,29 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
     tool_json_close(json, ']');
 }
 
+void tool_report_wait(struct tool_json *json, const struct tool_session *session) {
+    redlock_statistics statistics = {.size = sizeof statistics};
+    const bool known = redlock_manager_statistics(session->manager, &statistics) == REDLOCK_OK;
+    tool_json_number(json, "waited_ms", session->waited_ms);
+    tool_json_bool(json, "handed_over", known && statistics.handed_over > 0);
+    tool_json_number(json, "passed_over",
+                     session->result != NULL ? (int64_t)redlock_result_passed_over(session->result) : 0);
+}
+
+void tool_report_acquired(const struct tool_session *session) {
+    const struct tool_options *options = session->options;
+    if (!options->json || options->wait_ms == 0) {
+        return;
+    }
+    struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, "acquired", options->resource);
+    tool_report_wait(&json, session);
+    tool_json_close(&json, '}');
+    fputc('\n', json.out);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
+}
+
 void tool_report_error(const struct tool_options *options, const char *name, const char *message,
                        const redlock_result *result) {
     if (!options->json) {

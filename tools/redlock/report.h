@@ -31,6 +31,12 @@ int tool_report_not_acquired(const struct tool_session *session);
 void tool_report_error(const struct tool_options *options, const char *name, const char *message,
                        const redlock_result *result);
 
+/* Writes how the acquire waited: "waited_ms", "handed_over" and "passed_over". */
+void tool_report_wait(struct tool_json *json, const struct tool_session *session);
+
+/* run --json that waited: an object on standard error says that the lock is held, and how it waited. */
+void tool_report_acquired(const struct tool_session *session);
+
 /* Writes "votes":[…]; for status with the holders. */
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders);
 

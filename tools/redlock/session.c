@@ -96,6 +96,9 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     if (options->fence_suffix != NULL) {
         manager_options.fence_suffix = options->fence_suffix;
     }
+    if (options->wait_suffix != NULL) {
+        manager_options.wait_suffix = options->wait_suffix;
+    }
     if (options->verbose) {
         manager_options.on_log = log_line;
         manager_options.log_data = options->words;
@@ -209,9 +212,12 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     if (session->options->verbose) {
         log_waiting(session->options);
     }
+    const int64_t asked_ms = now_ms();
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
                                   tool_session_completed, session);
-    return tool_session_finish(session, started);
+    const int code = tool_session_finish(session, started);
+    session->waited_ms = now_ms() - asked_ms;
+    return code;
 }
 
 /* Starts the thread that writes to standard error, so that no reader can block a renewal. */

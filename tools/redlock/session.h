@@ -27,6 +27,7 @@ struct tool_session {
     redlock_lease *lease;
     redlock_result *result;   /* NULL if there was no memory */
     int64_t opened_ms;        /* CLOCK_BOOTTIME */
+    int64_t waited_ms;        /* from the request for the lock to its result */
     ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
     uint32_t warned_unusable; /* a bit for each unusable node that was reported */
     uint32_t warned_settings; /* likewise for each node with risky settings */
