@@ -96,6 +96,7 @@ void redlock_group_delete(struct redlock_group *group) {
     free(group);
 }
 
+/* Inlined, it would cost a plain lock some instructions. */
 __attribute__((noinline)) static void run_errands(struct redlock_group *group) {
     struct redlock_errand *errand = group->errands_done;
     group->errands_done = NULL; /* callbacks that are added now run in the next turn */
