@@ -375,24 +375,30 @@ static void closing_ends_observers(void **state) {
     ASSERT_ALL_TOLD(&told, "");
 }
 
+/* Three servers, with the library as a user with these rights. */
+static redlock_manager *manager_with_rights(const char *rights) {
+    static char config[512], texts[3][128];
+    const char *uris[3];
+    (void)snprintf(config, sizeof config, "user watcher on >" PASSWORD " ~* resetchannels %s\n", rights);
+    servers_start(&world_servers, 3,
+                  &(struct server_options){.password = "admin-" PASSWORD, .config = config, .no_default_user = true});
+    for (size_t i = 0; i < 3; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "redis://watcher:" PASSWORD "@127.0.0.1:%d",
+                       world_servers.at[i].port);
+        uris[i] = texts[i];
+    }
+    memset(&told, 0, sizeof told);
+    memset(&other, 0, sizeof other);
+    memset(&world_log, 0, sizeof world_log);
+    return world_manager(uris, 3, PATIENT_MS);
+}
+
 /* The nodes let the library subscribe to its own channel and not to a leader's; or to none. */
 static void without_permission_it_asks(void **state) {
-    static const char *const channels[] = {"&redlock:[0-9a-f]*", ""};
+    static const char *const rights[] = {"&redlock:[0-9a-f]* +@all", "+@all"};
     (void)state;
-    for (size_t c = 0; c < 2; c++) {
-        char config[128], texts[3][128];
-        const char *uris[3];
-        (void)snprintf(config, sizeof config, "user watcher on >" PASSWORD " ~* resetchannels %s +@all\n", channels[c]);
-        servers_start(
-            &world_servers, 3,
-            &(struct server_options){.password = "admin-" PASSWORD, .config = config, .no_default_user = true});
-        for (size_t i = 0; i < 3; i++) {
-            (void)snprintf(texts[i], sizeof texts[i], "redis://watcher:" PASSWORD "@127.0.0.1:%d",
-                           world_servers.at[i].port);
-            uris[i] = texts[i];
-        }
-        memset(&told, 0, sizeof told);
-        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    for (size_t i = 0; i < 2; i++) {
+        redlock_manager *manager = manager_with_rights(rights[i]);
         observe(manager, "door", &told);
         until_told(&told, "");
         take_all(ALICE, LONG_MS);
@@ -400,12 +406,36 @@ static void without_permission_it_asks(void **state) {
         resign_all(ALICE);
         until_told(&told, "");
         ASSERT_ALL_TOLD(&told, "", ALICE, "");
-        assert_non_null(strstr(world_log.text, c == 0 ? "SUBSCRIBE to a leader's channel failed: NOPERM"
+        assert_non_null(strstr(world_log.text, i == 0 ? "SUBSCRIBE to a leader's channel failed: NOPERM"
                                                       : "SUBSCRIBE refused (NOPERM"));
         world_close(manager);
         servers_stop(&world_servers);
-        memset(&world_log, 0, sizeof world_log);
     }
+}
+
+/* Those of docs/operations.md, where UNSUBSCRIBE is not. */
+static void the_rights_of_a_lock_are_enough(void **state) {
+    (void)state;
+    redlock_manager *manager = manager_with_rights(
+        "&redlock:* -@all +set +get +del +pexpire +pttl +type +eval +evalsha +script|load +ping +info +select +time "
+        "+client|setname +client|id +client|kill +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget +hdel "
+        "+publish +subscribe");
+    observe(manager, "door", &told);
+    observe(manager, "gate", &other);
+    until_told(&told, "");
+    until_told(&other, "");
+    until_subscribed("redlock:leader:door", 1, 3);
+    until_subscribed("redlock:leader:gate", 1, 3);
+    redlock_observer_end(other.observer);
+    (void)until_calm();
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    resign_all(ALICE);
+    until_told(&told, "");
+    ASSERT_ALL_TOLD(&told, "", ALICE, "");
+    assert_null(strstr(world_log.text, "subscription:")); /* none was lost */
+    world_close(manager);
+    servers_stop(&world_servers);
 }
 
 #define with_candidates(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -424,7 +454,8 @@ int main(void) {
         with_candidates(many_are_observed_and_heard_again),
         with_candidates(closing_ends_observers),
     };
-    const struct CMUnitTest refused[] = {world_test(without_permission_it_asks)};
+    const struct CMUnitTest refused[] = {world_test(without_permission_it_asks),
+                                         world_test(the_rights_of_a_lock_are_enough)};
     const int failed = cmocka_run_group_tests(tests, world_five, world_end);
     return failed + cmocka_run_group_tests(refused, world_none, world_none);
 }
