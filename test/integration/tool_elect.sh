@@ -47,7 +47,8 @@ delete_key() {
 expect 0 tool elect job -- redis-cli -p "${ports[0]}" get job
 says "$out" '^[0-9a-f]{48}$'
 says_nothing "$err"
-expect 0 tool elect -t 20s job -- sh -c 'echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_VALIDITY_MS ${REDLOCK_FENCE-none}"'
+expect 0 tool elect -t 20s job -- \
+    sh -c 'echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_VALIDITY_MS ${REDLOCK_FENCE-none}"'
 says "$out" '^job [0-9a-f]{48} 1[0-9]{4} none$'
 expect 0 tool elect --fence job -- sh -c 'echo "$REDLOCK_FENCE"'
 says "$out" '^[0-9]{19}$'
@@ -110,8 +111,8 @@ kill -TERM $runner
 ended $runner 3
 eventually no_keys_left lost
 
-# Another candidate leads meanwhile. The command that was stopped has ended before it begins again, though
-# it takes its time.
+# Another candidate leads meanwhile. The command that was stopped has ended before it begins again,
+# though it takes its time.
 slow='trap "sleep 1; echo told >>$0; exit 3" TERM; echo ready >>"$0"; while :; do sleep 0.05; done'
 elects "$seen.1" -t 3s both -- bash -c "$slow" "$seen.1"
 first=$runner
@@ -130,13 +131,18 @@ kill -TERM "$first"
 ended "$first" 3
 
 # A command that ignores SIGTERM is killed at the end of the grace.
-elects "$seen" -t 3s --grace 300ms deaf -- bash -c 'trap "" TERM; echo $$ >>"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
+elects "$seen" -t 3s --grace 300ms deaf -- bash -c \
+    'trap "" TERM; echo $$ >>"$0.pid"; echo ready >>"$0"; while :; do sleep 0.05; done' "$seen"
 eventually grep -q ready "$seen"
 delete_key deaf
 eventually gives 2 lines "$seen" ready
 eventually gone "$(head -n 1 "$seen.pid")"
+kill -KILL "$(tail -n 1 "$seen.pid")"
+ended $runner 137
+eventually no_keys_left deaf
 # A signal while a loss stops the command: it does not begin again.
-elects "$seen.2" -t 3s --grace 30s unwanted -- bash -c 'trap "echo told >>$0" TERM; echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done' "$seen.2"
+elects "$seen.2" -t 3s --grace 30s unwanted -- bash -c \
+    'trap "echo told >>$0" TERM; echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done' "$seen.2"
 second=$runner
 eventually grep -q ready "$seen.2"
 delete_key unwanted
@@ -146,11 +152,9 @@ eventually gives 2 lines "$seen.2" told
 touch "$seen.2.end"
 ended "$second" 76
 is 'how often it began' "$(lines "$seen.2" ready)" 1
-kill -KILL $(cat "$seen.pid") 2>/dev/null
-eventually no_keys_left deaf
 
-# No quorum: the command is stopped in time, the tool says why it cannot lead, and leads when the nodes
-# are back.
+# No quorum: the command is stopped in time, the tool says why it cannot lead, and leads when the
+# nodes are back.
 elects "$seen" -t 3s quorum -- bash -c "$worker" "$seen"
 eventually grep -q ready "$seen"
 for i in 0 1 2; do
