@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The example docs/examples/leader.c compiles, and does what docs/election.md says: one process
+# works, and another one goes on after its end or its death.
+set -euo pipefail
+
+command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+source "$REDLOCK_SOURCE/scripts/lib.sh"
+work=$(mktemp -d)
+pids=()
+clean_up() {
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    wait 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
+
+read -ra flags <<<"${REDLOCK_FLAGS:-}"
+"$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
+    -o "$work/leader" "$REDLOCK_SOURCE/docs/examples/leader.c" -L"$REDLOCK_BUILD/src" -lredlock \
+    -Wl,-rpath,"$REDLOCK_BUILD/src"
+
+nodes=()
+for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
+    port=$((10000 + RANDOM % 20000))
+    if redlock_start_server "$port" "$work/$port"; then
+        pids+=("$started")
+        nodes+=("127.0.0.1:$port")
+    fi
+done
+((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+
+# starts FILE : one more process, which writes there; sets process.
+starts() {
+    "$work/leader" job "${nodes[@]}" >"$1" 2>&1 &
+    process=$!
+    pids+=("$process")
+}
+
+# eventually FILE TEXT : the file has a line that begins like this, within 30 s.
+eventually() {
+    local deadline=$((SECONDS + 30))
+    until grep -q "^$2" "$1"; do
+        ((SECONDS <= deadline)) || { echo "$1 never said: $2"; cat "$1"; exit 1; }
+        sleep 0.02
+    done
+}
+
+# last_fence FILE
+last_fence() {
+    sed -n 's/^step with fence //p' "$1" | tail -n 1
+}
+
+starts "$work/1" && first=$process
+eventually "$work/1" 'step with fence'
+starts "$work/2" && second=$process
+eventually "$work/2" 'the leader is [0-9a-f]'
+starts "$work/3"
+eventually "$work/3" 'the leader is [0-9a-f]'
+kill -TERM "$first"
+wait "$first" || { echo "the first one ended with $?"; exit 1; }
+eventually "$work/2" 'step with fence'
+eventually "$work/2" 'the leader is this program'
+kill -KILL "$second"
+eventually "$work/3" 'step with fence'
+one=$(last_fence "$work/1") two=$(last_fence "$work/2") three=$(last_fence "$work/3")
+((one < two && two < three)) || { echo "the fences do not rise: $one, $two, $three"; exit 1; }
+echo "three leaders, with the fences $one, $two, $three"
