@@ -5,6 +5,7 @@
 #include "core/planted.h"
 #include "core/quorum.h"
 #include "core/validity.h"
+#include "core/waiter.h"
 
 #define WRAPPED(type, name, ...)                                                                                       \
     type __real_##name(__VA_ARGS__);                                                                                   \
@@ -27,6 +28,27 @@ WRAPPED(int64_t, redlock_deadline_ns, int64_t start_ns, int64_t ttl_ms) {
 WRAPPED(redlock_nodes, redlock_round_vote, struct redlock_round *round, redlock_nodes nodes, redlock_vote_kind vote) {
     const bool grants = REDLOCK_PLANTED(UNKNOWN_GRANTS) && vote == REDLOCK_VOTE_UNKNOWN;
     return __real_redlock_round_vote(round, nodes, grants ? REDLOCK_VOTE_GRANTED : vote);
+}
+
+/* A waiter asks nodes that may not vote, too. */
+static struct redlock_event for_waiter(const struct redlock_event *event) {
+    struct redlock_event changed = *event;
+    if (REDLOCK_PLANTED(QUEUE_ANY_SERVER)) {
+        changed.may_not_vote = 0;
+    }
+    return changed;
+}
+
+WRAPPED(void, redlock_waiter_enter, struct redlock_lease_core *lease, const struct redlock_event *event,
+        struct redlock_actions *actions) {
+    const struct redlock_event changed = for_waiter(event);
+    __real_redlock_waiter_enter(lease, &changed, actions);
+}
+
+WRAPPED(void, redlock_waiter_go_on, struct redlock_lease_core *lease, const struct redlock_event *event,
+        struct redlock_actions *actions) {
+    const struct redlock_event changed = for_waiter(event);
+    __real_redlock_waiter_go_on(lease, &changed, actions);
 }
 
 WRAPPED(void, redlock_extension_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,

@@ -53,11 +53,10 @@ void sim_backing_granted(struct sim_client *client, unsigned node, const char *t
     backing->steps[node] = steps;
 }
 
-bool sim_backing_is_enough(const struct sim_world *world, const struct sim_lease *lease) {
+uint32_t sim_backing_nodes(const struct sim_world *world, const struct sim_lease *lease) {
     int at = find(world, lease->client, lease->token);
     if (at < 0 || world->backing_count == SIM_BACKINGS_MAX) {
-        return true;
+        return redlock_nodes_all(world->profile.nodes);
     }
-    const struct sim_backing *backing = &world->backings[at];
-    return redlock_nodes_count(backing->granted & ~backing->voided) > world->profile.nodes / 2;
+    return world->backings[at].granted & ~world->backings[at].voided;
 }

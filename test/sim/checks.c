@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/quorum.h"
 #include "world.h"
 
 /* Timers come up to 2 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
@@ -40,24 +41,27 @@ static bool backs(const struct sim_node *node, const char *token, int64_t until_
     return false;
 }
 
-static unsigned backing(const struct sim_world *world, const struct sim_lease *lease, int64_t until_ns) {
-    unsigned count = 0;
-    for (unsigned i = 0; i < world->profile.nodes; i++) {
-        count += backs(&world->nodes[i], lease->token, until_ns);
-    }
-    return count;
-}
-
-/* If the library says "valid for v ms more", a quorum of nodes must have the key for so long. */
+/* If the library says "valid for v ms more", a quorum of nodes must have the key for so long. A
+ * client with the clock guard knows which votes are void, and does not count them. */
 static void check_backing(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms) {
     const struct sim_client *client = &world->clients[lease->client];
-    int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
-    unsigned count = backing(world, lease, until);
-    if (count <= world->profile.nodes / 2) {
+    const unsigned quorum = world->profile.nodes / 2 + 1;
+    const int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
+    redlock_nodes nodes = 0;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        nodes |= backs(&world->nodes[i], lease->token, until) ? REDLOCK_NODE(i) : 0;
+    }
+    if (redlock_nodes_count(nodes) < quorum) {
         sim_violation(world, "backing",
                       "client %u holds '%s' (%.8s) for %lld ms more, but only %u of %u nodes will have its key so long",
                       lease->client, sim_resource_name(lease->resource), sim_name(lease->token), (long long)validity_ms,
-                      count, world->profile.nodes);
+                      redlock_nodes_count(nodes), world->profile.nodes);
+    } else if (world->profile.clock_guard && redlock_nodes_count(nodes & sim_backing_nodes(world, lease)) < quorum) {
+        sim_violation(world, "void",
+                      "client %u holds '%s' (%.8s) for %lld ms more, but it knows of steps: only nodes %#x of those "
+                      "that will have its key so long back it",
+                      lease->client, sim_resource_name(lease->resource), sim_name(lease->token), (long long)validity_ms,
+                      nodes & sim_backing_nodes(world, lease));
     }
 }
 
@@ -108,7 +112,8 @@ void sim_check(struct sim_world *world) {
                           sim_resource_name(lease->resource), sim_name(lease->token));
         }
         lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-        if (world->profile.clock_guard && !sim_backing_is_enough(world, lease)) {
+        if (world->profile.clock_guard &&
+            redlock_nodes_count(sim_backing_nodes(world, lease)) <= world->profile.nodes / 2) {
             sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
                           lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
         }

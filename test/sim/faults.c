@@ -40,7 +40,8 @@ void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key
     key->used = false;
 }
 
-static void crash(struct sim_world *world, unsigned index, bool forget) {
+static void crash(struct sim_world *world, unsigned index, enum sim_fault fault) {
+    const bool forget = fault != SIM_FAULT_CRASH, replaced = fault == SIM_FAULT_REPLACE;
     struct sim_node *node = &world->nodes[index];
     if (node->down) {
         return;
@@ -65,10 +66,14 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
             until = later(until, key->gone_ns);
         }
     }
-    bool silent = sim_random_percent(&world->random, 30); /* no RST: the host is gone, not the process */
+    bool silent = !replaced && sim_random_percent(&world->random, 30); /* no RST: the host is gone, not the process */
     for (unsigned i = 0; i < world->profile.clients; i++) {
         node->killed_gen[i] = world->clients[i].links[index].gen + 1;
-        if (!silent) {
+        if (replaced && sim_random_percent(&world->random, 50)) {
+            /* A firewall on the way drops what it does not know. */
+            world->clients[i].links[index].mute_ns =
+                until + sim_random_between(&world->random, 1, 30 * world->profile.node_timeout_ms * SIM_MS);
+        } else if (!silent) {
             sim_link_break_at(world, i, index, world->now_ns + sim_delay_ns(world));
         }
     }
@@ -76,7 +81,7 @@ static void crash(struct sim_world *world, unsigned index, bool forget) {
               silent ? ", silently," : "", (double)(until - world->now_ns) / 1e6);
     sim_subscriptions_die(world, index, silent);
     node->down_until_ns = until;
-    sim_push(world, until, (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget});
+    sim_push(world, until, (struct sim_event){.kind = SIM_RESTART, .node = (uint8_t)index, .entry = forget + replaced});
 }
 
 void sim_mode_event(struct sim_world *world, const struct sim_event *event) {
@@ -92,8 +97,7 @@ static void change_mode(struct sim_world *world, unsigned index) {
     sim_push(world, world->now_ns + draw_duration(world), (struct sim_event){.kind = SIM_MODE, .node = (uint8_t)index});
 }
 
-/* ways: 1 towards the node, 2 towards the client, 3 both */
-static void cut(struct sim_world *world, unsigned client, unsigned node, unsigned ways, int64_t for_ns) {
+void sim_link_cut(struct sim_world *world, unsigned client, unsigned node, unsigned ways, int64_t for_ns) {
     struct sim_link *link = &world->clients[client].links[node];
     if (ways & 1) {
         link->up_cut_ns = later(link->up_cut_ns, world->now_ns + for_ns);
@@ -142,62 +146,9 @@ static void pause_client(struct sim_world *world, unsigned index) {
     sim_client_pause(client, for_ns);
 }
 
-/* Moves a node's clock: keys end sooner, or later. */
-static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
-    struct sim_node *node = &world->nodes[index];
-    node->clock.offset_ns += by_ns;
-    node->stepped.off_ns += by_ns;
-    if (by_ns > 0) {
-        node->stepped.steps++;
-        node->stepped_ns = world->now_ns;
-    } else {
-        node->stepped_back = true;
-    }
-    if (node->stepped.off_ns == 0) {
-        node->righted_ns = world->now_ns;
-    }
-    SIM_TRACE(world, "node %u: its clock steps by %.3f ms", index, (double)by_ns / 1e6);
-    for (unsigned i = 0; i < node->fake.key_count; i++) {
-        struct fake_key *key = &node->fake.keys[i];
-        if (!key->used || key->expires_ms == FAKE_NO_TTL) {
-            continue;
-        }
-        int64_t gone_ns = sim_key_gone_ns(node, key);
-        if (by_ns > 0 && key->gone_ns > world->now_ns) {
-            sim_node_lose(world, index, key);
-            key->used = true;
-        }
-        key->gone_ns = gone_ns;
-    }
-}
-
-/* Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
- * any of the nodes, met in any order. A step of a clock that was read before shows without a
- * comparison. */
-static unsigned wrong_clocks_max(const struct sim_world *world) {
-    const struct sim_profile *profile = &world->profile;
-    bool needs_median = !profile->early || profile->forgets_at_once;
-    if (profile->trust != SIM_GUARDED || !needs_median) {
-        return profile->nodes;
-    }
-    return profile->nodes == 1 && profile->early ? 1 : profile->nodes / 2;
-}
-
-/* A guard compares only clocks that were read within three seconds. */
-#define AT_ONE_TIME_NS (3200 * SIM_MS)
-
-static unsigned wrong_clocks(const struct sim_world *world) {
-    unsigned wrong = 0;
-    for (unsigned i = 0; i < world->profile.nodes; i++) {
-        const struct sim_node *node = &world->nodes[i];
-        wrong += node->stepped.off_ns != 0 || world->now_ns < node->righted_ns + AT_ONE_TIME_NS;
-    }
-    return wrong;
-}
-
 /* Sometimes an old snapshot is loaded, with the queues but without the locks. */
-static void forget(struct sim_world *world, struct sim_node *node) {
-    if (sim_random_percent(&world->random, 60)) {
+static void forget(struct sim_world *world, struct sim_node *node, bool replaced) {
+    if (!replaced && sim_random_percent(&world->random, 60)) {
         fake_node_clear(&node->fake);
     }
     for (unsigned i = 0; i < node->fake.key_count; i++) {
@@ -218,13 +169,11 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
     node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
     if (event->entry) {
-        forget(world, node);
+        forget(world, node, event->entry == 2);
     }
     SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
-    if (event->entry && world->profile.steps_at_boot && wrong_clocks(world) < wrong_clocks_max(world) &&
-        sim_random_percent(&world->random, 50)) {
-        step_clock(world, event->node,
-                   sim_random_between(&world->random, world->profile.step_min_ns, world->profile.step_max_ns));
+    if (event->entry && world->profile.steps_at_boot) {
+        sim_step_at_boot(world, event->node);
     }
     if (sim_random_percent(&world->random, 40) && world->phase == SIM_ACTIVE) {
         node->fake.mode = FAKE_LOADING;
@@ -233,66 +182,33 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
-/* Each client has read the present clock, or will find it right at its first reading. */
-static bool all_have_read(const struct sim_world *world, unsigned node) {
-    for (unsigned i = 0; i < world->profile.clients; i++) {
-        const struct sim_link *link = &world->clients[i].links[node];
-        if (world->control == SIM_CONTROL_RIGHTED && !link->clock_read) {
-            continue;
-        }
-        int64_t known_ns = link->clock_read ? link->off_ns : 0;
-        if (world->clients[i].group != NULL && known_ns != world->nodes[node].stepped.off_ns) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void step(struct sim_world *world, unsigned index) {
-    const struct sim_profile *profile = &world->profile;
-    for (unsigned i = 0; i < profile->nodes; i++) {
-        if (world->nodes[i].stepped.off_ns != 0 && sim_random_percent(&world->random, 50)) {
-            index = i;
-        }
-    }
-    const struct sim_node *node = &world->nodes[index];
-    if (node->stepped.off_ns == 0 && wrong_clocks(world) >= wrong_clocks_max(world)) {
-        return;
-    }
-    int64_t by_ns = sim_random_between(&world->random, profile->step_min_ns, profile->step_max_ns);
-    by_ns = sim_random_percent(&world->random, 60) ? by_ns : -by_ns;
-    if (node->stepped.off_ns != 0) {
-        by_ns = -node->stepped.off_ns; /* it is set right */
-    }
-    if (profile->trust == SIM_GUARDED) {
-        /* Guards cannot see two steps that cancel out between two readings, or that set a clock
-         * right before the first reading. */
-        int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
-        bool unseen = by_ns < 0 ? world->now_ns <= over_ns : !all_have_read(world, index);
-        if (unseen) {
-            return;
-        }
-    }
-    step_clock(world, index, by_ns);
-}
-
 /* Client 0 has its locks on the smallest quorum, because it cannot reach the other nodes. Then it
  * is cut off and does not see clocks step. At the same moment a client meets the nodes that can
  * only compare their clocks with each other. */
 void sim_ambush(struct sim_world *world, int64_t at_ns) {
     for (unsigned i = 0; i < (world->profile.nodes - 1) / 2; i++) {
-        cut(world, 0, i, 3, at_ns);
+        sim_link_cut(world, 0, i, 3, at_ns);
     }
     sim_push(world, at_ns - 1, (struct sim_event){.kind = SIM_AMBUSH});
 }
 
 void sim_ambush_event(struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        cut(world, 0, i, 3, world->profile.ttl_max_ms * SIM_MS);
+        sim_link_cut(world, 0, i, 3, world->profile.ttl_max_ms * SIM_MS);
     }
     for (unsigned i = world->profile.nodes; i > 0; i--) {
-        step(world, i - 1);
+        sim_step(world, i - 1);
     }
+}
+
+/* A push is held up, and the client's requests to that node are, too. Pushes of the others do not
+ * come either, so the client learns of their grants by the answers to its next WAIT. It then holds
+ * the lock when the old push arrives. */
+void sim_overtake(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns) {
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        sim_subscription_stall(world, client, i, for_ns);
+    }
+    sim_link_cut(world, client, node, 1, 4 * for_ns);
 }
 
 static void set_wall(struct sim_world *world, unsigned client) {
@@ -393,17 +309,18 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         break;
     case SIM_FAULT_CRASH:
     case SIM_FAULT_FORGET:
-        crash(world, node, fault == SIM_FAULT_FORGET);
+    case SIM_FAULT_REPLACE:
+        crash(world, node, fault);
         break;
     case SIM_FAULT_BREAK:
         sim_link_break(world, client, node);
         break;
     case SIM_FAULT_CUT:
-        cut(world, client, node, 1 + sim_random_below(&world->random, 3), for_ns);
+        sim_link_cut(world, client, node, 1 + sim_random_below(&world->random, 3), for_ns);
         break;
     case SIM_FAULT_ISOLATE:
         for (unsigned i = 0; i < world->profile.nodes; i++) {
-            cut(world, client, i, 3, for_ns);
+            sim_link_cut(world, client, i, 3, for_ns);
         }
         break;
     case SIM_FAULT_PAUSE:
@@ -426,7 +343,7 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         slow(world, client, node);
         break;
     case SIM_FAULT_STEP:
-        step(world, node);
+        sim_step(world, node);
         break;
     case SIM_FAULT_WALL:
         set_wall(world, client);
@@ -477,7 +394,7 @@ int64_t sim_faults_heal(struct sim_world *world) {
             const struct sim_link *link = &world->clients[k].links[i];
             healed = later(healed, later(later(link->up_cut_ns, link->down_cut_ns), later(link->up_ns, link->down_ns)));
             healed = later(healed, later(link->blocked_ns, node->late_ns[k]));
-            healed = later(healed, later(link->subscription.down_ns, link->deaf_ns));
+            healed = later(healed, later(later(link->subscription.down_ns, link->deaf_ns), link->mute_ns));
         }
     }
     for (unsigned k = 0; k < world->profile.clients; k++) {

@@ -130,7 +130,8 @@ static bool lost_on_the_way(struct sim_world *world, const struct sim_event *eve
         return true;
     }
     if (event->gen < *killed) {
-        if (!dying) { /* RST: the node does not know this connection */
+        if (!dying &&
+            client->links[event->node].mute_ns <= world->now_ns) { /* RST: the node does not know this connection */
             sim_link_break_at(world, event->client, event->node, world->now_ns + sim_delay_ns(world));
         }
         return true;

@@ -45,10 +45,15 @@ static void draw_queue_faults(struct sim_profile *profile, struct sim_random *ra
         profile->stall_permille = 20 + sim_random_below(random, 400);
     }
     if (profile->stalls) {
+        profile->overtakes = profile->clock_guard && sim_random_percent(random, 70);
         profile->stall_permille = 100 + sim_random_below(random, 400);
         profile->faults &= 1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK |
                            1U << SIM_FAULT_PAUSE | 1U << SIM_FAULT_STEP;
         profile->faults |= 1U << SIM_FAULT_STALL;
+        profile->faults &= profile->overtakes ? ~(1U << SIM_FAULT_STEP) : ~0U;
+        profile->auto_extend |= profile->overtakes;
+    } else if (profile->replaced) {
+        profile->faults &= 1U << SIM_FAULT_REPLACE | 1U << SIM_FAULT_BREAK | 1U << SIM_FAULT_STALL;
     } else if (sim_random_percent(random, 6)) {
         profile->refusing = sim_random_below(random, 1U << profile->nodes);
     }
@@ -66,10 +71,21 @@ static void draw_stalls(struct sim_profile *profile, struct sim_random *random) 
     profile->node_timeout_ms = sim_random_between(random, 5, 20);
 }
 
+/* Nodes are replaced while many wait, and little else happens. */
+static void draw_replaced(struct sim_profile *profile, struct sim_random *random) {
+    profile->replaced = true;
+    profile->calm = false;
+    profile->nodes = 1 + sim_random_below(random, 3);
+    profile->ttl_min_ms = 300;
+    profile->ttl_max_ms = 3000;
+}
+
 static void draw_trust(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     unsigned dice = sim_random_below(&world->random, 100);
-    profile->trust = dice < 60 ? SIM_TRUSTED : dice < 88 ? SIM_GUARDED : SIM_RECKLESS;
+    /* Beside guards, a push does most harm. */
+    const unsigned trusted = profile->stalls || profile->replaced ? 30 : 60;
+    profile->trust = dice < trusted ? SIM_TRUSTED : dice < 88 ? SIM_GUARDED : SIM_RECKLESS;
     switch (world->control) {
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_STARVED:
@@ -159,7 +175,7 @@ static void limit_faults(struct sim_profile *profile) {
     if (profile->counters_die) {
         forbidden |= 1u << SIM_FAULT_WALL;
     } else {
-        forbidden |= 1u << SIM_FAULT_FORGET;
+        forbidden |= 1u << SIM_FAULT_FORGET | 1u << SIM_FAULT_REPLACE;
     }
     if (profile->counters_die || profile->nodes < 3) {
         forbidden |= 1u << SIM_FAULT_LIE;
@@ -179,11 +195,13 @@ static void draw_faults(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     profile->faults = (unsigned)sim_random_next(&world->random) & ((1u << SIM_FAULTS) - 1);
     if (profile->trust != SIM_TRUSTED) {
-        bool forget = !profile->clock_guard || sim_random_percent(&world->random, 50);
+        bool forget = !profile->clock_guard || sim_random_percent(&world->random, profile->stalls     ? 20
+                                                                                  : profile->replaced ? 90
+                                                                                                      : 50);
         if (sim_random_percent(&world->random, 50)) {
             profile->faults &= (unsigned)sim_random_next(&world->random); /* little else */
         }
-        profile->faults |= 1u << (forget ? SIM_FAULT_FORGET : SIM_FAULT_STEP);
+        profile->faults |= 1u << (!forget ? SIM_FAULT_STEP : profile->replaced ? SIM_FAULT_REPLACE : SIM_FAULT_FORGET);
     }
     if (profile->storm) {
         profile->faults &= (unsigned)sim_random_next(&world->random);
@@ -229,6 +247,8 @@ void sim_profile_draw(struct sim_world *world) {
     draw_speed(profile, random);
     if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
+    } else if (profile->crowd && sim_random_percent(random, 30)) {
+        draw_replaced(profile, random);
     }
     draw_trust(world);
     draw_fencing(world);
@@ -265,8 +285,8 @@ void sim_profile_draw(struct sim_world *world) {
     profile->no_random_permille = sim_random_percent(random, 5) ? 100 : 0;
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
     profile->forgets_at_once = profile->forgets_at_once || profile->trust == SIM_RECKLESS;
-    profile->prompt =
-        profile->trust == SIM_GUARDED && profile->clock_guard && profile->early && sim_random_percent(random, 50);
+    profile->prompt = profile->trust == SIM_GUARDED && profile->clock_guard && profile->early && !profile->stalls &&
+                      sim_random_percent(random, 50);
     if (profile->prompt) {
         profile->leaps = false;
         profile->leap_permille = profile->spike_permille = 0;

@@ -35,6 +35,8 @@ struct sim_profile {
     bool heal;        /* as they should be */
     bool crowd;       /* many wait for one resource, and who has it releases it soon */
     bool stalls;      /* pushes come later than keys end, often */
+    bool overtakes;   /* later grants are known before them; then a clock steps */
+    bool replaced;    /* so are nodes, often */
     bool all_probe;   /* at the end all clients want each resource at once */
     unsigned old_clients;    /* bit i: client i never queues */
     unsigned refusing;       /* bit i: node i lets nobody use a queue */

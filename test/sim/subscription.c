@@ -169,7 +169,11 @@ static void carry(struct sim_node *node, struct sim_client *client, const char *
     SIM_TRACE(world, "node %u → client %u: '%.*s' is handed to %.8s, round %u", index, client->index,
               (int)read.key_size, read.key, sim_name(pushed->token), read.round);
     if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, world->profile.stall_permille)) {
-        sim_subscription_stall(world, client->index, index, draw_stall_ns(world));
+        const int64_t for_ns = draw_stall_ns(world) / (world->profile.overtakes ? 4 : 1);
+        sim_subscription_stall(world, client->index, index, for_ns);
+        if (!world->profile.prompt && sim_random_percent(&world->random, world->profile.overtakes ? 60 : 10)) {
+            sim_overtake(world, client->index, index, for_ns);
+        }
     }
     const int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
@@ -229,6 +233,17 @@ void sim_listening_event(struct sim_world *world, const struct sim_event *event)
     sim_client_leave(client);
 }
 
+/* Whether its users hold the lock under this token. */
+static bool holds(const struct sim_client *client, const char *token) {
+    for (unsigned i = 0; i < client->world->profile.slots; i++) {
+        const struct sim_lease *lease = client->slots[i].lease;
+        if (lease != NULL && lease->held && memcmp(lease->token, token, SIM_TOKEN_SIZE) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     const struct sim_link *link = &client->links[event->node];
@@ -245,12 +260,16 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     if (redlock_wire_push(&reply, client->channel, &push)) {
         SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u", client->index,
                   event->node, sim_name(pushed->token), push.round);
+        const bool was_held = holds(client, pushed->token);
         sim_client_enter(client);
         if (world->profile.clock_guard) {
             sim_backing_granted(client, event->node, pushed->token, pushed->steps);
         }
         redlock_group_pushed(client->group, event->node, &push);
         sim_client_leave(client);
+        if (world->profile.overtakes && was_held) {
+            sim_step_another(world, event->node);
+        }
     }
 }
 

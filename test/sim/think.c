@@ -42,7 +42,7 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
         }
         return;
     }
-    if (dice < (world->profile.crowd ? 75u : 35u)) {
+    if (dice < (world->profile.crowd && !world->profile.overtakes && !world->profile.replaced ? 75u : 35u)) {
         sim_user_release(lease);
     } else if (dice < 70) {
         sim_user_extend(lease);

@@ -131,6 +131,7 @@ struct sim_link {
     int64_t up_ns, down_ns;         /* the last arrival each way: bytes keep their order */
     int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
     int64_t blocked_ns;             /* the socket takes no bytes until then */
+    int64_t mute_ns;                /* until then no RST tells of a new process of the node */
     struct sim_entry entries[SIM_INFLIGHT_MAX];
 };
 
@@ -394,9 +395,13 @@ void sim_on_inspected(const redlock_result *result, void *data);
 void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
 
 /* --- faults.c --- */
+/* ways: 1 towards the node, 2 towards the client, 3 both */
+void sim_link_cut(struct sim_world *world, unsigned client, unsigned node, unsigned ways, int64_t for_ns);
 /* Prepares what must not fool the clock guard of a client that meets the nodes at at_ns. */
 void sim_ambush(struct sim_world *world, int64_t at_ns);
 void sim_ambush_event(struct sim_world *world);
+/* A push of this node to this client is held up. */
+void sim_overtake(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns);
 void sim_fault_event(struct sim_world *world);
 void sim_restart_event(struct sim_world *world, const struct sim_event *event);
 void sim_mode_event(struct sim_world *world, const struct sim_event *event);
@@ -405,6 +410,14 @@ int64_t sim_faults_heal(struct sim_world *world);
 
 /* A key that the node loses now, though its ttl is not over. */
 void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key);
+
+/* --- steps.c: nodes' clocks, as far as guards must notice their steps --- */
+/* This node's clock, or another one that is wrong already. */
+void sim_step(struct sim_world *world, unsigned node);
+/* Another one than this goes forward. */
+void sim_step_another(struct sim_world *world, unsigned node);
+/* The server starts. */
+void sim_step_at_boot(struct sim_world *world, unsigned node);
 
 /* --- grants.c: what a lease means for those that come after it --- */
 struct sim_grant *sim_grant_of(struct sim_world *world, const char *token);
@@ -423,8 +436,8 @@ void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
 /* The client has read the node's clock. */
 void sim_backing_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
 void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
-/* Whether enough votes for this lease are not void, as far as its client can know. */
-bool sim_backing_is_enough(const struct sim_world *world, const struct sim_lease *lease);
+/* The nodes whose votes for this lease are not void, as far as its client can know. */
+uint32_t sim_backing_nodes(const struct sim_world *world, const struct sim_lease *lease);
 
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);

@@ -1,0 +1,120 @@
+/* Steps of nodes' clocks, and which of them guards must notice. */
+#include "world.h"
+
+/* Moves a node's clock: keys end sooner, or later. */
+static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
+    struct sim_node *node = &world->nodes[index];
+    node->clock.offset_ns += by_ns;
+    node->stepped.off_ns += by_ns;
+    if (by_ns > 0) {
+        node->stepped.steps++;
+        node->stepped_ns = world->now_ns;
+    } else {
+        node->stepped_back = true;
+    }
+    if (node->stepped.off_ns == 0) {
+        node->righted_ns = world->now_ns;
+    }
+    SIM_TRACE(world, "node %u: its clock steps by %.3f ms", index, (double)by_ns / 1e6);
+    for (unsigned i = 0; i < node->fake.key_count; i++) {
+        struct fake_key *key = &node->fake.keys[i];
+        if (!key->used || key->expires_ms == FAKE_NO_TTL) {
+            continue;
+        }
+        int64_t gone_ns = sim_key_gone_ns(node, key);
+        if (by_ns > 0 && key->gone_ns > world->now_ns) {
+            sim_node_lose(world, index, key);
+            key->used = true;
+        }
+        key->gone_ns = gone_ns;
+    }
+}
+
+/* Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
+ * any of the nodes, met in any order. A step of a clock that was read before shows without a
+ * comparison. */
+static unsigned wrong_clocks_max(const struct sim_world *world) {
+    const struct sim_profile *profile = &world->profile;
+    bool needs_median = !profile->early || profile->forgets_at_once;
+    if (profile->trust != SIM_GUARDED || !needs_median) {
+        return profile->nodes;
+    }
+    return profile->nodes == 1 && profile->early ? 1 : profile->nodes / 2;
+}
+
+/* A guard compares only clocks that were read within three seconds. */
+#define AT_ONE_TIME_NS (3200 * SIM_MS)
+
+static unsigned wrong_clocks(const struct sim_world *world) {
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const struct sim_node *node = &world->nodes[i];
+        wrong += node->stepped.off_ns != 0 || world->now_ns < node->righted_ns + AT_ONE_TIME_NS;
+    }
+    return wrong;
+}
+
+/* Each client has read the present clock, or will find it right at its first reading. */
+static bool all_have_read(const struct sim_world *world, unsigned node) {
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const struct sim_link *link = &world->clients[i].links[node];
+        if (world->control == SIM_CONTROL_RIGHTED && !link->clock_read) {
+            continue;
+        }
+        int64_t known_ns = link->clock_read ? link->off_ns : 0;
+        if (world->clients[i].group != NULL && known_ns != world->nodes[node].stepped.off_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether this clock may go forward or back now, as far as guards must notice it. They cannot see
+ * two steps that cancel out between two readings, or that set a clock right before the first
+ * reading. */
+static bool may_step(const struct sim_world *world, unsigned index, bool forward) {
+    const struct sim_profile *profile = &world->profile;
+    const struct sim_node *node = &world->nodes[index];
+    if (node->stepped.off_ns == 0 && wrong_clocks(world) >= wrong_clocks_max(world)) {
+        return false;
+    }
+    if (profile->trust != SIM_GUARDED) {
+        return true;
+    }
+    int64_t over_ns = node->stepped_ns + profile->guarded_ttl_max_ms * SIM_MS * 105 / 100;
+    return forward ? all_have_read(world, index) : world->now_ns > over_ns;
+}
+
+void sim_step(struct sim_world *world, unsigned index) {
+    const struct sim_profile *profile = &world->profile;
+    for (unsigned i = 0; i < profile->nodes; i++) {
+        if (world->nodes[i].stepped.off_ns != 0 && sim_random_percent(&world->random, 50)) {
+            index = i;
+        }
+    }
+    const struct sim_node *node = &world->nodes[index];
+    int64_t by_ns = sim_random_between(&world->random, profile->step_min_ns, profile->step_max_ns);
+    by_ns = sim_random_percent(&world->random, 60) ? by_ns : -by_ns;
+    if (node->stepped.off_ns != 0) {
+        by_ns = -node->stepped.off_ns; /* it is set right */
+    }
+    if (may_step(world, index, by_ns > 0)) {
+        step_clock(world, index, by_ns);
+    }
+}
+
+void sim_step_another(struct sim_world *world, unsigned node) {
+    const unsigned nodes = world->profile.nodes,
+                   another = (node + 1 + sim_random_below(&world->random, nodes - 1)) % nodes;
+    if (world->phase == SIM_ACTIVE && world->nodes[another].stepped.off_ns == 0 && may_step(world, another, true)) {
+        step_clock(world, another,
+                   sim_random_between(&world->random, world->profile.step_min_ns, world->profile.step_max_ns));
+    }
+}
+
+void sim_step_at_boot(struct sim_world *world, unsigned node) {
+    if (wrong_clocks(world) < wrong_clocks_max(world) && sim_random_percent(&world->random, 50)) {
+        step_clock(world, node,
+                   sim_random_between(&world->random, world->profile.step_min_ns, world->profile.step_max_ns));
+    }
+}
