@@ -10,15 +10,7 @@
  * token is not above that of another that had completed before it was invoked. STALE: the resource
  * has granted an access with a token below one that it had granted before. INCOMPLETE: an access
  * that it did not number, two with one number, or one that it refused though it had seen no higher
- * token.
- *
- * What is proven. All times are of one clock: an acquire whose completion was written down before
- * another's invocation had returned before the other began. So there is no false alarm, and every
- * pair of that kind is looked at, for its token is compared with the highest of all those before.
- * The resource numbers what it grants within its turn, so that the numbers are the order of the
- * accesses themselves, not of the lines about them. What is missed: an access of a process that was
- * killed before it could write its line; no later one can be older than that without being refused
- * or found here.
+ * token. What is proven: docs/checker.md.
  */
 
 /* An acquire that got a fencing token began, or had completed. */

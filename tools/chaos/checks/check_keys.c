@@ -17,30 +17,11 @@
  * NO_KEY, OTHER and SHORT are against; a violation is where the others, if all were FOR, would be
  * no quorum.
  *
- * What is proven. No false alarm for a correct lock under Redlock's assumptions: the claim in force
- * at `from` was made after a quorum had granted it until later than its `until` (R1: by the drift
- * at least), an extension moves the keys before it is claimed and never shortens one, and a release
- * begins after the lease's end. So each node of that quorum has the key through all of [from, to]
- * and beyond `until`, wherever in the sweep it was asked: none of them is against, and n - against
- * is a quorum at least.
- * An alarm is right: a node that granted the lease before `from` and is
- * against has lost the key for good by `to` (a token is SET once), or will before `until`, so that
- * at `to` (or then) fewer than a quorum have it. One exception: a SET that reaches a node only
- * during the sweep, after it was asked, while others lose the key during the same sweep before they
- * are asked. Under Redlock's assumptions no node of the quorum loses it. SHORT trusts the node's
- * clock not to run slow: a node whose clock was set back, or slow, between the sweep and `until` is
- * not SHORT. What is missed: a loss that lasts for less than the time between two sweeps, or that
- * nodes which do not answer may hide.
- *
  * A lease that was found lost before its latest promise, by more than the ms that validity is
  * rounded down by, is a violation too, where no sweep has told so: the library says so where a
  * majority of nodes does (R3), and no node of the quorum may, by the same proof.
  *
- * With a guard on, a node that it keeps from voting is not against, whatever it shows: it forgot
- * keys, but until leases that may rest on these have ended it grants nobody anything that counts,
- * so that the lease still excludes others; if it does not, OVERLAP tells. Nor is a loss that the
- * owner saw early a violation then: a node whose clock has jumped makes the library give up the
- * lease at once.
+ * A node that a guard keeps from voting is not against. What is proven: docs/checker.md.
  *
  * Violations of one lease with no sweep between them in which a quorum was FOR are one.
  */

@@ -4,14 +4,9 @@
 /*
  * An operation is late if it completed after its deadline + slack + the time for which its process
  * was stopped in between, or if its process lived on beyond that and it never completed.
- *
- * What is proven. No false alarm: a process is stopped only between a fault's begin (written down
- * before SIGSTOP) and its heal (after SIGCONT), so that what is allowed for is never less than it
- * was stopped; and AFTER_PAUSE_US for it to catch up with the answers and timers that wait for it.
- * A stop that begins after all that was allowed is no excuse. What is missed: lateness by no more
- * than these allowances.
+ * What is proven: docs/checker.md.
  */
-#define AFTER_PAUSE_US INT64_C(100000)
+#define AFTER_PAUSE_US INT64_C(100000) /* to catch up with the answers and timers that wait for it */
 
 static int64_t allowed_until(const struct chaos_case *c, const struct chaos_operation *operation) {
     const struct chaos_history *history = c->history;

@@ -12,19 +12,8 @@
  *   last fault ended and after A's process began, and no fault began before B got the lock.
  * One violation a B.
  *
- * What is proven. No false alarm: a quorum granted B after it was invoked. One of these nodes had A
- * in line by then, so it must have dropped A first. It did not do so
- *   by a release: A's token stayed the same until A got the lock;
- *   for a grant to A: that key would have lived for the ttl, which is longer than all this took;
- *   as stale: a place is good for three refreshes;
- *   by losing its keys: there was no fault.
- * One reason remains: nobody listened on A's channel. But A's subscriptions had the time to be made,
- * and no fault ended them. A slow process does not change the order: A writes down that it has the
- * lock before it releases it. Clocks only make tickets, and tickets are taken as they are.
- *
- * What is missed: everything near a fault; waits longer than three refreshes; an A that yielded, for
- * it has another token then; tickets that clocks made wrong; first tries, which have no ticket; an A
- * that never got the lock. order_judged says how many acquires had somebody to pass over.
+ * What is proven, and why: docs/checker.md. order_judged says how many acquires had somebody to
+ * pass over.
  */
 struct waiter {
     const struct chaos_operation *acquire;

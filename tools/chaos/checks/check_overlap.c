@@ -3,15 +3,8 @@
 
 #include "checks/check_parts.h"
 
-/*
- * What is proven. A history in which two intervals of one resource share a time is always found: of
- * the leases by their beginning, each is compared with the earlier one that lasts longest, and
- * where any earlier one lasts into it, that one does. One violation a lease that began too early,
- * so three that share a time are two violations. The intervals themselves are what the clients
- * wrote down by the one clock of the machine: a claim is made after the library gave the lease, an
- * end before it is asked to release, so that an interval is never longer than what the client
- * relied on. It may be shorter by the time between a client's look at the clock and its line.
- */
+/* Of the leases by their begin, each is compared with the earlier one that lasts longest: where any
+ * earlier one lasts into it, that one does. What is proven: docs/checker.md. */
 
 CHAOS_ORDER_OF(compare_leases, chaos_lease, chaos_order_by(x->resource, y->resource, x->from_us, y->from_us))
 

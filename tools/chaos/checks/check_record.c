@@ -19,11 +19,7 @@
  *   a lease without an end, though its process went on; an increment that was never done, though
  *   its lease was released (check_updates.c).
  *
- * What is proven: each of these contradicts how a client, the conductor and the auditor write
- * (README.md), so that there is no false alarm. An acquire may be OK and its lease be over when the
- * client looks: that takes ttl - drift after its round began at the earliest, and that was not
- * before it was invoked. The last operation of a process needs no claim after it: the process was
- * killed, or asked to end.
+ * Why each of these is wrong: docs/checker.md.
  */
 
 struct order {

@@ -12,19 +12,13 @@
  * nothing if its lease was seen to be lost, or if the resource refused the write; it may have
  * written or not where its process was killed in between.
  *
- * What is proven. Let done(v) and open(v) be the numbers of done increments and of such open ones
- * that read v, and c the counter at the end, which began with 0. If no two holders were between
- * read and write at once, the writes were made one after the other, each read what the one before
- * wrote, and so:
- *   (1) done(v) <= 1 for every v: of two done increments of v, one has overwritten the other;
- *   (2) done(v) = 0 for every v >= c: the counter is past v once v + 1 has been written, and never
- *       comes back;
- *   (3) done(v) + open(v) >= 1 for every v from 0 to c - 1: somebody wrote v + 1.
- * And if all three hold, there is an order of the writes, by v, that explains the counter. The lost
- * updates are sum of (done(v) - 1 where that is positive) over v < c, and of done(v) over v >= c:
- * where nobody was killed, done increments - c. They are counted at the increments themselves: each
- * of (1) beyond the first is a violation; what else (2) says is one violation a resource, as is
- * (3).
+ * By v, let done(v) and open(v) be the numbers of done and of such open increments that read v, and
+ * c the counter at the end, which began with 0. docs/checker.md proves that
+ *   (1) done(v) <= 1 for every v;
+ *   (2) done(v) = 0 for every v >= c;
+ *   (3) done(v) + open(v) >= 1 for every v from 0 to c - 1.
+ * Each of (1) beyond the first is a violation; what else (2) says is one violation a resource, as
+ * is (3).
  */
 
 CHAOS_ORDER_OF(compare_leases, chaos_lease,
