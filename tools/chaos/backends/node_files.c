@@ -34,13 +34,11 @@ static bool is_free(uint16_t port) {
 /* The larger of the two ranges below and above the kernel's own; all if neither has room. */
 static void port_range(int *low, int *high) {
     int kernel_low = PORT_MAX + 1, kernel_high = PORT_MAX;
-    FILE *in = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
-    if (in != NULL) {
-        if (fscanf(in, "%d %d", &kernel_low, &kernel_high) != 2) {
-            kernel_low = PORT_MAX + 1;
-        }
-        fclose(in);
+    char *text = chaos_text_read("/proc/sys/net/ipv4/ip_local_port_range");
+    if (text == NULL || sscanf(text, "%d %d", &kernel_low, &kernel_high) != 2) {
+        kernel_low = PORT_MAX + 1;
     }
+    free(text);
     int below = kernel_low - PORT_MIN, above = PORT_MAX - kernel_high;
     *low = above > below ? kernel_high + 1 : PORT_MIN;
     *high = above > below ? PORT_MAX : kernel_low - 1;

@@ -176,8 +176,6 @@ static void probe_io(struct probe *probe, size_t resources) {
     }
 }
 
-enum { EXIT_BROKEN = 70 };
-
 struct auditor {
     const struct chaos_auditor_options *options;
     struct chaos_log log;
@@ -185,12 +183,6 @@ struct auditor {
     int signals; /* readable once SIGTERM has come */
     bool stopped;
 };
-
-static _Noreturn void break_off(const char *what) {
-    fprintf(stderr, "redlock-chaos: auditor: %s: %s\n", what, strerror(errno));
-    fflush(stderr);
-    _exit(EXIT_BROKEN); /* as chaos_log_event() does */
-}
 
 static bool is_anybody_asked(const struct auditor *auditor) {
     for (size_t n = 0; n < auditor->options->node_count; n++) {
@@ -260,7 +252,7 @@ static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, 
     for (size_t n = 0; n < auditor->options->node_count; n++) {
         const redisReply *seen = auditor->probes[n].seen[resource];
         if (json_array_append_new(nodes, sight_of(seen)) != 0 || json_array_append_new(lines, line_of(seen)) != 0) {
-            break_off("a sight");
+            chaos_break_off("auditor", "a sight", strerror(errno));
         }
     }
     chaos_log_event(&auditor->log, from_us, "keys", "s:I,s:i,s:o,s:o", "to", (json_int_t)to_us, "resource",
@@ -310,10 +302,10 @@ int chaos_auditor_run(const struct chaos_auditor_options *options) {
     const sigset_t set = chaos_stop_signal();
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
         (auditor.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)) < 0) {
-        break_off("cannot take SIGTERM");
+        chaos_break_off("auditor", "cannot take SIGTERM", strerror(errno));
     }
     if (!chaos_log_open(&auditor.log, options->log_path)) {
-        break_off(options->log_path);
+        chaos_break_off("auditor", options->log_path, strerror(errno));
     }
     work(&auditor);
     chaos_log_close(&auditor.log);

@@ -12,13 +12,14 @@
 
 #include "client/client_journal.h"
 #include "client/client_stop.h"
+#include "faults/lists.h"
 
 static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
                   (int)CHAOS_RESTART_GUARD_OBSERVED == (int)REDLOCK_RESTART_GUARD_OBSERVED &&
                   (int)CHAOS_RESTART_GUARD_STRICT == (int)REDLOCK_RESTART_GUARD_STRICT,
               "the same guards under other names");
 
-enum { EXIT_BROKEN = 70, LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
+enum { LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
 
 struct client {
     const struct chaos_client_options *options;
@@ -31,11 +32,10 @@ struct client {
     int64_t told_us;
 };
 
-/* Ends the process: nothing that it says later could be relied on, and its journal is whole. */
 static _Noreturn void break_off(const struct client *client, const char *what, const char *why) {
-    fprintf(stderr, "redlock-chaos: client %zu: %s: %s\n", client->options->client + 1, what, why);
-    fflush(stderr);
-    _exit(EXIT_BROKEN);
+    char who[32];
+    snprintf(who, sizeof who, "client %zu", client->options->client + 1);
+    chaos_break_off(who, what, why);
 }
 
 /* All choices of one turn, made at its begin by random numbers alone: a seed repeats them, and what
@@ -159,12 +159,9 @@ static void keep(struct client *client, const redlock_lease *lease, const struct
     }
 }
 
-/* splitmix64; from 0 to max. */
+/* From 0 to max. */
 static int64_t random_up_to(struct client *client, int64_t max) {
-    uint64_t z = client->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (int64_t)((z ^ (z >> 31)) % ((uint64_t)max + 1));
+    return (int64_t)(chaos_random(&client->random) % ((uint64_t)max + 1));
 }
 
 static struct choice choose(struct client *client) {

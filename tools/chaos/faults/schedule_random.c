@@ -26,17 +26,9 @@ struct draw {
     uint32_t kinds;
 };
 
-/* Steele, Lea, Flood: splitmix64. */
-static uint64_t next(struct draw *draw) {
-    uint64_t z = draw->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 /* From min to max. The bias of the remainder is too small to matter: ranges are far below 2^32. */
 static int64_t between(struct draw *draw, int64_t min, int64_t max) {
-    return max <= min ? min : min + (int64_t)(next(draw) % (uint64_t)(max - min + 1));
+    return max <= min ? min : min + (int64_t)(chaos_random(&draw->state) % (uint64_t)(max - min + 1));
 }
 
 static bool one_in(struct draw *draw, int64_t n) {

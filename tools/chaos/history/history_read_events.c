@@ -94,20 +94,20 @@ static void take_start(struct chaos_reading *reading) {
     }
 }
 
-/* The process that the event names, if it runs; NULL if it does not. */
-static struct chaos_life *running(const struct chaos_reading *reading, const struct key *key) {
+/* The process that the event names, under which key; NULL where it does not run. */
+static struct chaos_life *get_life(struct chaos_reading *reading, struct chaos_life *told, struct key *key) {
+    told->client = chaos_get_client(reading);
+    told->pid = chaos_get_number(reading, "pid", 1, INT32_MAX);
+    *key = key_of("life", told->client, told->pid, "");
     struct chaos_life *life = find_in(reading, key, reading->history->lives, sizeof *life);
     return life != NULL && life->ended_us == CHAOS_NEVER_US ? life : NULL;
 }
 
 static void take_spawn(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
-    struct chaos_life life = {.client = chaos_get_client(reading),
-                              .pid = chaos_get_number(reading, "pid", 1, INT32_MAX),
-                              .spawned_us = reading->t_us,
-                              .ended_us = CHAOS_NEVER_US};
-    struct key key = key_of("life", life.client, life.pid, "");
-    if (running(reading, &key) != NULL) {
+    struct chaos_life life = {.spawned_us = reading->t_us, .ended_us = CHAOS_NEVER_US};
+    struct key key;
+    if (get_life(reading, &life, &key) != NULL) {
         chaos_reading_wrong(reading, "spawn: client %d's process %" PRId64 " was begun and did not end before it",
                             life.client + 1, life.pid);
     }
@@ -115,14 +115,12 @@ static void take_spawn(struct chaos_reading *reading) {
 }
 
 static void take_exit(struct chaos_reading *reading) {
-    struct chaos_life told = {.client = chaos_get_client(reading),
-                              .pid = chaos_get_number(reading, "pid", 1, INT32_MAX),
-                              .ended_us = reading->t_us,
+    struct chaos_life told = {.ended_us = reading->t_us,
                               .status = chaos_get_number(reading, "status", -1, 255),
                               .signal = chaos_get_number(reading, "signal", 0, 127),
                               .expected = chaos_get_flag(reading, "expected")};
-    struct key key = key_of("life", told.client, told.pid, "");
-    struct chaos_life *life = running(reading, &key);
+    struct key key;
+    struct chaos_life *life = get_life(reading, &told, &key);
     if (life == NULL) {
         chaos_reading_wrong(reading, "exit: client %d's process %" PRId64 " was not begun before it", told.client + 1,
                             told.pid);

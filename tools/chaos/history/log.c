@@ -11,7 +11,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STATUS_BROKEN = 70 };
+_Noreturn void chaos_break_off(const char *who, const char *what, const char *why) {
+    fprintf(stderr, "redlock-chaos: %s: %s: %s\n", who, what, why);
+    fflush(stderr);
+    _exit(CHAOS_STATUS_BROKEN);
+}
 
 int64_t chaos_now_us(void) {
     struct timespec now;
@@ -69,7 +73,7 @@ static void give_up(struct chaos_log *log, const char *event, const char *why) {
              event, why);
     if (!log->goes_on) {
         fprintf(stderr, "redlock-chaos: %s, so this process ends\n", log->error);
-        _exit(STATUS_BROKEN);
+        _exit(CHAOS_STATUS_BROKEN);
     }
 }
 

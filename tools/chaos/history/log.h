@@ -14,6 +14,11 @@ struct chaos_log {
     char error[160]; /* a sentence; "" for none */
 };
 
+/* Ends the process with a sentence and CHAOS_STATUS_BROKEN: nothing that it says later could be
+ * relied on, and what it has written is whole. */
+enum { CHAOS_STATUS_BROKEN = 70 };
+_Noreturn void chaos_break_off(const char *who, const char *what, const char *why);
+
 /* CLOCK_BOOTTIME. */
 int64_t chaos_now_us(void);
 
