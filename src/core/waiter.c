@@ -22,17 +22,18 @@
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 40
 
-static int64_t refresh_ms(const struct redlock_lease_core *lease) {
-    const int64_t quarter_ms = lease->plan.ttl_ms / 4;
+/* By the ttl that the WAITs asked for: a later extension may shorten that of the lease. */
+static int64_t refresh_ms(const struct redlock_queue *queue) {
+    const int64_t quarter_ms = queue->ttl_ms / 4;
     return quarter_ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : quarter_ms < 1 ? 1 : quarter_ms;
 }
 
-int64_t redlock_waiter_stale_ms(const struct redlock_lease_core *lease) {
-    return STALE_AFTER * refresh_ms(lease);
+int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue) {
+    return STALE_AFTER * refresh_ms(queue);
 }
 
-int64_t redlock_waiter_queue_ttl_ms(const struct redlock_lease_core *lease) {
-    return QUEUE_TTL * refresh_ms(lease);
+int64_t redlock_waiter_queue_ttl_ms(const struct redlock_queue *queue) {
+    return QUEUE_TTL * refresh_ms(queue);
 }
 
 static unsigned answered(const struct redlock_lease_core *lease) {
@@ -67,7 +68,7 @@ static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
                 enum redlock_queue_step step, struct redlock_actions *actions) {
     struct redlock_queue *queue = lease->queue;
-    const int64_t refresh_ns = refresh_ms(lease) * REDLOCK_NS_PER_MS;
+    const int64_t refresh_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
     if (redlock_nodes_count(nodes) < lease->votes.quorum) {
         nodes = 0;

@@ -29,9 +29,9 @@
  */
 
 /* An entry that was not refreshed for so long is not served. */
-int64_t redlock_waiter_stale_ms(const struct redlock_lease_core *lease);
+int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue);
 /* The keys of a queue that nobody refreshes end after this. */
-int64_t redlock_waiter_queue_ttl_ms(const struct redlock_lease_core *lease);
+int64_t redlock_waiter_queue_ttl_ms(const struct redlock_queue *queue);
 
 /* Takes a place under a fresh token, or the lock if it is free. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,

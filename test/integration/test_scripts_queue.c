@@ -401,6 +401,24 @@ static void a_replica_hands_nothing_over(void **state) {
     assert_silence();
 }
 
+/* RELEASE cannot take a token out of the line there. The line may still serve it, and its push is
+ * then given back. */
+static void a_replica_keeps_a_place_after_its_release(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_queued((struct wait){.token = SECOND, .ticket = 2}, 1, OURS);
+    assert_string_equal(server_ask(server, "REPLICAOF", "127.0.0.1", "1"), "OK");
+    assert_int_equal(release_as(FIRST), OTHERS);
+    assert_string_equal(server_ask(server, "REPLICAOF", "NO", "ONE"), "OK");
+    assert_int_equal(release_as(OURS), HANDED_OVER);
+    assert_pushed(FIRST);
+    assert_int_equal(release_as(FIRST), HANDED_OVER);
+    assert_pushed(SECOND);
+    assert_int_equal(release_as(SECOND), DELETED);
+    assert_free();
+}
+
 static int queue_setup(void **state) {
     int failed = scripts_setup(state);
     (void)server_ask(server, "ACL", "SETUSER", "all", "allchannels"); /* unknown before Redis 6.2 */
@@ -435,6 +453,7 @@ int main(void) {
         QUEUE_TEST(without_memory_nobody_enters_and_releases_hand_over),
         QUEUE_TEST(a_lock_that_cannot_be_set_is_not_announced),
         QUEUE_TEST(a_replica_hands_nothing_over),
+        QUEUE_TEST(a_replica_keeps_a_place_after_its_release),
     };
     return cmocka_run_group_tests_name("the queue on a real server", tests, scripts_begin, scripts_end);
 }

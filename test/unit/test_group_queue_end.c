@@ -230,6 +230,28 @@ static void a_place_that_a_node_does_not_give_up_ends_by_itself(void **state) {
     assert_owed(0, 1);
 }
 
+/* Its place is still that of its last WAIT. */
+static void an_extension_does_not_shorten_the_debt_of_a_place(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    queue_up(&seen);
+    answer_late_tries();
+    push(0, 2);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(redlock_extend(seen.lease, 1000, see, &extended), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_turn(&fake);
+    assert_int_equal(extended.code, REDLOCK_OK);
+    fake.refusing = REDLOCK_NODE(3);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_pass_ms(&fake, 17400);
+    assert_owed(1, 0);
+    fake_env_pass_ms(&fake, 200);
+    assert_owed(0, 1);
+}
+
 static void without_random_bytes_there_is_no_place(void **state) {
     static const int codes[] = {REDLOCK_ERR_RANDOM, REDLOCK_ERR_FORKED};
     (void)state;
@@ -319,6 +341,7 @@ int main(void) {
         group_test(the_wait_ends, five_nodes),
         group_test(a_close_leaves_the_queues, five_nodes),
         group_test(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes),
+        group_test(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes),
         group_test(without_random_bytes_there_is_no_place, five_nodes),
         group_test(without_memory_there_is_no_acquire, five_nodes),
         group_test(a_callback_may_begin_and_end_waits, five_nodes),
