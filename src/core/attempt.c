@@ -26,7 +26,8 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         redlock_attempt_end(lease, code, actions);
         return;
     }
-    /* Without a number, the lock is of no use now, and a place at once would only spin. */
+    /* Without a fencing token the lock is of no use. A new place would be served at once, again and
+     * again, so try after the delay. */
     if (lease->queue && lease->state != REDLOCK_LEASE_FENCING) {
         redlock_waiter_enter(lease, event, actions);
         return;

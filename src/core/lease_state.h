@@ -44,9 +44,9 @@
  *                                 → FENCING    if a fencing token is wanted
  *            a quorum of grants, too late
  *                                 → QUEUED     cleanup, send WAIT under a fresh token
- *            time to refresh, to look at a split, or to ask as the first in line; a node listens
+ *            time for the next WAIT (core/waiter.h), or a node's subscription is confirmed
  *                                 → QUEUED     send WAIT again, under the same token
- *            some grants but no quorum, as a look shows, and others come first
+ *            some grants but no quorum, and others come first (core/waiter.h)
  *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
  *            nodes cannot keep a queue
  *                                 → WAITING    cleanup
@@ -99,10 +99,10 @@
  * - With a lock delay, the keys outlive the lease. Then LOST makes no cleanup: the keys end with
  *   their ttl. A release at or after the deadline finds the lease LOST, even if no timer has run
  *   yet.
- * - How a waiter asks, looks and yields is written in core/waiter.h and docs/waiting.md. A grant
- *   that comes to a lease which is held already may back it.
- * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If these leave no quorum, the attempt
- *   is lost and nothing is sent.
+ * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may back
+ *   a lease that is held already.
+ * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If too few nodes are left for a
+ *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
  * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
@@ -148,8 +148,8 @@ enum redlock_event_type {
     REDLOCK_EVENT_ADOPT,   /* plan */
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes: FAILED votes of the current round, nothing was sent */
-    REDLOCK_EVENT_GRANT,   /* nodes (one), round: by push or late; the WAIT of that round was granted */
-    REDLOCK_EVENT_LISTEN,  /* a node tells us of grants from now on: take a place again */
+    REDLOCK_EVENT_GRANT,   /* nodes (one), round: it granted the WAIT of that round, by push or late */
+    REDLOCK_EVENT_LISTEN,  /* a node can push grants to us from now on: take a place again */
     REDLOCK_EVENT_POLL,    /* a quorum of nodes cannot keep a queue: try again after delays */
     REDLOCK_EVENT_VOID,    /* nodes: their clocks jumped, so their earlier votes are void */
     REDLOCK_EVENT_TIMER,   /* something may be due */

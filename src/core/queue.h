@@ -51,10 +51,10 @@ enum redlock_queue_step {
 /*
  * A grant is a vote whose answer comes late: by push, or in answer to a later WAIT. It carries the
  * round n of the WAIT that it grants. The node executed that WAIT after we had sent it, and set the
- * key after that, so the key lives there until send time + ttl − drift at least. "Queued" in answer
- * to WAIT n says that at that moment the node had not given the lock to this token. It takes away a
- * grant of a round below n, and such a grant does not count any more, however late it comes. So it
- * does not matter in which order two connections deliver (docs/waiting.md, "Why it is safe").
+ * key after that, so the key lives there until send time + ttl − drift at least. The answer "queued"
+ * to WAIT n says that at that moment the node had not given the lock to this token. So a grant of a
+ * round below n does not count any more, however late it comes, and it does not matter in which
+ * order two connections deliver (docs/waiting.md, "Why it is safe").
  */
 struct redlock_queue {
     redlock_nodes granted;   /* nodes whose grant counts now */
@@ -85,7 +85,7 @@ bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t ro
 /* The node answered the current WAIT with "queued". */
 void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
                         int64_t now_ns);
-/* The grants of these nodes do not count, whenever they come, if their WAIT was sent before now. */
+/* Grants of these nodes do not count, however late they come, if their WAIT was sent before now. */
 void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes);
 
 /* The send time that the lease may count from: the quorum-th latest bound of the grants. Only with

@@ -11,14 +11,15 @@
 #define STALE_AFTER    3 /* refreshes */
 #define QUEUE_TTL      6 /* refreshes */
 #define LOOK_MIN_MS    2
-/* Then the earlier one may be deaf there, and the others hand the lock to each other. */
+/* After so many yields in a row the earlier waiter seems not to hear that node, and the others only
+ * hand the lock to each other. So the next yields hand it to nobody. */
 #define YIELDS_HANDED  2
 #define LISTEN_MS      2 /* the other nodes confirm, too */
 #define LOOKERS_MAX    8 /* so many of the first in line, less one, may be dead with the holder */
 #define NEXT_LOOKER_MS 10
-/* Behind a holder that will not tell us: once more after a sixteenth to a quarter of the time that
- * it has held the lock, as far as we saw. The delay does not grow with the number of tries: then
- * others who poll would always be quicker. */
+/* Behind a holder that will not hand over: polls after a sixteenth to a quarter of the time for which
+ * we have seen it hold the lock. The delay does not grow with the number of polls. If it did, others
+ * who poll would always be quicker. */
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 40
 
@@ -44,8 +45,8 @@ static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Until a quorum has answered the current WAIT, there is no other: it would make the answers that
- * are under way late, over and over where a round trip takes longer than we wait. */
+/* Sends no other WAIT until a quorum has answered the current one. It would make the answers that are
+ * under way late. Where a round trip is longer than our delays, no answer would ever be in time. */
 static int64_t open_until_ns(const struct redlock_lease_core *lease) {
     const bool open = redlock_round_pending(&lease->votes) != 0 && answered(lease) < lease->votes.quorum;
     return open ? redlock_after_ms(lease->start_ns, lease->plan.node_timeout_ms) : lease->start_ns;
@@ -95,8 +96,8 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     schedule(lease);
 }
 
-/* It takes the lock at once, though it may be behind: else a first try of somebody who comes later could
- * get a lock that was released meanwhile. */
+/* The first WAIT takes a lock that is free, even if the waiter is behind. Otherwise a client that
+ * comes later could get a lock that was just released, with its first try. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     lease->attempts++;
@@ -201,8 +202,8 @@ int redlock_waiter_reason(const struct redlock_lease_core *lease) {
                                                                                        : REDLOCK_ERR_NO_QUORUM;
 }
 
-/* The grants go back. `keeps`: to nobody, because another token has a quorum. What the next in line
- * could get is too little for it, too, and the holder may heal its key where it is free. */
+/* Gives the grants back. With `keeps`, nobody gets them: the next in line could not reach a quorum
+ * with them either, and the holder may heal its key where it is free. */
 static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps, bool takes,
                   struct redlock_actions *actions) {
     if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
@@ -237,10 +238,11 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
     if (queue->behind) {
         yield(lease, event, true, false, actions);
     } else if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
-        /* If it is dead, taking the other nodes again would only split them again. */
+        /* Does not take: if the earlier waiter is dead, the nodes would only be split again. */
         yield(lease, event, queue->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
-        /* Two such waiters would hand the lock to each other all the time: stay out for a while. */
+        /* Asks no node for a while. Otherwise two such waiters would hand the lock to each other all
+         * the time. */
         struct redlock_event away = *event;
         away.may_not_vote = redlock_nodes_all(lease->node_count);
         yield(lease, &away, false, true, actions);
@@ -260,9 +262,9 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     return redlock_delay_between_ns(&lease->jitter, least_ms, most_ms);
 }
 
-/* The first in line asks when the holder's keys have ended at a quorum: it may be dead. The next
- * ones look a little later: the first may be dead with it. Behind a holder that will not hand over,
- * the first asks again and again. */
+/* The first in line asks when the holder's keys have ended at a quorum: the holder may be dead. The
+ * next ones ask a little later: the first may have died with it. Behind a holder that will not hand
+ * over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);

@@ -6,29 +6,33 @@
 #include "core/lease_state.h"
 
 /*
- * What a waiter does when, while it has no quorum of grants. "Behind": one other token has a
- * quorum. A WAIT takes a lock that is free, unless the waiter is behind: a key that the holder has
- * lost at some node stays free for the holder to heal.
+ * What a waiter does while it has no quorum of grants. It decides when a quorum has answered its last
+ * WAIT, or when no more answers can come (node_timeout_ms).
  *
- * no grant; behind, and a stranger holds        ask at random, if it is the first in line
- * no grant; behind                              ask when the holder's keys have ended at a quorum,
- *                                               if it is the first in line
- * no grant; not behind, no earlier waiter has a node, and its WAIT took nothing
- *                                               ask at once, and take
- * no grant; fewer than a quorum answered        ask after the retry delay
- * some grants                                   look: ask once the others had time to grant, too
- * some grants after a look; behind              yield: the lock goes to nobody
- * some grants after a look; an earlier waiter has a node
- *                                               yield: the lock goes to the next in line there
- * some grants after a look; fewer than a quorum answered
- *                                               yield, and ask after the retry delay
- * some grants after a look; none of these       look again, after twice the time
- * always                                        ask after a quarter of the ttl (2.5 s at most)
+ * grants  what the answers say                     what the waiter does
+ * none    fewer than a quorum answered             WAIT that takes, after the retry delay
+ *         not behind, no earlier waiter has a node, and the last WAIT did not take
+ *                                                  WAIT that takes, at once
+ *         first in line                            WAIT that takes, when the holder's keys have ended
+ *                                                  at a quorum: the holder may be dead
+ *         fewer than eight are before us; behind   WAIT, a little later for each of them
+ *         first in line where a stranger holds     WAIT that takes, after a random delay: a poll
+ * some    the others had no time to grant yet      look: WAIT that takes, after that time
+ *         looked: behind                           yield; the lock goes to nobody
+ *         looked: an earlier waiter has a node     yield; the lock goes to the next in line there, or
+ *                                                  to nobody after two yields in a row
+ *         looked: fewer than a quorum answered     yield; WAIT after the retry delay
+ *         looked: none of these                    look again, after twice the time
+ * any     -                                        WAIT after a quarter of the ttl, 2.5 s at most
  *
- * But it asks again only once a quorum has answered, or nobody else will (node_timeout_ms).
+ * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits before
+ *   us at one of the nodes. "Yield": release everywhere, and WAIT under a fresh token.
+ * - "That takes": it takes the lock if it is free. The last row takes it unless the waiter is behind:
+ *   where the holder has lost its key, the lock stays free for the holder to heal. The other WAITs,
+ *   and the one after a yield to others, take nothing.
  */
 
-/* An entry that was not refreshed for so long is not served. */
+/* A place that was not refreshed for so long is not served. */
 int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue);
 /* The keys of a queue that nobody refreshes end after this. */
 int64_t redlock_waiter_queue_ttl_ms(const struct redlock_queue *queue);
@@ -44,8 +48,8 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease);
 /* There is no quorum of grants: asks again, yields, or waits on. */
 void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions);
-/* A grant came to a lease that is held already: it may back the lease. Or "queued": the node has
- * lost the key that it had granted. */
+/* For a lease that is held already. A grant may back it. "Queued" says that the node has lost the key
+ * that it had granted. */
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event);
 /* Why the wait ends without the lock. */
 int redlock_waiter_reason(const struct redlock_lease_core *lease);

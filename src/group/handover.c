@@ -100,8 +100,8 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = push->round;
-    /* The grant of a node that may not vote does not count. It is not given back either: a release
-     * that is delayed could take a key that counts, once the node may vote again. */
+    /* The grant of a node that may not vote does not count. It is not given back either: once the node
+     * may vote again, a late release could delete a key that counts. */
     if (!(event.may_not_vote & event.nodes)) {
         redlock_journal_push(lease, node);
         redlock_lease_feed(lease, &event);

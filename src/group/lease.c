@@ -72,9 +72,9 @@ void redlock_lease_free(struct redlock_lease *lease) {
     free(lease);
 }
 
-/* A node may hand the lock to this token while its place there is good. The keys of a forgotten lease
- * may count for whoever adopted it, and those of a lost one keep the lock delay. So a push of them
- * must not be answered by a release, and the token must be known until no push can come. */
+/* A node may hand the lock to this token while its place there is good. We must not answer that push
+ * with a release: the key of a forgotten lease may count for whoever adopted it, and the key of a lost
+ * one keeps the lock delay. So the token must be known until no push can come. */
 static bool must_linger(const struct redlock_lease *lease) {
     const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
     return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&

@@ -23,8 +23,8 @@ struct redlock_overtaken {
 
 /*
  * Resources share buckets, by a hash. So "somebody here waits for it" and "our last release of it
- * was handed over" may be wrong, which is harmless: the acquire then takes a place in the queue
- * without a first try, and gets a lock that is free all the same.
+ * was handed over" may be wrong. That is harmless: the acquire then takes a place in the queue
+ * without a first try. If the lock is free, it gets it all the same.
  */
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
