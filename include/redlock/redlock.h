@@ -33,8 +33,10 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
 /** The longest resource name, in bytes, key prefix included. */
 #define REDLOCK_RESOURCE_SIZE_MAX 1024
 /** The longest token that can be adopted, in bytes. The library makes 32 hexadecimal digits, or 48
- * for an acquire that may wait in a queue. */
-#define REDLOCK_TOKEN_SIZE_MAX 64
+ * for an acquire that may wait in a queue; then `@` and the holder's text, if there is one. */
+#define REDLOCK_TOKEN_SIZE_MAX 128
+/** The longest text about the holder of a lock, in bytes. */
+#define REDLOCK_HOLDER_SIZE_MAX 64
 /** The longest ttl, in ms (about 24 days). */
 #define REDLOCK_TTL_MS_MAX INT64_C(2147483647)
 /** wait_timeout_ms: wait until the lock is taken or the request is cancelled. */
@@ -165,6 +167,14 @@ typedef struct redlock_manager_options {
      * handed to us. Otherwise the manager makes it when somebody first waits. Default false.
      */
     bool listen;
+    /**
+     * Says to people who holds a lock, such as "web-3:4711" (host and process). It stands at the end
+     * of every token that the manager makes, so everybody who sees the key can read it:
+     * redlock_token_holder(). Up to #REDLOCK_HOLDER_SIZE_MAX bytes of printable ASCII without spaces
+     * (0x21 to 0x7e); copied; default none, also for "". It identifies nobody: anybody may write any
+     * text.
+     */
+    const char *holder;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -428,6 +438,15 @@ REDLOCK_API const char *redlock_lease_token(const redlock_lease *lease);
  * do not change it. Any thread, while the handle is valid.
  */
 REDLOCK_API uint64_t redlock_lease_fence(const redlock_lease *lease);
+
+/**
+ * The holder's text in a token: "web-3:4711" in "<digits>@web-3:4711". It points into the token. ""
+ * if there is none, or the token is not of this library. What it returns has only printable ASCII,
+ * but anybody may have written it: show it to people, and decide nothing by it.
+ * @param token  such as redlock_lease_token() or the holder of a redlock_vote; NULL is allowed. Any
+ *               thread.
+ */
+REDLOCK_API const char *redlock_token_holder(const char *token);
 
 /** The resource as it was given. Owned by the lease. Any thread, while the handle is valid. */
 REDLOCK_API const char *redlock_lease_resource(const redlock_lease *lease);

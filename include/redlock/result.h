@@ -73,6 +73,11 @@ typedef struct redlock_vote {
     const char *holder; /**< redlock_inspect(): the value of the key; else "". */
     /** redlock_inspect(): how long the key will live, 2^53 - 1 at most; -1 if it has no ttl. */
     int64_t holder_ttl_ms;
+    /**
+     * Who has the lock at this node, as in redlock_token_holder(): of redlock_inspect(), and of an
+     * acquire that waited in the queue; else, or if the token has no text, "".
+     */
+    const char *holder_text;
 } redlock_vote;
 
 /** #REDLOCK_OK or the error. Any thread, as all functions on results. */

@@ -10,6 +10,7 @@
 /* What a text is about. Code decides by this, never by the words. */
 enum redlock_cause {
     REDLOCK_CAUSE_NONE,       /* the vote itself says it all */
+    REDLOCK_CAUSE_HELD,       /* the text names the holder: redlock_holder_of_text() */
     REDLOCK_CAUSE_OURS,       /* this process: no memory, a fork, too many requests in flight */
     REDLOCK_CAUSE_CONNECTION, /* not connected yet, cannot connect, or the connection ended */
     REDLOCK_CAUSE_TIMEOUT,    /* no answer, or nothing could be sent, within the node timeout */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/holder.h"
 #include "core/validity.h"
 #include "group/alarm.h"
 #include "group/callbacks.h"
@@ -39,6 +40,16 @@ static bool open_guards(struct redlock_group *group, const struct redlock_group_
     return !redlock_guard_is_on(&plan) || redlock_guards_open(group, &plan);
 }
 
+static void keep_holder(struct redlock_group *group, const char *holder) {
+    const size_t size = holder ? strlen(holder) : 0;
+    assert(size <= REDLOCK_HOLDER_SIZE_MAX);
+    if (size > 0) {
+        group->holder[0] = REDLOCK_HOLDER_MARK;
+        memcpy(group->holder + 1, holder, size);
+        group->holder_size = (uint8_t)(1 + size);
+    }
+}
+
 struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config) {
     assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
     struct redlock_group *group = calloc(1, sizeof *group);
@@ -63,6 +74,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->fence_keys = (struct redlock_fence_keys){.suffix = group->fence_suffix,
                                                     .suffix_size = strlen(group->fence_suffix),
                                                     .expiry_ms = config->fence_expiry_ms};
+    keep_holder(group, config->holder);
     group->fence_client = draw_fence_client(env);
     group->node_names = config->node_names;
     group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;

@@ -22,6 +22,7 @@ struct redlock_group_config {
     const char *fence_suffix; /* copied; NULL for the default */
     int64_t fence_expiry_ms;
     const char *wait_suffix; /* copied; NULL for the default */
+    const char *holder;      /* at most REDLOCK_HOLDER_SIZE_MAX bytes; copied; NULL for none */
 };
 
 /* Copies the env. Its ctx must outlive the group. NULL if there is no memory. */

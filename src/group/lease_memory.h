@@ -8,9 +8,6 @@
 #include "group/owner.h"
 #include "result/result.h"
 
-#define REDLOCK_TOKEN_DIGITS  32 /* our own tokens: 128 random bits in hexadecimal (R10) */
-#define REDLOCK_TICKET_DIGITS 16 /* come before them in the tokens of an acquire that may queue */
-
 #define REDLOCK_ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
 
 /* A node's vote in the current round, for the result. */

@@ -34,7 +34,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .by_source = by_source,
                                       .no_timeout = true,
                                       .target = &owed->target,
-                                      .token = owed->token,
+                                      .token = owed->room + owed->target.key_size + 1,
                                       .token_size = owed->token_size,
                                       .wait_suffix = group->wait_suffix,
                                       .keeps = owed->keeps,
@@ -66,7 +66,7 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     }
     struct redlock_owed *owed = NULL;
     if (redlock_schedule_reserve(&group->schedule)) {
-        owed = malloc(sizeof *owed + target->key_size + 1);
+        owed = malloc(sizeof *owed + target->key_size + 1 + release->token_size);
         if (!owed) {
             redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         }
@@ -79,8 +79,8 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     memset(owed, 0, sizeof *owed);
     owed->keeps = release->keeps;
     owed->token_size = (uint8_t)release->token_size;
-    memcpy(owed->token, release->token, release->token_size);
     memcpy(owed->room, target->key, target->key_size + 1);
+    memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
     owed->target = *target;
     owed->target.key = owed->room;
     redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);

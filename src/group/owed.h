@@ -16,8 +16,7 @@ struct redlock_owed {
     struct redlock_target target; /* the key is in `room` */
     uint8_t token_size;
     bool keeps;
-    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    char room[];
+    char room[]; /* the key, terminated; then the token */
 };
 
 /* A release to make. The target and the token are copied. */

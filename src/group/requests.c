@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/holder.h"
 #include "base/options.h"
 #include "core/validity.h"
 #include "group/lease.h"
@@ -120,7 +121,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     }
     const bool queues = token_size == 0 && may_queue(group, options);
     if (token_size == 0) {
-        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0);
+        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
     *lease = redlock_lease_new(group, resource, key_size, token_size, queues);
     if (!*lease) {

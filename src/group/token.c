@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/holder.h"
+
 static char digit(unsigned nibble) {
     return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
 }
@@ -16,6 +18,13 @@ static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
     lease->waiting->has_place = for_place;
     lease->waiting->no_push_due = 0;
     return REDLOCK_TICKET_DIGITS;
+}
+
+static void append_holder(struct redlock_lease *lease) {
+    const struct redlock_group *group = lease->group;
+    memcpy(lease->token + lease->token_size, group->holder, group->holder_size);
+    lease->token_size = (uint8_t)(lease->token_size + group->holder_size);
+    lease->token[lease->token_size] = '\0';
 }
 
 /*
@@ -33,7 +42,8 @@ int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool f
     memcpy(&half, bytes + sizeof half, sizeof half);
     half ^= (uint64_t)now_ns;
     memcpy(bytes + sizeof half, &half, sizeof half);
-    char digits[REDLOCK_TOKEN_DIGITS + 1] = "";
+    char digits[REDLOCK_TOKEN_DIGITS + 1];
+    digits[REDLOCK_TOKEN_DIGITS] = '\0';
     for (size_t i = 0; i < sizeof bytes; i++) {
         digits[i] = digit(bytes[i] >> 4);
         digits[i + sizeof bytes] = digit(bytes[i] & 15);
@@ -41,6 +51,9 @@ int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool f
     const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
     memcpy(lease->token + ticket_size, digits, sizeof digits);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
+    if (lease->group->holder_size > 0) {
+        append_holder(lease);
+    }
     lease->token_drawn = true;
     return REDLOCK_OK;
 }

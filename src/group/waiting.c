@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/holder.h"
 #include "core/waiter.h"
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
@@ -84,31 +85,20 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
                                   .takes = lease->waiting->queue->takes};
 }
 
-/* A waiter's token begins with its ticket, in hexadecimal digits. The ticket of a first try is 0. */
-static bool has_ticket(const char *token, size_t size) {
-    if (size != REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS) {
-        return false;
-    }
-    for (size_t i = 0; i < size; i++) {
-        if (!(token[i] >= '0' && token[i] <= '9') && !(token[i] >= 'a' && token[i] <= 'f')) {
-            return false;
-        }
-    }
-    return true;
-}
-
+/* A waiter's token begins with its ticket. The ticket of a first try is 0. */
 static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
     static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
+    const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
     if (!token) {
         return REDLOCK_HOLDER_NONE;
     }
-    if (!has_ticket(token, size)) {
+    if (!redlock_holder_follows(token, size, digits)) {
         return REDLOCK_HOLDER_STRANGER;
     }
     if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {
         return REDLOCK_HOLDER_DIRECT;
     }
-    return memcmp(token, lease->token, size) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
+    return memcmp(token, lease->token, digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
 }
 
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {

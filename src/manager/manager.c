@@ -284,7 +284,8 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .ttl_max_ms = options->ttl_max_ms,
                                           .fence_suffix = options->fence_suffix,
                                           .fence_expiry_ms = options->fence_expiry_ms,
-                                          .wait_suffix = options->wait_suffix};
+                                          .wait_suffix = options->wait_suffix,
+                                          .holder = options->holder};
     manager->group = redlock_group_new(&env, &config);
     if (manager->group == NULL) {
         return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");

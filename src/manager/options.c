@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/holder.h"
 #include "base/options.h"
 #include "group/group.h"
 
@@ -27,20 +28,26 @@ int redlock_manager_fail(struct redlock_failure *failure, int code, const char *
     return code;
 }
 
-static int check_client_name(const char *name, struct redlock_failure *failure) {
-    size_t size = strlen(name);
-    if (size == 0 || size > NAME_SIZE_MAX) {
-        return redlock_manager_fail(failure, REDLOCK_ERR_INVALID, "client_name has %zu bytes; 1 to %d are allowed",
-                                    size, NAME_SIZE_MAX);
+static int check_size(const char *option, const char *text, size_t size_min, size_t size_max,
+                      struct redlock_failure *failure) {
+    const size_t size = strlen(text);
+    if (size < size_min || size > size_max) {
+        return redlock_manager_fail(failure, REDLOCK_ERR_INVALID, "%s has %zu bytes; %zu to %zu are allowed", option,
+                                    size, size_min, size_max);
     }
-    for (size_t i = 0; i < size; i++) {
-        if (name[i] <= ' ' || name[i] > '~') {
+    return REDLOCK_OK;
+}
+
+static int check_word(const char *option, const char *word, size_t size_min, size_t size_max,
+                      struct redlock_failure *failure) {
+    for (size_t i = 0; word[i] != '\0' && i < size_max; i++) {
+        if (!redlock_holder_allows(word[i])) {
             return redlock_manager_fail(failure, REDLOCK_ERR_INVALID,
-                                        "client_name has a space or a byte that is not printable ASCII at position %zu",
+                                        "%s has a space or a byte that is not printable ASCII at position %zu", option,
                                         i + 1);
         }
     }
-    return REDLOCK_OK;
+    return check_size(option, word, size_min, size_max, failure);
 }
 
 bool redlock_manager_is_guarded(const redlock_manager_options *options) {
@@ -68,27 +75,26 @@ static int check_guards(const redlock_manager_options *options, struct redlock_f
 }
 
 static int check_fence(const redlock_manager_options *options, struct redlock_failure *failure) {
-    const size_t size = options->fence_suffix == NULL ? 1 : strlen(options->fence_suffix);
-    if (size == 0 || size > REDLOCK_FENCE_SUFFIX_SIZE_MAX) {
-        return redlock_manager_fail(failure, REDLOCK_ERR_INVALID, "fence_suffix has %zu bytes; 1 to %d are allowed",
-                                    size, REDLOCK_FENCE_SUFFIX_SIZE_MAX);
-    }
     if (options->fence_expiry_ms != 0 &&
         (options->fence_expiry_ms < FENCE_EXPIRY_MS_MIN || options->fence_expiry_ms > FENCE_EXPIRY_MS_MAX)) {
         return redlock_manager_fail(
             failure, REDLOCK_ERR_INVALID, "fence_expiry_ms is %lld; %lld (3 h) to %lld are allowed, or 0 for never",
             (long long)options->fence_expiry_ms, (long long)FENCE_EXPIRY_MS_MIN, (long long)FENCE_EXPIRY_MS_MAX);
     }
-    return REDLOCK_OK;
+    return check_size("fence_suffix", options->fence_suffix == NULL ? REDLOCK_FENCE_SUFFIX : options->fence_suffix, 1,
+                      REDLOCK_FENCE_SUFFIX_SIZE_MAX, failure);
 }
 
-static int check_wait(const redlock_manager_options *options, struct redlock_failure *failure) {
-    const size_t size = options->wait_suffix == NULL ? 1 : strlen(options->wait_suffix);
-    if (size == 0 || size > REDLOCK_WAIT_SUFFIX_SIZE_MAX) {
-        return redlock_manager_fail(failure, REDLOCK_ERR_INVALID, "wait_suffix has %zu bytes; 1 to %d are allowed",
-                                    size, REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+static int check_texts(const redlock_manager_options *options, struct redlock_failure *failure) {
+    int code = check_size("wait_suffix", options->wait_suffix == NULL ? REDLOCK_WAIT_SUFFIX : options->wait_suffix, 1,
+                          REDLOCK_WAIT_SUFFIX_SIZE_MAX, failure);
+    if (code == REDLOCK_OK) {
+        code = check_word("client_name", options->client_name == NULL ? REDLOCK_CLIENT_NAME : options->client_name, 1,
+                          NAME_SIZE_MAX, failure);
     }
-    return REDLOCK_OK;
+    return code == REDLOCK_OK && options->holder != NULL
+               ? check_word("holder", options->holder, 0, REDLOCK_HOLDER_SIZE_MAX, failure)
+               : code;
 }
 
 static int check(const redlock_manager_options *options, struct redlock_failure *failure) {
@@ -122,12 +128,7 @@ static int check(const redlock_manager_options *options, struct redlock_failure 
     if (code == REDLOCK_OK) {
         code = check_fence(options, failure);
     }
-    if (code == REDLOCK_OK) {
-        code = check_wait(options, failure);
-    }
-    return code != REDLOCK_OK
-               ? code
-               : check_client_name(options->client_name == NULL ? REDLOCK_CLIENT_NAME : options->client_name, failure);
+    return code == REDLOCK_OK ? check_texts(options, failure) : code;
 }
 
 void redlock_manager_options_default(redlock_manager_options *options) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/holder.h"
+
 int redlock_result_code(const redlock_result *result) {
     return result->code;
 }
@@ -47,9 +49,14 @@ int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote
                                .error = redlock_text_string(from->text),
                                .latency_us = from->latency_us,
                                .holder = from->holder,
-                               .holder_ttl_ms = from->holder_ttl_ms};
+                               .holder_ttl_ms = from->holder_ttl_ms,
+                               .holder_text = redlock_holder_of_vote(from)};
     memcpy(vote, &full, full.size);
     return REDLOCK_OK;
+}
+
+const char *redlock_holder_of_vote(const struct redlock_result_vote *vote) {
+    return vote->holder[0] ? redlock_token_holder(vote->holder) : redlock_holder_of_text(vote->text);
 }
 
 static const char *put(char **at, const char *string) {

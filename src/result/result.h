@@ -51,6 +51,9 @@ struct redlock_result {
     struct redlock_result_vote *votes; /* `count` votes */
 };
 
+/* Who has the lock at the vote's node, in the holder's own words; "" if it is not known. */
+const char *redlock_holder_of_vote(const struct redlock_result_vote *vote);
+
 /* Writes one sentence without a full stop: how the lease was lost. Otherwise like
  * redlock_result_message(). */
 size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size);

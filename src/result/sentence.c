@@ -235,10 +235,25 @@ static void add_lost(struct sentence *sentence, const redlock_result *result) {
     add(sentence, ". It expired, was released before, or resource or token is not the right one.");
 }
 
+/* What the tokens at a quorum of nodes say of their holder, or "others". */
+static const char *holder_of(const redlock_result *result) {
+    for (unsigned i = 0; i < result->count; i++) {
+        const char *holder = redlock_holder_of_vote(&result->votes[i]);
+        unsigned count = 0;
+        for (unsigned k = i; holder[0] && k < result->count; k++) {
+            count += strcmp(holder, redlock_holder_of_vote(&result->votes[k])) == 0;
+        }
+        if (count >= result->quorum) {
+            return holder;
+        }
+    }
+    return "others";
+}
+
 static void add_reason(struct sentence *sentence, const redlock_result *result) {
     switch (result->code) {
     case REDLOCK_ERR_CONTENDED:
-        add(sentence, "held by others: ");
+        add(sentence, "held by %s: ", holder_of(result));
         add_tally(sentence, result);
         add_votes(sentence, result);
         if (result->passed_over > 0) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/holder.h"
 #include "core/fence.h"
 #include "wire/cause.h"
 #include "wire/error.h"
@@ -17,7 +18,6 @@
 static const struct redlock_text key_missing = {.string = "the key is missing"};
 static const struct redlock_text other_token = {.string = "held under another token"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
-static const struct redlock_text queued = {.string = "queued behind another token"};
 static const struct redlock_text queued_free = {.string = "queued for a free lock"};
 static const struct redlock_text no_script = {.string = "the node does not know the script",
                                               .cause = REDLOCK_CAUSE_NOSCRIPT};
@@ -232,7 +232,8 @@ void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer 
     } else if (element[0].integer == 0 && rank >= 0 && rank <= UINT32_MAX &&
                (is_free ? ttl_ms == -2 : holder->type == REDLOCK_REPLY_STRING && ttl_ms >= -1)) {
         answer->vote = REDLOCK_VOTE_DENIED;
-        answer->text = redlock_text_constant(is_free ? &queued_free : &queued);
+        answer->text =
+            is_free ? redlock_text_constant(&queued_free) : redlock_holder_queued(holder->bytes, holder->size);
         answer->holder = is_free ? NULL : holder->bytes;
         answer->holder_size = is_free ? 0 : holder->size;
         answer->holder_ttl_ms = bounded_ttl_ms(ttl_ms);

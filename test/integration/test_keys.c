@@ -239,6 +239,59 @@ static void invalid_managers_are_refused_with_a_sentence(void **state) {
     create_fails(&options, NULL);
 }
 
+static void a_holder_is_one_short_word(void **state) {
+    (void)state;
+    static const char *const wrong[] = {" web", "web 3", "web\n", "web\t", "\x1b[31m", "\x7f", "w\xc3\xbc"};
+    char text[REDLOCK_HOLDER_SIZE_MAX + 2];
+    redlock_manager_options options = world_options();
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        options.holder = wrong[i];
+        create_fails(&options, "holder has a space or a byte that is not printable ASCII at position ");
+    }
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    options.holder = text;
+    create_fails(&options, "holder has 65 bytes; 0 to 64 are allowed");
+}
+
+/* Any text does, and none. A program that was built against an older header cannot give one. */
+static void a_token_says_who_holds_the_lock(void **state) {
+    (void)state;
+    static const char *const holders[] = {NULL,
+                                          "",
+                                          "!",
+                                          "web-3:4711",
+                                          "a@b",
+                                          "\"'`$*%s\\~",
+                                          "0123456789012345678901234567890123456789012345678901234567890123"};
+    for (size_t i = 0; i < sizeof holders / sizeof *holders; i++) {
+        char holder[REDLOCK_HOLDER_SIZE_MAX + 1] = "";
+        const char *wanted = holders[i] ? holders[i] : "";
+        redlock_manager_options options = world_options();
+        strcpy(holder, wanted);
+        options.holder = holders[i] ? holder : NULL;
+        redlock_manager *manager = world_manager_with(&options);
+        memset(holder, 'x', sizeof holder - 1); /* it was copied */
+        redlock_lease *lease = world_acquire(manager, "named", 60000);
+        const char *token = redlock_lease_token(lease);
+        assert_string_equal(redlock_token_holder(token), wanted);
+        assert_int_equal(strlen(token), 32 + (wanted[0] ? 1 + strlen(wanted) : 0));
+        assert_true(world_wait_with_key("named", 3, DRIVE_TIMEOUT_MS));
+        assert_string_equal(server_ask(&world_servers.at[0], "GET", "named"), token);
+        assert_int_equal(drive_inspect(world_loop, manager, "named", world_outcome()), REDLOCK_OK);
+        assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+        assert_true(world_wait_without_key("named", DRIVE_TIMEOUT_MS));
+        world_close(manager);
+    }
+    redlock_manager_options old = world_options();
+    old.size = offsetof(redlock_manager_options, holder);
+    old.holder = "must not be read";
+    redlock_manager *manager = world_manager_with(&old);
+    redlock_lease *lease = world_acquire(manager, "named", 60000);
+    assert_int_equal(strlen(redlock_lease_token(lease)), 32);
+    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+}
+
 static void over_unix_sockets(void **state) {
     (void)state;
     const char *uris[3];
@@ -323,6 +376,8 @@ int main(void) {
         world_test(a_key_prefix_comes_before_the_name),
         world_test(invalid_requests_make_no_callback),
         world_test(invalid_managers_are_refused_with_a_sentence),
+        world_test(a_holder_is_one_short_word),
+        world_test(a_token_says_who_holds_the_lock),
         world_test(over_unix_sockets),
         world_test(a_database_of_the_uri_is_selected),
         world_test(other_forms_of_addresses),

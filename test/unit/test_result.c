@@ -156,6 +156,44 @@ static void advises_to_wait_only_where_that_helps(void **state) {
     assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
 }
 
+/* The holder is named where the tokens at a quorum name the same one. */
+static void says_who_holds_it(void **state) {
+    (void)state;
+    static const struct redlock_text a = {.string = "queued behind web-3:4711", .cause = REDLOCK_CAUSE_HELD},
+                                     b = {.string = "queued behind db:1", .cause = REDLOCK_CAUSE_HELD};
+    char text[512];
+    redlock_vote vote = {.size = sizeof vote};
+    struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
+    for (unsigned i = 0; i < 3; i++) {
+        result.votes[i].kind = REDLOCK_VOTE_DENIED;
+        result.votes[i].text = i == 1 ? &b : &a;
+    }
+    redlock_result_message(&result, text, sizeof text);
+    assert_string_equal(
+        text, "cannot acquire 'job\\x0a7': held by web-3:4711: 0 of 3 nodes granted it, 2 are needed (a:1, c:3: "
+              "queued behind web-3:4711; b:2: queued behind db:1). Try again once it is released.");
+    redlock_result *copy = redlock_result_copy(&result);
+    assert_non_null(copy);
+    assert_int_equal(redlock_result_vote(copy, 0, &vote), REDLOCK_OK);
+    assert_string_equal(vote.holder_text, "web-3:4711");
+    assert_string_equal(vote.holder, "");
+    redlock_result_free(copy);
+    assert_int_equal(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
+    assert_string_equal(vote.holder_text, "db:1");
+    result.votes[2].text = NULL;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, ": held by others: "));
+    assert_int_equal(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
+    assert_string_equal(vote.holder_text, "");
+    result = example(REDLOCK_RESULT_INSPECT, REDLOCK_OK);
+    result.votes[0].holder = "00112233445566778899aabbccddeeff@web-3:4711";
+    result.votes[1].holder = "another library's@web";
+    assert_int_equal(redlock_result_vote(&result, 0, &vote), REDLOCK_OK);
+    assert_string_equal(vote.holder_text, "web-3:4711");
+    assert_int_equal(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
+    assert_string_equal(vote.holder_text, "");
+}
+
 static void message_fits_any_buffer(void **state) {
     (void)state;
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
@@ -232,6 +270,7 @@ int main(void) {
         cmocka_unit_test(folds_texts_and_advises_by_cause),
         cmocka_unit_test(of_several_causes_one_is_advised_on),
         cmocka_unit_test(advises_to_wait_only_where_that_helps),
+        cmocka_unit_test(says_who_holds_it),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
         cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),

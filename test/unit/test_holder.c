@@ -1,0 +1,243 @@
+/* The holder's text: which tokens have one, how the group writes it, and who reads it. */
+#include <stdio.h>
+
+#include "base/holder.h"
+#include "group_kit.h"
+
+#define DIGITS  "00112233445566778899aabbccddeeff"
+#define TICKET  "000651a2b3c4d5e6"
+#define EARLIER "0000000000000001" DIGITS
+
+static const struct group_setup named = {.node_count = 3, .config = {.holder = "web-3:4711"}};
+
+/* A text of this size: each byte that is allowed, from '!' on. */
+static const char *text_of(size_t size, char text[REDLOCK_HOLDER_SIZE_MAX + 2]) {
+    for (size_t i = 0; i < size; i++) {
+        text[i] = (char)('!' + (i + size) % ('~' - '!' + 1));
+    }
+    text[size] = '\0';
+    return text;
+}
+
+static void only_our_own_tokens_have_a_text(void **state) {
+    static const struct {
+        const char *token, *text;
+    } rows[] = {
+        {DIGITS "@web-3:4711", "web-3:4711"},
+        {TICKET DIGITS "@web-3:4711", "web-3:4711"},
+        {DIGITS "@a@b", "a@b"},
+        {DIGITS "@@", "@"},
+        {DIGITS "@!~", "!~"},
+        {DIGITS, ""},
+        {TICKET DIGITS, ""},
+        {DIGITS "@", ""},
+        {TICKET DIGITS "@", ""},
+        {DIGITS " web", ""},
+        {DIGITS "web", ""},
+        {DIGITS "@two words", ""},
+        {DIGITS "@web\x1b[31m", ""},
+        {DIGITS "@web\x7f", ""},
+        {DIGITS "@w\xc3\xbc", ""},
+        {TICKET "@web", ""},
+        {"00112233445566778899aabbccddeef@web", ""},
+        {"00112233445566778899AABBCCDDEEFF@web", ""},
+        {"g0112233445566778899aabbccddeeff@web", ""},
+        {"/0112233445566778899aabbccddeeff@web", ""},
+        {":0112233445566778899aabbccddeeff@web", ""},
+        {"`0112233445566778899aabbccddeeff@web", ""},
+        {"a" DIGITS "@web", ""},
+        {"@web", ""},
+        {"", ""},
+        {NULL, ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_string_equal(redlock_token_holder(rows[i].token), rows[i].text);
+    }
+    static const char token[] = DIGITS "@web";
+    assert_ptr_equal(redlock_token_holder(token), token + sizeof token - sizeof "web");
+}
+
+static void a_longer_text_is_none(void **state) {
+    char text[REDLOCK_HOLDER_SIZE_MAX + 2], token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    (void)state;
+    for (size_t size = 1; size <= REDLOCK_HOLDER_SIZE_MAX + 1; size++) {
+        const char *wanted = text_of(size, text);
+        (void)snprintf(token, sizeof token, "%s@%s", TICKET DIGITS, wanted);
+        assert_string_equal(redlock_token_holder(token), size <= REDLOCK_HOLDER_SIZE_MAX ? wanted : "");
+        assert_string_equal(redlock_token_holder(token + sizeof TICKET - 1),
+                            size <= REDLOCK_HOLDER_SIZE_MAX ? wanted : "");
+    }
+}
+
+/* "<digits>", or "<digits>@<text>". */
+static void assert_token(const char *token, size_t digits, const char *text) {
+    assert_int_equal(strspn(token, "0123456789abcdef"), digits);
+    assert_int_equal(strlen(token), digits + (text[0] ? 1 + strlen(text) : 0));
+    assert_true(token[digits] == (text[0] ? REDLOCK_HOLDER_MARK : '\0'));
+    assert_string_equal(redlock_token_holder(token), text);
+}
+
+/* Any size, in the acquire, the extension and the release; also in a release that is owed. */
+static void every_request_has_the_whole_token(void **state) {
+    (void)state;
+    char text[REDLOCK_HOLDER_SIZE_MAX + 2];
+    for (size_t size = 0; size <= REDLOCK_HOLDER_SIZE_MAX; size++) {
+        const char *holder = text_of(size, text);
+        fake_env_open(&fake, 3, (struct redlock_group_config){.holder = holder});
+        struct seen seen;
+        redlock_lease *lease = take(NULL, &seen);
+        const char *token = redlock_lease_token(lease);
+        assert_token(token, REDLOCK_TOKEN_DIGITS, holder);
+        assert_int_equal(redlock_extend(lease, 1000, NULL, NULL), REDLOCK_OK);
+        assert_string_equal(fake_env_waiting(&fake, 1, REDLOCK_OP_EXTEND)->token, token);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+        char copy[REDLOCK_TOKEN_SIZE_MAX + 1];
+        strcpy(copy, token);
+        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, copy);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN); /* the lease ends, and the release is owed */
+        redlock_group_ready_changed(fake.group, 2, true);
+        assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, copy);
+        redlock_group_ready_changed(fake.group, 0, true);
+        redlock_group_ready_changed(fake.group, 1, true);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+        assert_owed(0, 0);
+        close_group(NULL);
+    }
+}
+
+static void attempts_differ_in_their_digits(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_lease *first = take(NULL, &seen), *second = take(NULL, &seen);
+    assert_memory_not_equal(redlock_lease_token(first), redlock_lease_token(second), REDLOCK_TOKEN_DIGITS);
+    assert_token(redlock_lease_token(first), REDLOCK_TOKEN_DIGITS, "web-3:4711");
+    assert_token(redlock_lease_token(second), REDLOCK_TOKEN_DIGITS, "web-3:4711");
+    give_back(first);
+    give_back(second);
+}
+
+/* The token of another holder, or of an older version, stays as it is. */
+static void an_adopted_token_gets_no_text(void **state) {
+    static const char *const tokens[] = {"t", DIGITS, DIGITS "@db-1:7", TICKET DIGITS "@x"};
+    (void)state;
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        redlock_lease *lease;
+        assert_int_equal(redlock_group_adopt(fake.group, "r", tokens[i], NULL, &lease), REDLOCK_OK);
+        assert_string_equal(redlock_lease_token(lease), tokens[i]);
+        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, tokens[i]);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    }
+}
+
+/* Asks for the lock "r", which this token has on all nodes, and takes a place in the queues. */
+static void queue_behind(const char *holder, int64_t wait_ms, struct seen *seen) {
+    redlock_acquire_options options = default_options();
+    options.wait_timeout_ms = wait_ms;
+    acquire(&options, seen);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_token(fake_env_waiting(&fake, i, REDLOCK_OP_ACQUIRE)->token,
+                     REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS, "web-3:4711");
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+        assert_token(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->token, REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS,
+                     "web-3:4711");
+        fake_env_queue(&fake, i, holder, 0);
+    }
+}
+
+/* The text must not hide the ticket. Else a holder that hands over would look like another
+ * library, and be polled. */
+static void a_ticket_is_read_before_a_text(void **state) {
+    static const struct {
+        const char *holder;
+        bool polled;
+    } rows[] = {{EARLIER, false},
+                {EARLIER "@a", false},
+                {EARLIER "@0123456789012345678901234567890123456789012345678901234567890123", false},
+                {"0000000000000000" DIGITS "@a", false}, /* a first try hands over, too */
+                {DIGITS "@a", true},
+                {EARLIER "a", true},
+                {EARLIER "+a", true},
+                {"another library's", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct seen seen;
+        fake_env_open(&fake, 3, named.config);
+        queue_behind(rows[i].holder, 60000, &seen);
+        fake_env_pass_ms(&fake, 200);
+        if ((statistics().polls > 0) != rows[i].polled) {
+            fail_msg("%s: polled %d times", rows[i].holder, (int)statistics().polls);
+        }
+        close_group(NULL);
+    }
+}
+
+/* Only the digits are compared: the texts of two tokens say nothing about who came first. */
+static void a_text_changes_no_order(void **state) {
+    static const struct {
+        const char *holder;
+        uint64_t passed_over;
+    } rows[] = {{EARLIER "@~", 0}, {EARLIER, 0}, {"00ffffffffffffff" DIGITS "@!", 1}, {"00ffffffffffffff" DIGITS, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct seen seen;
+        fake_env_open(&fake, 3, named.config);
+        queue_behind(rows[i].holder, 100, &seen);
+        fake_env_pass_ms(&fake, 101);
+        assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
+        assert_int_equal(seen.passed_over, rows[i].passed_over);
+        close_group(NULL);
+    }
+}
+
+/* A push names the whole token. */
+static void a_push_for_another_text_is_given_back(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_behind(EARLIER "@a", 60000, &seen);
+    struct fake_sent wait = {0};
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        if (fake.sent[i].operation == REDLOCK_OP_WAIT && fake.sent[i].node == 0) {
+            wait = fake.sent[i];
+        }
+    }
+    wait.token[strlen(wait.token) - 1] = '2';
+    fake_env_push(&fake, &wait);
+    assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, wait.token);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void the_reason_names_the_holder(void **state) {
+    (void)state;
+    struct redlock_text *named_text = redlock_holder_queued(EARLIER "@a", sizeof EARLIER "@a" - 1);
+    struct redlock_text *other = redlock_holder_queued(EARLIER, sizeof EARLIER - 1);
+    struct redlock_text *hostile = redlock_holder_queued(EARLIER "@\x1b[2J", sizeof EARLIER "@\x1b[2J" - 1);
+    assert_string_equal(redlock_text_string(named_text), "queued behind a");
+    assert_string_equal(redlock_holder_of_text(named_text), "a");
+    assert_int_equal(redlock_text_cause(named_text), REDLOCK_CAUSE_HELD);
+    assert_string_equal(redlock_text_string(other), "queued behind another token");
+    assert_string_equal(redlock_holder_of_text(other), "");
+    assert_ptr_equal(hostile, other);
+    assert_string_equal(redlock_holder_of_text(NULL), "");
+    redlock_text_drop(named_text);
+    /* The bytes of a reply are not terminated. */
+    struct redlock_text *cut = redlock_holder_queued(EARLIER "@abc", sizeof EARLIER "@ab" - 1);
+    assert_string_equal(redlock_holder_of_text(cut), "ab");
+    redlock_text_drop(cut);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_our_own_tokens_have_a_text),   cmocka_unit_test(a_longer_text_is_none),
+        cmocka_unit_test(every_request_has_the_whole_token), group_test(attempts_differ_in_their_digits, named),
+        group_test(an_adopted_token_gets_no_text, named),    cmocka_unit_test(a_ticket_is_read_before_a_text),
+        cmocka_unit_test(a_text_changes_no_order),           group_test(a_push_for_another_text_is_given_back, named),
+        cmocka_unit_test(the_reason_names_the_holder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
