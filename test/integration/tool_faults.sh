@@ -17,7 +17,7 @@ expect 0 tool extend -t 1m resource "$token"
 expect 0 tool status resource
 says "$out" "^127.0.0.1:${ports[1]} +(WAITING|CONNECTING) +- +- +- +- +.*refused"
 says "$out" '^3 of 5 nodes ready'
-says "$out" "^resource: held by $token on 3 of 5 nodes"
+says "$out" "^resource: held by ${token#*@} on 3 of 5 nodes"
 says "$out" "^  127.0.0.1:${ports[3]}: no answer: .*refused"
 expect 0 tool --json status resource
 json '.ready == 3 and ([.nodes[] |
@@ -88,7 +88,7 @@ eventually grep -q "asking for" "$err"
 wake_node 0
 wait $waiter
 is 'the status of the waiter' $? 0
-says "$out" '^[0-9a-f]{48}$'
+says "$out" '^[0-9a-f]{48}@[^ ]+:[0-9]+$'
 
 # Passwords, databases, sockets. No output contains a password.
 node_timeout=5000

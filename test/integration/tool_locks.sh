@@ -10,7 +10,7 @@ start_nodes 5
 # acquire prints only the token. Every node has the key, with the requested ttl.
 expect 0 tool acquire -t 1m backup
 token=$(cat "$out")
-says "$out" '^[0-9a-f]{32}$'
+says "$out" '^[0-9a-f]{32}@[^ ]+:[0-9]+$'
 is 'the number of lines' "$(wc -l <"$out")" 1
 says_nothing "$err"
 for i in 0 1 2 3 4; do
@@ -24,7 +24,7 @@ done
 expect 75 tool acquire backup
 says_nothing "$out"
 says "$err" "^redlock: .*'backup'.*held by others"
-says "$err" "Give -w TIME to wait; 'redlock status RESOURCE' shows who holds it and for how long\.$"
+says "$err" "Give -w TIME to wait; ${token#*@} holds it for [0-9.]+s\.$"
 is 'the number of lines' "$(wc -l <"$err")" 1
 never_says "$err" "$token"
 is 'the value' "$(redis 0 get backup)" "$token"
@@ -41,7 +41,7 @@ expect 0 tool status backup nobody
 says "$out" "^NODE +STATE +VERSION +ROLE +UPTIME +ROUND TRIP"
 says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +([0-9]+s|[0-9]+m [0-9]+s) +[0-9.]+ms$"
 says "$out" "^5 of 5 nodes ready; a quorum is 3: locks can be taken"
-says "$out" "^backup: held by $token on 5 of 5 nodes, for [0-9.]+s$"
+says "$out" "^backup: held by ${token#*@} on 5 of 5 nodes, for [0-9.]+s$"
 says "$out" "^  127.0.0.1:${ports[4]}: held by $token, for [0-9.]+s$"
 says "$out" "^nobody: free on 5 of 5 nodes$"
 says "$out" "^  127.0.0.1:${ports[2]}: free$"
@@ -87,7 +87,7 @@ eventually no_keys_left backup
 expect 76 tool --json release backup "$token"
 json '.error == "LOST" and .resource == "backup"'
 expect 0 tool --json acquire backup
-json '.resource == "backup" and (.token | test("^[0-9a-f]{32}$")) and .validity_ms > 0 and .validity_ms < 9900'
+json '.resource == "backup" and (.token | test("^[0-9a-f]{32}@[^ ]+:[0-9]+$")) and .validity_ms > 0 and .validity_ms < 9900'
 json '.waited_ms >= 0 and .handed_over == false and .passed_over == 0'
 json '[.votes[] | select(.vote == "GRANTED" and .latency_us > 0 and .error == "")] | length >= 3'
 second=$(jq -r .token "$out")
@@ -106,8 +106,8 @@ expect 0 tool acquire -t 1s waited
 expect 0 tool acquire -w 30s waited
 expect 0 tool acquire -t 1h contended
 expect 75 tool acquire -w 300ms contended
-advice="'redlock status RESOURCE' shows who holds it"
-says "$err" "held by others.* Gave up after [0-9]+ attempts? in [0-9.]+m?s; $advice"
+me=$(hostname):$$
+says "$err" "held by ($me|others): .* Gave up after [0-9]+ attempts? in [0-9.]+m?s; $me holds it for [0-9.]+m [0-9]+s\.$"
 never_says "$err" 'Give -w'
 expect 3 tool acquire -E 3 contended
 says_nothing "$out"
@@ -190,7 +190,7 @@ expect 0 tool release -- --dashed "$(cat "$out")"
 expect 0 tool acquire --ttl=1m later --json
 json '.validity_ms > 10000'
 expect 0 tool acquire -qt1m joined
-says "$out" '^[0-9a-f]{32}$'
+says "$out" '^[0-9a-f]{32}@[^ ]+:[0-9]+$'
 expect 0 env REDLOCK_NODES="$nodes" "$REDLOCK_TOOL" --node-timeout 5s acquire from-environment
 expect 0 "$REDLOCK_TOOL" status --nodes="$nodes" --connect-timeout 10s
 

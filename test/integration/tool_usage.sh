@@ -71,7 +71,7 @@ bad 'longer than 1024' -n $some acquire "$(printf 'x%.0s' {1..1025})"
 bad 'RESOURCE and a TOKEN' -n $some release r
 bad 'RESOURCE and a TOKEN' -n $some extend -t 1s r
 bad 'TOKEN must have' -n $some release r ''
-bad 'TOKEN must have' -n $some release r "$(printf 'x%.0s' {1..65})"
+bad 'TOKEN must have' -n $some release r "$(printf 'x%.0s' {1..129})"
 bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
 bad "one RESOURCE, then '--'" -n $some run r true

@@ -170,11 +170,13 @@ static void print_remaining(int64_t ms) {
     }
 }
 
+/* The lines of the nodes show the whole token. */
 static void print_verdict(const struct tool_holders *holders) {
+    const char *holder = redlock_token_holder(holders->token);
     switch (holders->verdict) {
     case TOOL_HELD:
         fputs("held by ", stdout);
-        tool_print_safe(stdout, holders->token);
+        tool_print_safe(stdout, holder[0] != '\0' ? holder : holders->token);
         printf(" on %zu of %zu nodes, ", holders->held, holders->nodes);
         print_remaining(holders->remaining_ms);
         break;
@@ -292,6 +294,7 @@ static void json_resource(struct tool_json *json, const char *resource, const re
     tool_json_string(json, "verdict", tool_verdict_name(holders->verdict));
     if (holders->verdict == TOOL_HELD) {
         tool_json_string(json, "token", holders->token);
+        tool_json_string(json, "holder_text", redlock_token_holder(holders->token));
         number_or_null(json, "remaining_ms", holders->remaining_ms);
     }
     number_or_null(json, "waiters", result != NULL ? redlock_result_waiters(result) : -1);

@@ -1,15 +1,19 @@
 /* Settings that all clients of the nodes must share: command line first, then environment. */
 #include "fleet.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "duration.h"
 #include "usage.h"
 
 /* The longest suffixes that redlock.h allows. */
 enum { FENCE_SUFFIX_SIZE_MAX = 64, WAIT_SUFFIX_SIZE_MAX = 62 };
+/* Leaves room for a pid in the holder's text. */
+enum { HOST_SHOWN_MAX = 48 };
 
 /* NULL if it is not set or empty. */
 static const char *environment(const char *name) {
@@ -119,6 +123,44 @@ static int complete_fence(struct tool_options *options) {
                          &options->fence_expiry_ms);
 }
 
+/* "host:pid". acquire has ended when somebody reads it: then the process that called it is meant,
+ * which is mostly the script that holds the lock. */
+static void write_holder(const struct tool_options *options, char *holder, size_t size) {
+    char host[HOST_NAME_MAX + 1] = "";
+    const pid_t pid = options->command == TOOL_ACQUIRE ? getppid() : getpid();
+    if (gethostname(host, sizeof host - 1) != 0 || host[0] == '\0') {
+        strcpy(host, "?");
+    }
+    for (char *byte = host; *byte != '\0'; byte++) {
+        *byte = *byte > ' ' && *byte <= '~' ? *byte : '?';
+    }
+    snprintf(holder, size, "%.*s:%ld", HOST_SHOWN_MAX, host, (long)pid);
+}
+
+/* Given and empty: no text. */
+static int complete_holder(struct tool_options *options) {
+    const char *label = options->holder != NULL ? "--holder" : "REDLOCK_HOLDER";
+    if (options->command != TOOL_RUN && options->command != TOOL_ELECT && options->command != TOOL_ACQUIRE) {
+        return 0;
+    }
+    if (options->holder == NULL) {
+        options->holder = getenv(label);
+    }
+    if (options->holder == NULL) {
+        write_holder(options, options->holder_room, sizeof options->holder_room);
+        options->holder = options->holder_room;
+    }
+    size_t size = strlen(options->holder);
+    for (size_t i = 0; i < size; i++) {
+        if (options->holder[i] <= ' ' || options->holder[i] > '~') {
+            return tool_usage(options, "%s '%s': it must be printable ASCII without spaces", label, options->holder);
+        }
+    }
+    return size <= REDLOCK_HOLDER_SIZE_MAX
+               ? 0
+               : tool_usage(options, "%s has %zu bytes; at most %d are allowed", label, size, REDLOCK_HOLDER_SIZE_MAX);
+}
+
 /* The keys live for the ttl plus the lock delay. This must not exceed the time for which a guard
  * keeps a restarted node from voting. */
 static int check_ttl(const struct tool_options *options, bool is_default) {
@@ -183,6 +225,9 @@ int tool_fleet_complete(struct tool_options *options) {
     }
     if (status == 0) {
         status = complete_order(options);
+    }
+    if (status == 0) {
+        status = complete_holder(options);
     }
     if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
         status = tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");

@@ -121,6 +121,7 @@ static const struct option_spec specs[] = {
     {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(fence_suffix)},
     {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE,
      TIME(fence_expiry_ms, TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX)},
+    {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(holder)},
     {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND,
      TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
     {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, FLAG(no_heal)},

@@ -71,6 +71,8 @@ struct tool_options {
     const char *fence_suffix; /* NULL: from the environment, else the library's default */
     const char *wait_suffix;  /* likewise */
     int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: never */
+    const char *holder;       /* NULL: from the environment, else host and process */
+    char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */
     const char *resource;

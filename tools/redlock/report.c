@@ -87,8 +87,12 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
             tool_json_null(json, "latency_us");
         }
         tool_json_string(json, "error", vote.error);
+        if (!holders && vote.holder_text[0] != '\0') {
+            tool_json_string(json, "holder_text", vote.holder_text);
+        }
         if (holders && vote.kind == REDLOCK_VOTE_GRANTED) {
             tool_json_string(json, "holder", vote.holder);
+            tool_json_string(json, "holder_text", vote.holder_text);
             if (vote.holder_ttl_ms >= 0) {
                 tool_json_number(json, "holder_ttl_ms", vote.holder_ttl_ms);
             } else {
@@ -186,11 +190,22 @@ static void advise_on_quarantine(const struct tool_session *session, char *advic
     }
 }
 
+/* For the end of a sentence. */
+static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
+    char time[32];
+    if (session->held_by[0] == '\0') {
+        return "'redlock status RESOURCE' shows who holds it and for how long";
+    }
+    snprintf(buffer, size, "%s holds it for %s", session->held_by,
+             session->held_for_ms < 0 ? "ever" : tool_duration_format(session->held_for_ms, time, sizeof time));
+    return buffer;
+}
+
 int tool_report_not_acquired(const struct tool_session *session) {
-    static const char holder_hint[] = "'redlock status RESOURCE' shows who holds it and for how long";
     const struct tool_options *options = session->options;
     bool contended = session->code == REDLOCK_ERR_CONTENDED;
     uint64_t attempts = session->result != NULL ? redlock_result_attempts(session->result) : 0;
+    char holder[128];
     char quarantine[256];
     char advice[512] = "";
     char time[32];
@@ -201,9 +216,9 @@ int tool_report_not_acquired(const struct tool_session *session) {
     if (options->wait_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
-                 contended ? "; " : "", contended ? holder_hint : "", quarantine);
+                 contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", quarantine);
     } else if (contended) {
-        snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", holder_hint);
+        snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", say_who_holds_it(session, holder, sizeof holder));
     } else {
         snprintf(advice, sizeof advice, "%s", quarantine);
     }

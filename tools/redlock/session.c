@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "holders.h"
 #include "nodes.h"
 #include "report.h"
 #include "text.h"
@@ -93,6 +94,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     manager_options.first_boot = options->first_boot;
     manager_options.ttl_max_ms = options->ttl_max_ms;
     manager_options.fence_expiry_ms = options->fence_expiry_ms;
+    manager_options.holder = options->holder;
     if (options->fence_suffix != NULL) {
         manager_options.fence_suffix = options->fence_suffix;
     }
@@ -250,6 +252,26 @@ void tool_session_stop_explaining(struct tool_session *session) {
     ev_timer_stop(session->loop, &session->explain_timer);
 }
 
+static void note_holder(const redlock_result *result, void *data) {
+    struct tool_session *session = data;
+    struct tool_holders holders = tool_holders_count(result, redlock_manager_node_count(session->manager),
+                                                     redlock_manager_quorum(session->manager));
+    if (holders.verdict == TOOL_HELD) {
+        snprintf(session->held_by, sizeof session->held_by, "%s", redlock_token_holder(holders.token));
+        session->held_for_ms = holders.remaining_ms;
+    }
+    session->done = true;
+}
+
+/* For the report. Keeps the result of the acquire. */
+static void ask_who_holds_it(struct tool_session *session) {
+    session->done = false;
+    int started = redlock_inspect(session->manager, session->options->resource, note_holder, session);
+    while (started == REDLOCK_OK && !session->done) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+}
+
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status) {
     int code = REDLOCK_ERR_CANCELLED;
@@ -266,8 +288,12 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         return false;
     }
     if (code != REDLOCK_OK) {
+        const bool is_expected = code == REDLOCK_ERR_CONTENDED && session->options->contended_expected;
+        if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
+            ask_who_holds_it(session);
+        }
         *status = tool_report_not_acquired(session);
-        if (code == REDLOCK_ERR_CONTENDED && session->options->contended_expected) {
+        if (is_expected) {
             tool_nodes_warn(session);
         } else {
             tool_nodes_warn_after_failure(session);

@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# What the tool says of the holder of a lock: the default text, --holder, REDLOCK_HOLDER, none; who
+# refuses an acquire; status; tokens of others.
+# shellcheck disable=SC2016 # variables of the commands
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 3
+host=$(hostname)
+digits=00112233445566778899aabbccddeeff
+
+# bad PATTERN ARGUMENTS… : refused with one line.
+bad() {
+    local pattern=$1
+    shift
+    expect 64 "$@"
+    says "$err" "^redlock: .*$pattern"
+    is "the number of lines for $*" "$(wc -l <"$err")" 1
+}
+
+# The holder of a run is the tool itself, which ends with the command; acquire ends at once, so its
+# holder is the script that called it.
+expect 0 tool run job -- sh -c 'echo "$REDLOCK_TOKEN" $PPID'
+says "$out" "^[0-9a-f]{32}@$host:[0-9]+ [0-9]+\$"
+read -r token parent <"$out"
+is 'the holder of run' "${token#*@}" "$host:$parent"
+expect 0 tool acquire -t 1m default
+token=$(cat "$out")
+is 'the holder of acquire' "${token#*@}" "$host:$$"
+expect 0 tool status default
+says "$out" "^default: held by $host:$$ on 3 of 3 nodes, for [0-9.]+s\$"
+says "$out" "^  127.0.0.1:${ports[1]}: held by $token, for [0-9.]+s\$"
+expect 0 tool release default "$token"
+
+# A text of one's own, of any length up to 64; the option comes before the environment. Its token is
+# good for extend, release, and the next rival.
+longest=$(printf 'x%.0s' {1..64})
+for text in x deploy@web-3:4711 '"\' '$HOME`id`' "$longest"; do
+    expect 0 env REDLOCK_HOLDER=other "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire -t 1m --holder "$text" named
+    token=$(cat "$out")
+    is 'the text' "${token#*@}" "$text"
+    is 'the length' "${#token}" $((33 + ${#text}))
+    eventually gives "$token" redis 0 get named
+    expect 75 tool acquire named
+    checks=$((checks + 1))
+    grep -Fq -- "Give -w TIME to wait; $text holds it for " "$err" || fail "no holder"
+    expect 0 tool --json status named
+    checks=$((checks + 1))
+    jq -e --arg text "$text" --arg token "$token" '.resources[0] | .holder_text == $text and .token == $token and
+        ([.votes[] | select(.holder_text == $text and .holder == $token)] | length == 3)' "$out" >/dev/null || fail 'the JSON'
+    expect 0 tool extend -t 1m named "$token"
+    expect 0 tool release named "$token"
+    eventually no_keys_left named
+done
+expect 0 env REDLOCK_HOLDER=web-3 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run job -- sh -c 'echo "$REDLOCK_TOKEN"'
+says "$out" '^[0-9a-f]{32}@web-3$'
+bad "--holder has 65 bytes; at most 64 are allowed" tool acquire --holder "x$longest" r
+bad "REDLOCK_HOLDER has 65 bytes" env REDLOCK_HOLDER="x$longest" "$REDLOCK_TOOL" -n "$nodes" acquire r
+for text in ' ' 'web 3' $'web\n' $'\e[31m' $'w\xc3\xbc'; do
+    bad "--holder '.*': it must be printable ASCII without spaces" tool run --holder "$text" r -- true
+    never_says "$err" $'\e'
+done
+bad 'status has no option --holder' tool status --holder x r
+
+# None: then the whole token stands for it.
+for none in 'env REDLOCK_HOLDER= ' 'env REDLOCK_HOLDER=x --holder='; do
+    read -r program variable option <<<"$none"
+    expect 0 "$program" "$variable" "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire -t 1m ${option:+"$option"} bare
+    says "$out" '^[0-9a-f]{32}$'
+    token=$(cat "$out")
+    expect 75 tool acquire bare
+    says "$err" "held by others: .*; 'redlock status RESOURCE' shows who holds it and for how long\.$"
+    expect 0 tool status bare
+    says "$out" "^bare: held by $token on 3 of 3 nodes"
+    expect 0 tool --json status bare
+    json '.resources[0] | .holder_text == "" and ([.votes[] | select(.holder_text == "")] | length == 3)'
+    expect 0 tool release bare "$token"
+done
+
+# Who waited in the queue hears it from the nodes.
+expect 0 tool acquire -t 1h --holder deploy@web-3 held
+expect 75 tool acquire -w 300ms held
+says "$err" "'held': held by deploy@web-3: 0 of 3 nodes granted it, 2 are needed \(.*: queued behind deploy@web-3\)"
+says "$err" "; deploy@web-3 holds it for 5[0-9]m [0-9]+s\.$"
+expect 75 tool --json acquire -w 300ms held
+json '[.votes[] | select(.holder_text == "deploy@web-3")] | length >= 2'
+expect 3 tool acquire -E 3 held
+says_nothing "$err"
+expect 75 tool -q acquire held
+says_nothing "$err"
+# The logs name the holder, and never print a token.
+expect 75 tool -v acquire -w 300ms held
+says "$err" 'wait .held.: node .*: DENIED .*: queued behind deploy@web-3$'
+is 'the lines with a token' "$(grep -Ec '[0-9a-f]{32}' "$err")" 0
+
+# Tokens of others, which anybody may have written: what steers a terminal is no text.
+for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$digits@two words"; do
+    for i in 0 1 2; do
+        redis $i set foreign "$foreign" px 60000 >/dev/null
+    done
+    expect 0 tool status foreign
+    never_says "$out" $'\e'
+    expect 0 tool --json status foreign
+    never_says "$out" $'\e'
+    json '.resources[0] | .verdict == "held" and .holder_text == ""'
+    expect 75 tool acquire -w 100ms foreign
+    never_says "$err" $'\e'
+    never_says "$err" "$digits"
+    says "$err" 'held by others'
+done
+finish
