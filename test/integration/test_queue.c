@@ -142,6 +142,53 @@ static void who_came_first_is_served_first(void **state) {
     assert_int_equal(world_statistics(managers[4]).queued, 1);
 }
 
+static redlock_manager *manager_named(const char *holder) {
+    redlock_manager_options options = world_options();
+    options.holder = holder;
+    return world_manager_with(&options);
+}
+
+/* Tokens sort by their tickets, whatever text follows. Nobody takes such a holder for another
+ * library, which would be polled. */
+static void texts_of_holders_change_no_order(void **state) {
+    (void)state;
+    static const char *const holders[] = {"~", NULL, "web-3:4711",
+                                          "0123456789012345678901234567890123456789012345678901234567890123", "!"};
+    redlock_manager *managers[5], *holder = manager_named("db-1:7");
+    for (int i = 0; i < 5; i++) {
+        managers[i] = manager_named(holders[i]);
+    }
+    struct outcome *outcome = world_outcome();
+    const redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
+    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    queue_up_in_order(managers, 5, LONG_MS, 5);
+    assert_int_equal(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
+    assert_in_order(5);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(world_statistics(managers[i]).polls, 0);
+    }
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+}
+
+static void who_waited_in_vain_hears_who_holds_it(void **state) {
+    (void)state;
+    redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
+    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    options.wait_timeout_ms = 1000;
+    assert_int_equal(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_non_null(strstr(outcome->message, "cannot acquire 'line': held by db-1:7: 0 of 5 nodes granted it"));
+    assert_non_null(strstr(outcome->message, ": queued behind db-1:7)"));
+    assert_int_equal(drive_inspect(world_loop, manager, "line", outcome), REDLOCK_OK);
+    for (size_t i = 0; i < 5; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
+        assert_string_equal(vote.holder_text, "db-1:7");
+        assert_string_equal(strchr(vote.holder, '@'), "@db-1:7");
+    }
+}
+
 /* Else the one who releases would take the lock again and again. */
 static void the_one_who_releases_goes_to_the_end(void **state) {
     (void)state;
@@ -373,6 +420,8 @@ static void polling_and_queueing_live_together(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         test(who_came_first_is_served_first),
+        test(texts_of_holders_change_no_order),
+        test(who_waited_in_vain_hears_who_holds_it),
         test(the_one_who_releases_goes_to_the_end),
         test(a_crowd_in_one_process_is_served_in_order),
         test(lost_subscriptions_delay_but_lose_nobody),
