@@ -79,6 +79,8 @@ static const char run_help[] =
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
     "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
     "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --holder TEXT         what people see of the holder: up to 64 printable characters, no space;\n"
+    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of this process\n"
     "      --lock-delay TIME     if the lease is lost or its holder dies, keep others out for this long\n"
     "                            after its ttl; default 0\n"
     "      --no-heal             do not set the key again on nodes that lost it\n"
@@ -149,6 +151,8 @@ static const char acquire_help[] =
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
     "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
     "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --holder TEXT         what people see of the holder: up to 64 printable characters, no space;\n"
+    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of the caller\n"
     "      --lock-delay TIME     keep others out for this long after the ttl, unless the lock is\n"
     "                            released; default 0\n";
 
