@@ -245,8 +245,9 @@ void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
 void redlock_observer_run_callback(struct redlock_observer *observer) {
     observer->in_queue = false;
     if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {
+        const char *token = redlock_leadership_tell(&observer->leadership)->bytes;
         const struct redlock_leader leader = {
-            .size = sizeof leader, .token = redlock_leadership_tell(&observer->leadership)->bytes, .holder = ""};
+            .size = sizeof leader, .token = token, .holder = redlock_token_holder(token)};
         observer->in_callback = true;
         observer->cb(&leader, observer->data);
         observer->in_callback = false;

@@ -9,7 +9,7 @@
 #include "world.h"
 
 #define ALICE "00000000000000aa0123456789abcdef0123456789abcdef"
-#define BOB   "00000000000000bb0123456789abcdef0123456789abcdef"
+#define BOB   "00000000000000bb0123456789abcdef0123456789abcdef@bob:4711"
 #define CAROL "00000000000000cc0123456789abcdef0123456789abcdef"
 
 #define LONG_MS  "600000"
@@ -32,7 +32,7 @@ static void on_leader(const redlock_leader *leader, void *data) {
     struct told *who = data;
     assert_true(who->count < TOLD_MAX);
     assert_int_equal(leader->size, sizeof *leader);
-    assert_string_equal(leader->holder, "");
+    assert_string_equal(leader->holder, strcmp(leader->token, BOB) == 0 ? "bob:4711" : "");
     assert_false(leader->is_self);
     (void)snprintf(who->tokens[who->count++], sizeof *who->tokens, "%s", leader->token);
     if (who->ends) {

@@ -118,6 +118,8 @@ static const char elect_help[] =
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
     "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
     "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+    "      --holder TEXT         what people see of the leader: up to 64 printable characters, no space;\n"
+    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of this process\n"
     "      --lock-delay TIME     if the lease is lost or the leader dies, keep others out for this long\n"
     "                            after its ttl; default 0\n"
     "      --no-heal             do not set the key again on nodes that lost it\n"
