@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/holder.h"
 #include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/wire.h"
@@ -93,6 +94,21 @@ static void check_told(enum redlock_reply_kind kind, const struct redlock_reply 
     }
 }
 
+/* The holder's text stands in the reply, and needs no escape. */
+static void check_holder(const struct redlock_answer *answer) {
+    const char *text = redlock_holder_of_text(answer->text);
+    const size_t size = strlen(text);
+    assert(size <= REDLOCK_HOLDER_SIZE_MAX);
+    if (size > 0) {
+        assert(answer->holder_size > size + 1);
+        assert(memcmp(answer->holder + answer->holder_size - size, text, size) == 0);
+        assert(answer->holder[answer->holder_size - size - 1] == REDLOCK_HOLDER_MARK);
+    }
+    for (size_t i = 0; i < size; i++) {
+        assert(text[i] > ' ' && text[i] <= '~');
+    }
+}
+
 static volatile unsigned sink;
 
 /* Reads every byte that the reply claims to have. */
@@ -151,6 +167,7 @@ static void vote(const struct redlock_reply *reply) {
             assert(is_number(&reply->elements[3], answer.rank));
             assert(answer.holder == NULL ? answer.holder_ttl_ms == -2 : answer.holder_ttl_ms >= -1);
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
+            check_holder(&answer);
         }
         check_told(kind, reply, &answer);
         redlock_text_drop(answer.text);

@@ -332,6 +332,7 @@ void monkey_open(struct slot *slot) {
     options.first_boot = sim_random_percent(random, 50);
     options.ttl_max_ms = sim_random_between(random, 50, 2000);
     options.fence_expiry_ms = monkey->fence_expiry_ms;
+    options.holder = sim_random_percent(random, 50) ? "monkey@web-3:4711" : NULL;
     const bool guarded = options.restart_guard != REDLOCK_RESTART_GUARD_OFF || options.clock_guard;
     const int code = redlock_manager_create(monkey->loop, &options, &slot->manager, error, sizeof error);
     if (code != REDLOCK_OK) {
