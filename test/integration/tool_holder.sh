@@ -35,8 +35,10 @@ expect 0 tool release default "$token"
 # A text of one's own, of any length up to 64; the option comes before the environment. Its token is
 # good for extend, release, and the next rival.
 longest=$(printf 'x%.0s' {1..64})
-for text in x deploy@web-3:4711 '"\' '$HOME`id`' "$longest"; do
-    expect 0 env REDLOCK_HOLDER=other "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire -t 1m --holder "$text" named
+for text in x deploy@web-3:4711 $'"\\' '$HOME`id`' "$longest"; do
+    export REDLOCK_HOLDER=other
+    expect 0 tool acquire -t 1m --holder "$text" named
+    unset REDLOCK_HOLDER
     token=$(cat "$out")
     is 'the text' "${token#*@}" "$text"
     is 'the length' "${#token}" $((33 + ${#text}))
@@ -46,13 +48,16 @@ for text in x deploy@web-3:4711 '"\' '$HOME`id`' "$longest"; do
     grep -Fq -- "Give -w TIME to wait; $text holds it for " "$err" || fail "no holder"
     expect 0 tool --json status named
     checks=$((checks + 1))
-    jq -e --arg text "$text" --arg token "$token" '.resources[0] | .holder_text == $text and .token == $token and
-        ([.votes[] | select(.holder_text == $text and .holder == $token)] | length == 3)' "$out" >/dev/null || fail 'the JSON'
+    jq -e --arg text "$text" --arg token "$token" '.resources[0] | .holder_text == $text and
+        .token == $token and ([.votes[] | select(.holder_text == $text and .holder == $token)] |
+        length == 3)' "$out" >/dev/null || fail 'the JSON'
     expect 0 tool extend -t 1m named "$token"
     expect 0 tool release named "$token"
     eventually no_keys_left named
 done
-expect 0 env REDLOCK_HOLDER=web-3 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run job -- sh -c 'echo "$REDLOCK_TOKEN"'
+export REDLOCK_HOLDER=web-3
+expect 0 tool run job -- sh -c 'echo "$REDLOCK_TOKEN"'
+unset REDLOCK_HOLDER
 says "$out" '^[0-9a-f]{32}@web-3$'
 bad "--holder has 65 bytes; at most 64 are allowed" tool acquire --holder "x$longest" r
 bad "REDLOCK_HOLDER has 65 bytes" env REDLOCK_HOLDER="x$longest" "$REDLOCK_TOOL" -n "$nodes" acquire r
@@ -63,9 +68,10 @@ done
 bad 'status has no option --holder' tool status --holder x r
 
 # None: then the whole token stands for it.
-for none in 'env REDLOCK_HOLDER= ' 'env REDLOCK_HOLDER=x --holder='; do
-    read -r program variable option <<<"$none"
-    expect 0 "$program" "$variable" "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire -t 1m ${option:+"$option"} bare
+for option in '' --holder=; do
+    export REDLOCK_HOLDER=${option:+other}
+    expect 0 tool acquire -t 1m ${option:+"$option"} bare
+    unset REDLOCK_HOLDER
     says "$out" '^[0-9a-f]{32}$'
     token=$(cat "$out")
     expect 75 tool acquire bare
