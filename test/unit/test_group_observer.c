@@ -239,6 +239,10 @@ static void nodes_that_refuse_or_fail_are_asked_again(void **state) {
     fake.refusing = 7;
     observe(&watch);
     assert_int_equal(count_asked(), 0);
+    fake.refusing = 5;
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(count_asked(), 1);
+    fake_env_answer(&fake, 1, REDLOCK_OP_INSPECT, REDLOCK_VOTE_FAILED);
     fake.refusing = 1;
     fake_env_pass_ms(&fake, 1000);
     assert_int_equal(count_asked(), 2);
@@ -394,18 +398,32 @@ static void there_is_a_most(void **state) {
     assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_OK);
 }
 
+static int observe_with(int mallocs, struct watch *watch) {
+    mallocs_left = mallocs;
+    const int code = redlock_group_observe(fake.group, "r", on_leader, watch, &watch->observer);
+    mallocs_left = -1;
+    return code;
+}
+
 static void without_memory_there_is_none(void **state) {
     struct watch watch = {0};
-    int failed = 0, code;
     (void)state;
-    do {
-        mallocs_left = ++failed;
-        code = redlock_group_observe(fake.group, "r", on_leader, &watch, &watch.observer);
-        mallocs_left = -1;
-        assert_true(code == REDLOCK_OK || (code == REDLOCK_ERR_NO_MEMORY && watch.observer == NULL));
-        assert_int_equal(fake.sent_count, code == REDLOCK_OK ? 3 : 0);
-    } while (code != REDLOCK_OK);
-    assert_int_equal(failed, 3); /* the schedule; its room stays, so then the observer; its channel */
+    assert_int_equal(observe_with(1, &watch), REDLOCK_ERR_NO_MEMORY); /* for the schedule */
+    observe(&watch);                                                  /* then it has room */
+    redlock_observer_end(watch.observer);
+    answer_all("");
+    watch.observer = NULL;
+    const unsigned sent = fake.sent_count;
+    for (int mallocs = 1; mallocs <= 2; mallocs++) { /* the observer, its channel */
+        assert_int_equal(observe_with(mallocs, &watch), REDLOCK_ERR_NO_MEMORY);
+        assert_null(watch.observer);
+        assert_null(fake.channels->first);
+        assert_int_equal(fake.sent_count, sent);
+    }
+    assert_int_equal(observe_with(3, &watch), REDLOCK_OK);
+    assert_int_equal(fake.sent_count, sent + 3);
+    answer_all(ALICE);
+    assert_int_equal(watch.count, 1);
 }
 
 static void closing_ends_observers(void **state) {
