@@ -56,11 +56,10 @@ static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, 
     return true;
 }
 
-void redlock_journal_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+/* Each vote passes here, and nearly none is logged: so what logs it is kept out of the way. */
+__attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsigned node,
+                                               const struct redlock_answer *answer) {
     char name[NAME_SIZE], rank[RANK_SIZE] = "";
-    if (!is_logged(lease, REDLOCK_LOG_DEBUG)) {
-        return;
-    }
     struct redlock_detail *detail = &lease->details[node];
     struct redlock_queue_view view = {.rank = 0};
     const enum redlock_operation operation = lease->core.operation;
@@ -76,6 +75,12 @@ void redlock_journal_vote(struct redlock_lease *lease, unsigned node, const stru
     LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s%s", redlock_journal_operation(operation), name,
         lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
         text[0] ? ": " : "", text, rank);
+}
+
+void redlock_journal_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+    if (is_logged(lease, REDLOCK_LOG_DEBUG)) {
+        log_vote(lease, node, answer);
+    }
 }
 
 static void log_attempt(struct redlock_lease *lease, const char *name, int64_t now_ns) {
@@ -122,14 +127,10 @@ static void log_wait(struct redlock_lease *lease, const char *name, enum redlock
     }
 }
 
-void redlock_journal_step(struct redlock_lease *lease, enum redlock_lease_state before,
-                          const struct redlock_actions *actions, int64_t now_ns) {
+__attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum redlock_lease_state before,
+                                               const struct redlock_actions *actions, int64_t now_ns) {
     char name[NAME_SIZE];
     const enum redlock_lease_state after = lease->core.state;
-    if ((after == before && actions->step == REDLOCK_QUEUE_NOTHING) ||
-        (!actions->lost && !is_logged(lease, REDLOCK_LOG_DEBUG))) {
-        return;
-    }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
     if (actions->lost) {
         char loss[LOSS_SIZE];
@@ -149,5 +150,13 @@ void redlock_journal_step(struct redlock_lease *lease, enum redlock_lease_state 
             (long)redlock_validity_ms(redlock_lease_held_until_ns(&lease->core), now_ns));
     } else if (actions->released) {
         LOG(lease, DEBUG, "release '%s': %s", name, redlock_error_name(actions->released_code));
+    }
+}
+
+void redlock_journal_step(struct redlock_lease *lease, enum redlock_lease_state before,
+                          const struct redlock_actions *actions, int64_t now_ns) {
+    const bool changed = lease->core.state != before || actions->step != REDLOCK_QUEUE_NOTHING;
+    if (changed && (actions->lost || is_logged(lease, REDLOCK_LOG_DEBUG))) {
+        log_step(lease, before, actions, now_ns);
     }
 }
