@@ -3,16 +3,16 @@
 
 #include <unistd.h>
 
-static int number(size_t resource) {
-    return (int)resource + 1;
-}
+/* The members of what is told of a lease. */
+#define OF_LEASE             "s:i,s:i,s:s"
+#define LEASE(journal, held) "client", (journal)->client, "resource", (int)(held)->resource + 1, "token", (held)->token
 
 void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms) {
     int64_t now_us = chaos_now_us();
     journal->op++;
     chaos_log_event(&journal->log, now_us, "invoke", "s:i,s:I,s:s,s:i,s:I", "client", journal->client, "op",
                     (json_int_t)journal->op, "what", what == CHAOS_ACQUIRE ? "acquire" : "release", "resource",
-                    number(resource), "deadline", (json_int_t)(now_us + within_ms * 1000));
+                    (int)resource + 1, "deadline", (json_int_t)(now_us + within_ms * 1000));
 }
 
 /* The first letters of the names differ. */
@@ -49,35 +49,31 @@ void chaos_journal_complete(struct chaos_journal *journal, int code, const struc
 
 void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held,
                          int64_t until_us) {
-    chaos_log_event(&journal->log, at_us, "claim", "s:i,s:i,s:s,s:I", "client", journal->client, "resource",
-                    number(held->resource), "token", held->token, "until", (json_int_t)until_us);
+    chaos_log_event(&journal->log, at_us, "claim", OF_LEASE ",s:I", LEASE(journal, held), "until",
+                    (json_int_t)until_us);
 }
 
 void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *held, const char *how) {
-    chaos_log_event(&journal->log, chaos_now_us(), "end", "s:i,s:i,s:s,s:s", "client", journal->client, "resource",
-                    number(held->resource), "token", held->token, "how", how);
+    chaos_log_event(&journal->log, chaos_now_us(), "end", OF_LEASE ",s:s", LEASE(journal, held), "how", how);
 }
 
 void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
                           const struct chaos_receipt *receipt) {
-    chaos_log_event(&journal->log, chaos_now_us(), "intent", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client,
-                    "resource", number(held->resource), "token", held->token, "read", (json_int_t)read, "fence",
-                    (json_int_t)held->fence, "number", (json_int_t)receipt->number);
+    chaos_log_event(&journal->log, chaos_now_us(), "intent", OF_LEASE ",s:I,s:I,s:I", LEASE(journal, held), "read",
+                    (json_int_t)read, "fence", (json_int_t)held->fence, "number", (json_int_t)receipt->number);
 }
 
 void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const struct chaos_held *held, int64_t read,
                         int64_t until_us, const struct chaos_receipt *receipt) {
-    chaos_log_event(&journal->log, at_us, "done", "s:i,s:i,s:s,s:I,s:I,s:I", "client", journal->client, "resource",
-                    number(held->resource), "token", held->token, "read", (json_int_t)read, "until",
-                    (json_int_t)until_us, "number", (json_int_t)receipt->number);
+    chaos_log_event(&journal->log, at_us, "done", OF_LEASE ",s:I,s:I,s:I", LEASE(journal, held), "read",
+                    (json_int_t)read, "until", (json_int_t)until_us, "number", (json_int_t)receipt->number);
 }
 
 void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
                            const struct chaos_receipt *receipt) {
-    chaos_log_event(&journal->log, chaos_now_us(), "refused", "s:i,s:i,s:s,s:s,s:I,s:I,s:I", "client", journal->client,
-                    "resource", number(held->resource), "token", held->token, "what", read < 0 ? "read" : "write",
-                    "read", (json_int_t)(read < 0 ? 0 : read), "fence", (json_int_t)held->fence, "highest",
-                    (json_int_t)receipt->highest);
+    chaos_log_event(&journal->log, chaos_now_us(), "refused", OF_LEASE ",s:s,s:I,s:I,s:I", LEASE(journal, held), "what",
+                    read < 0 ? "read" : "write", "read", (json_int_t)(read < 0 ? 0 : read), "fence",
+                    (json_int_t)held->fence, "highest", (json_int_t)receipt->highest);
 }
 
 void chaos_journal_tally(struct chaos_journal *journal, const redlock_statistics *statistics) {
