@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,15 +118,8 @@ static bool write_config(const char *directory, const struct server *server, uin
 }
 
 /* "node 2 (127.0.0.1:21034): " and what went wrong. */
-__attribute__((format(printf, 4, 5))) static bool fail(const struct chaos_backend *backend, size_t n,
-                                                       struct chaos_error *error, const char *format, ...) {
-    struct chaos_error why;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(why.text, sizeof why.text, format, arguments);
-    va_end(arguments);
-    return chaos_fail(error, "node %zu (127.0.0.1:%u): %s", n + 1, backend->ports[n], why.text);
-}
+#define FAIL(backend, n, error, format, ...)                                                                           \
+    chaos_fail(error, "node %zu (127.0.0.1:%u): " format, (n) + 1, (backend)->ports[n], __VA_ARGS__)
 
 static enum state *state_of(const struct chaos_backend *backend, size_t n) {
     struct processes *own = backend->own;
@@ -170,7 +162,7 @@ static _Noreturn void become_server(const struct processes *own, const char *dir
 static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     pid_t parent = getpid(), pid = fork();
     if (pid < 0) {
-        return fail(backend, n, error, "no process could be made for it: fork: %s", strerror(errno));
+        return FAIL(backend, n, error, "no process could be made for it: fork: %s", strerror(errno));
     }
     if (pid == 0) {
         become_server(backend->own, backend->directories[n], parent);
@@ -202,7 +194,7 @@ static bool send_signal(struct chaos_backend *backend, size_t n, int number, con
                         struct chaos_error *error) {
     pid_t pid = backend->pids[n];
     return kill(pid, number) == 0 ||
-           fail(backend, n, error, "%s to its process %d: %s", name, (int)pid, strerror(errno));
+           FAIL(backend, n, error, "%s to its process %d: %s", name, (int)pid, strerror(errno));
 }
 
 static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
@@ -216,7 +208,7 @@ static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_erro
     int64_t deadline_ms = chaos_now_ms() + END_MS;
     while (waitpid(pid, NULL, WNOHANG) == 0) {
         if (!chaos_wait(deadline_ms)) {
-            return fail(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)pid,
+            return FAIL(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)pid,
                         END_MS / 1000);
         }
     }
@@ -229,7 +221,7 @@ static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, st
         return true;
     }
     if (empty && !chaos_node_remove_keys(backend->directories[n])) {
-        return fail(backend, n, error, "its AOF in %s cannot be removed: %s; it stays dead", backend->directories[n],
+        return FAIL(backend, n, error, "its AOF in %s cannot be removed: %s; it stays dead", backend->directories[n],
                     strerror(errno));
     }
     return spawn(backend, n, error);
@@ -237,7 +229,7 @@ static bool restart_node(struct chaos_backend *backend, size_t n, bool empty, st
 
 static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
     if (!is_alive(backend, n)) {
-        return fail(backend, n, error, "a dead node cannot be paused; restart it first");
+        return FAIL(backend, n, error, "%s", "a dead node cannot be paused; restart it first");
     }
     if (*state_of(backend, n) == PAUSED) {
         return true;
@@ -253,11 +245,11 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
             return true;
         }
         if (!chaos_wait(deadline_ms)) {
-            return fail(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)backend->pids[n],
+            return FAIL(backend, n, error, "its process %d did not stop within %d s of SIGSTOP", (int)backend->pids[n],
                         END_MS / 1000);
         }
     }
-    return fail(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log",
+    return FAIL(backend, n, error, "it ended by itself when it was to be paused; its log: %s/log",
                 backend->directories[n]);
 }
 
@@ -277,11 +269,11 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
     const struct processes *own = backend->own;
     const char *directory = backend->directories[n];
     if (!chaos_node_port(backend->ports, backend->options.nodes, n)) {
-        return fail(backend, n, error, "no free port of 127.0.0.1 was found for it");
+        return FAIL(backend, n, error, "%s", "no free port of 127.0.0.1 was found for it");
     }
     if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
         !write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
-        return fail(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
+        return FAIL(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
     }
     return spawn(backend, n, error);
 }
@@ -309,7 +301,7 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
         if (chaos_node_log_finds(directory, "ddress already in use", NULL, 0) && ++*port_tries < PORT_TRIES) {
             return first_spawn(backend, n, error);
         }
-        return fail(backend, n, error, "the server ended as soon as it was started; its log, %s/log, ends: %s",
+        return FAIL(backend, n, error, "the server ended as soon as it was started; its log, %s/log, ends: %s",
                     directory, chaos_node_log_end(directory, end, sizeof end));
     }
     /* Look in the node's own log: another server on its port would answer PING, too. */
@@ -317,7 +309,7 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
              chaos_admin_ping(backend->ports[n], error);
     if (*ready && backend->options.shim != NULL && !has_clock(backend, n)) {
         bool said = chaos_node_log_finds(directory, "preload", end, sizeof end);
-        return fail(backend, n, error, "the server runs without the clock %s, which could not be loaded into it: %s",
+        return FAIL(backend, n, error, "the server runs without the clock %s, which could not be loaded into it: %s",
                     backend->options.shim, said ? end : "the loader does not say why");
     }
     return true;
@@ -344,7 +336,7 @@ static bool start(struct chaos_backend *backend, struct chaos_error *error) {
         } else if (!chaos_wait(deadline_ms)) {
             char end[400];
             const char *directory = backend->directories[n];
-            return fail(backend, n, error, "no answer within %d s of its start; its log, %s/log, ends: %s",
+            return FAIL(backend, n, error, "no answer within %d s of its start; its log, %s/log, ends: %s",
                         START_MS / 1000, directory, chaos_node_log_end(directory, end, sizeof end));
         }
     }
@@ -383,7 +375,7 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
 }
 
 static bool lose_packets(struct chaos_backend *backend, size_t n, bool lost, struct chaos_error *error) {
-    return !lost || fail(backend, n, error,
+    return !lost || FAIL(backend, n, error, "%s",
                          "a process shares this machine's network, so its packets are not dropped: use --backend "
                          "compose, or the fault partition");
 }
