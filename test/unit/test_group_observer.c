@@ -32,7 +32,7 @@ void *__wrap_realloc(void *old, size_t size) {
 
 struct watch {
     unsigned count;
-    char token[REDLOCK_TOKEN_SIZE_MAX + 1]; /* the last */
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1], holder[REDLOCK_HOLDER_SIZE_MAX + 1]; /* the last */
     redlock_observer *observer;
     redlock_observer *ends; /* in the callback */
     bool closes;            /* in the callback */
@@ -42,9 +42,9 @@ static void on_leader(const redlock_leader *leader, void *data) {
     struct watch *watch = data;
     watch->count++;
     assert_int_equal(leader->size, sizeof *leader);
-    assert_string_equal(leader->holder, "");
     assert_false(leader->is_self);
     (void)snprintf(watch->token, sizeof watch->token, "%s", leader->token);
+    (void)snprintf(watch->holder, sizeof watch->holder, "%s", leader->holder);
     redlock_observer_end(watch->ends);
     watch->ends = NULL;
     if (watch->closes) {
@@ -168,6 +168,19 @@ static void what_nodes_announce_is_told(void **state) {
     announce_on(1, "rr", ALICE);
     announce_on(2, "", ALICE);
     assert_int_equal(watch.count, 4);
+}
+
+static void the_leader_says_who_it_is(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    assert_string_equal(watch.holder, "");
+    announce(0, 1, ALICE "@web-3:4711");
+    assert_string_equal(watch.token, ALICE "@web-3:4711");
+    assert_string_equal(watch.holder, "web-3:4711");
+    announce(0, 1, BOB);
+    assert_string_equal(watch.token, BOB);
+    assert_string_equal(watch.holder, "");
 }
 
 /* Such a message is left from an earlier subscription. */
@@ -533,6 +546,7 @@ int main(void) {
         TEST(an_observer_asks_and_subscribes),
         group_test(the_key_prefix_is_part_of_the_channel, five_nodes),
         TEST(what_nodes_announce_is_told),
+        TEST(the_leader_says_who_it_is),
         TEST(who_is_not_heard_announces_nothing),
         TEST(a_node_is_asked_once_it_is_heard),
         TEST(a_node_that_lost_the_script_gets_its_source),

@@ -186,15 +186,7 @@ static void an_announcement_names_the_leader_or_nobody(void **state) {
 }
 
 static void anything_else_announces_nothing(void **state) {
-    static const char *const payloads[] = {"x",
-                                           " ",
-                                           "5",
-                                           "5 ",
-                                           " tok",
-                                           "-1 tok",
-                                           "5\t",
-                                           "00000000005 tok",
-                                           "5 ttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttttt"};
+    static const char *const payloads[] = {"x", " ", "5", "5 ", " tok", "-1 tok", "5\t", "00000000005 tok"};
     static const char *const others[] = {
         "*3\r\n$9\r\nsubscribe\r\n$19\r\n" DOOR "\r\n$0\r\n\r\n",
         "*3\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n:1\r\n",
@@ -211,6 +203,12 @@ static void anything_else_announces_nothing(void **state) {
             fail_msg("\"%s\" is an announcement", payloads[i]);
         }
     }
+    char longest[2 + REDLOCK_TOKEN_SIZE_MAX + 1];
+    memset(longest, 't', sizeof longest);
+    memcpy(longest, "5 ", 2);
+    assert_true(announces(DOOR, longest, sizeof longest - 1, &it));
+    assert_int_equal(it.token_size, REDLOCK_TOKEN_SIZE_MAX);
+    assert_false(announces(DOOR, longest, sizeof longest, &it));
     assert_false(announces("redlock:leader:", "", 0, &it)); /* no key is empty */
     assert_false(announces("redlock:leadex:door", "", 0, &it));
     assert_false(announces(CHANNEL, "", 0, &it));
