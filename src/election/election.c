@@ -30,7 +30,6 @@ struct redlock_election {
     _Atomic int64_t held_until_ns;
     /* News of ourselves came before the lease was held. */
     bool leader_waits;
-    char leader_holder[REDLOCK_TOKEN_SIZE_MAX + 1];
     char name[]; /* terminated */
 };
 
@@ -75,11 +74,9 @@ static void on_leader(const redlock_leader *leader, void *data) {
     redlock_leader told = *leader;
     told.is_self = own && leader->token[0] != '\0' && strcmp(leader->token, redlock_lease_token(own)) == 0;
     election->leader_waits = told.is_self && !election->lease;
-    if (election->leader_waits) { /* LEADING comes first */
-        strncpy(election->leader_holder, leader->holder, sizeof election->leader_holder - 1);
-        return;
+    if (!election->leader_waits) { /* else LEADING comes first */
+        tell_leader(election, &told);
     }
-    tell_leader(election, &told);
 }
 
 /* News of ourselves that came before LEADING. */
@@ -88,10 +85,9 @@ static void tell_leader_late(redlock_election *election) {
         return; /* or the callback of LEADING has resigned */
     }
     election->leader_waits = false;
-    const redlock_leader leader = {.size = sizeof leader,
-                                   .token = redlock_lease_token(election->lease),
-                                   .holder = election->leader_holder,
-                                   .is_self = true};
+    const char *token = redlock_lease_token(election->lease);
+    const redlock_leader leader = {
+        .size = sizeof leader, .token = token, .holder = redlock_token_holder(token), .is_self = true};
     tell_leader(election, &leader);
 }
 

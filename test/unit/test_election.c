@@ -102,9 +102,10 @@ static int close_elections(void **state) {
     redlock_elections_free(&elections);
     return close_group(state);
 }
+static const struct group_setup three_named = {.node_count = 3, .config = {.holder = "me"}};
 #define election_test(function)                                                                                        \
     cmocka_unit_test_prestate_setup_teardown(function, open_elections, close_elections,                                \
-                                             (void *)(uintptr_t) & (three_nodes))
+                                             (void *)(uintptr_t) & (three_named))
 
 static int start_with(const redlock_election_options *options) {
     return redlock_elections_add(&elections, "r", options, take_event, &elections, &election);
