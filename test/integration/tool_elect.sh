@@ -45,11 +45,11 @@ delete_key() {
 
 # The command's environment, descriptors and exit status are those of run.
 expect 0 tool elect job -- redis-cli -p "${ports[0]}" get job
-says "$out" '^[0-9a-f]{48}$'
+says "$out" '^[0-9a-f]{48}@[^ ]+:[0-9]+$'
 says_nothing "$err"
 expect 0 tool elect -t 20s job -- \
     sh -c 'echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_VALIDITY_MS ${REDLOCK_FENCE-none}"'
-says "$out" '^job [0-9a-f]{48} 1[0-9]{4} none$'
+says "$out" '^job [0-9a-f]{48}@[^ ]+:[0-9]+ 1[0-9]{4} none$'
 expect 0 tool elect --fence job -- sh -c 'echo "$REDLOCK_FENCE"'
 says "$out" '^[0-9]{19}$'
 expect 0 bash -c 'echo through | "$0" "$@"' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 elect job -- cat
@@ -177,10 +177,10 @@ watcher=$!
 json_watcher=$!
 eventually gives 'watched: nobody leads' cat "$seen.watch"
 eventually grep -q null "$seen.json"
-elects "$seen" watched -- bash -c "echo \$REDLOCK_TOKEN >\$0.token; $worker" "$seen"
+elects "$seen" --holder db-1 watched -- bash -c "echo \$REDLOCK_TOKEN >\$0.token; $worker" "$seen"
 eventually grep -q ready "$seen"
 token=$(cat "$seen.token")
-eventually grep -q "watched: the leader is $token" "$seen.watch"
+eventually grep -qx 'watched: the leader is db-1' "$seen.watch"
 eventually grep -q "$token" "$seen.json"
 kill -TERM $runner
 ended $runner 3
@@ -188,7 +188,7 @@ eventually gives 3 grep -c . "$seen.watch"
 eventually gives 3 grep -c . "$seen.json"
 is 'the last line' "$(tail -n 1 "$seen.watch")" 'watched: nobody leads'
 jq -s . "$seen.json" >"$work/array"
-json '[.[].leader.token] == [null, "'"$token"'", null] and all(.[]; .resource == "watched")' "$work/array"
+json '[.[].leader.token] == [null, "'"$token"'", null] and .[1].leader.holder == "db-1" and all(.[]; .resource == "watched")' "$work/array"
 kill -TERM $watcher $json_watcher
 ended $watcher 143
 ended $json_watcher 143
