@@ -90,45 +90,54 @@ static void check_on_lost(struct sim_world *world, struct sim_lease *lease) {
     }
 }
 
+static void check_exclusion(struct sim_world *world, const struct sim_lease *lease, const struct sim_lease **holder) {
+    if (*holder != NULL) {
+        sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
+                      sim_name((*holder)->token), lease->client, sim_name(lease->token),
+                      sim_resource_name(lease->resource));
+    }
+    *holder = lease;
+}
+
+/* A lease that its callback has reported. */
+static void check_held(struct sim_world *world, const struct sim_client *client, struct sim_lease *lease,
+                       const struct sim_lease **holders) {
+    if (client->ahead_until_ns > world->now_ns) {
+        lease->ends_ns = 0; /* it may be extended in that future moment */
+        return;
+    }
+    int64_t validity_ms = sim_lease_validity_ms(world, lease);
+    if (validity_ms == 0) {
+        check_on_lost(world, lease);
+        return;
+    }
+    if (lease->lost || lease->expired) {
+        sim_violation(world, "resurrection", "client %u: '%s' (%.8s) is valid again after its end", lease->client,
+                      sim_resource_name(lease->resource), sim_name(lease->token));
+    }
+    lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
+    if (world->profile.clock_guard &&
+        redlock_nodes_count(sim_backing_nodes(world, lease)) <= world->profile.nodes / 2) {
+        sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
+                      lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
+    }
+    sim_grant_promise(world, lease, validity_ms);
+    if (!lease->shared && world->profile.trust != SIM_RECKLESS) {
+        check_backing(world, lease, validity_ms);
+        check_exclusion(world, lease, &holders[lease->resource]);
+    }
+}
+
 void sim_check(struct sim_world *world) {
     const struct sim_lease *holders[SIM_RESOURCES_MAX] = {NULL};
-    for (unsigned i = 0; i < world->profile.clients * SIM_SLOTS_MAX; i++) {
-        const struct sim_client *client = &world->clients[i / SIM_SLOTS_MAX];
-        struct sim_lease *lease = client->slots[i % SIM_SLOTS_MAX].lease;
-        if (client->group == NULL || lease == NULL || !lease->held) {
-            continue;
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        for (unsigned slot = 0; slot < world->profile.slots && client->group != NULL; slot++) {
+            struct sim_lease *lease = client->slots[slot].lease;
+            if (lease != NULL && lease->held) {
+                check_held(world, client, lease, holders);
+            }
         }
-        if (client->ahead_until_ns > world->now_ns) {
-            lease->ends_ns = 0; /* it may be extended in that future moment */
-            continue;
-        }
-        int64_t validity_ms = sim_lease_validity_ms(world, lease);
-        if (validity_ms == 0) {
-            check_on_lost(world, lease);
-            continue;
-        }
-        if (lease->lost || lease->expired) {
-            sim_violation(world, "resurrection", "client %u: '%s' (%.8s) is valid again after its end", lease->client,
-                          sim_resource_name(lease->resource), sim_name(lease->token));
-        }
-        lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-        if (world->profile.clock_guard &&
-            redlock_nodes_count(sim_backing_nodes(world, lease)) <= world->profile.nodes / 2) {
-            sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
-                          lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
-        }
-        sim_grant_promise(world, lease, validity_ms);
-        if (lease->shared || world->profile.trust == SIM_RECKLESS) {
-            continue;
-        }
-        check_backing(world, lease, validity_ms);
-        const struct sim_lease **holder = &holders[lease->resource];
-        if (*holder != NULL) {
-            sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
-                          sim_name((*holder)->token), lease->client, sim_name(lease->token),
-                          sim_resource_name(lease->resource));
-        }
-        *holder = lease;
     }
 }
 

@@ -229,7 +229,6 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     const bool is_old = client->is_old;
     const struct sim_profile *profile = &world->profile;
     memset(client, 0, offsetof(struct sim_client, links));
-    memset(client->slots, 0, sizeof client->slots);
     client->world = world;
     client->index = index;
     client->clock = clock;

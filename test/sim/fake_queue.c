@@ -1,5 +1,4 @@
 /* What the scripts WAIT and RELEASE do, on the fake node. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,11 +110,18 @@ static bool leave(struct fake_node *node, const struct sim_argument *name, enum 
 
 static bool publish(const struct fake_node *node, const struct sim_argument *lock, const struct fake_part *waiter) {
     char payload[256];
-    const int size = snprintf(payload, sizeof payload, "%" PRId64 " %" PRId64 " %lld %lld %.*s %.*s", waiter->id,
-                              waiter->serial, (long long)(node->now_us / 1000000), (long long)(node->now_us % 1000000),
-                              waiter->token_size, waiter->token, (int)lock->size, lock->bytes);
+    const uint64_t numbers[] = {(uint64_t)waiter->id, (uint64_t)waiter->serial, (uint64_t)(node->now_us / 1000000),
+                                (uint64_t)(node->now_us % 1000000)};
+    char *end = payload;
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        end = fake_digits(end, numbers[i], 1);
+        *end++ = ' ';
+    }
+    end = fake_bytes(end, waiter->token, waiter->token_size);
+    *end++ = ' ';
+    end = fake_bytes(end, lock->bytes, lock->size);
     return node->publish != NULL &&
-           node->publish(node->publish_ctx, waiter->channel, waiter->channel_size, payload, (size_t)size);
+           node->publish(node->publish_ctx, waiter->channel, waiter->channel_size, payload, (size_t)(end - payload));
 }
 
 /* For observers: who has the lock now, or "". Whether anybody listens does not matter. */
@@ -261,12 +267,19 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     fake_reply_time(reply, node);
 }
 
+/* The name of a queue: both in a row, in `name`, which has room for two names. */
+static struct sim_argument join(const struct sim_argument *first, const struct sim_argument *second, char *name) {
+    const size_t sizes[] = {first->size < FAKE_NAME_MAX ? first->size : FAKE_NAME_MAX,
+                            second->size < FAKE_NAME_MAX ? second->size : FAKE_NAME_MAX};
+    const char *end = fake_bytes(fake_bytes(name, first->bytes, sizes[0]), second->bytes, sizes[1]);
+    return (struct sim_argument){name, (size_t)(end - name)};
+}
+
 void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, bool announces,
                         struct fake_reply *reply) {
     char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
-    const int size = snprintf(queue, sizeof queue, "%.*s%.*s", (int)a[0].size, a[0].bytes, (int)a[2].size, a[2].bytes);
-    const struct sim_argument names[] = {
-        a[0], {queue, (size_t)size}, {waiters, (size_t)snprintf(waiters, sizeof waiters, "%ser", queue)}};
+    const struct sim_argument of_queue = join(&a[0], &a[2], queue);
+    const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
     struct fake_key *lock = fake_find(node, &a[0]);
     if (lock == NULL || !fake_holds(lock, &a[1])) {
         if (!REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave(node, &names[1], FAKE_ZSET, &a[1])) {
@@ -299,8 +312,7 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
 
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     char name[2 * FAKE_NAME_MAX];
-    const int size = snprintf(name, sizeof name, "%.*s%.*s", (int)a[0].size, a[0].bytes, (int)a[1].size, a[1].bytes);
-    const struct sim_argument queue = {name, (size_t)size};
+    const struct sim_argument queue = join(&a[0], &a[1], name);
     struct fake_key *set;
     reply->rank = reply->ttl_ms = -1;
     if (!find_set(node, &queue, FAKE_ZSET, &set)) {

@@ -1,6 +1,4 @@
 /* What the Lua scripts of the library do, on the fake node. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,7 +81,8 @@ static bool read_counter(struct fake_node *node, const struct sim_argument *name
 /* So many seconds later; in `later`, as the scripts write it. */
 static void add_seconds(int64_t seconds, int64_t by_s, const char *rest, char later[REDLOCK_FENCE_DIGITS + 1]) {
     char text[48];
-    (void)snprintf(text, sizeof text, "%011" PRId64 "%s", seconds + by_s, rest);
+    char *end = fake_digits(text, (uint64_t)(seconds + by_s), 11);
+    memcpy(end, rest, strnlen(rest, 16) + 1);
     memcpy(later, text, REDLOCK_FENCE_DIGITS);
     later[REDLOCK_FENCE_DIGITS] = '\0';
 }
@@ -96,7 +95,7 @@ static bool check_clock(const struct fake_node *node, const struct sim_argument 
     char limit[REDLOCK_FENCE_DIGITS + 1], rest[16];
     const bool expires = !fake_is(expiry, "0");
     const int64_t seconds = node->now_us / 1000000;
-    (void)snprintf(rest, sizeof rest, "%06d000", (int)(node->now_us % 1000000));
+    *fake_bytes(fake_digits(rest, (uint64_t)(node->now_us % 1000000), 6), "000", 3) = '\0';
     add_seconds(seconds, expires ? HOUR_S : DAY_S, rest, limit);
     if (expires && counter[0] == '\0') {
         add_seconds(seconds, -HOUR_S, rest, counter);

@@ -7,6 +7,9 @@
 #include "wire/script.h"
 
 bool fake_is(const struct sim_argument *argument, const char *word);
+/* Write these, and return the end. `least`: so many digits. No zero follows. */
+char *fake_digits(char *at, uint64_t value, unsigned least);
+char *fake_bytes(char *at, const char *bytes, size_t size);
 bool fake_integer(const struct sim_argument *argument, int64_t *value);
 
 void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes);

@@ -8,12 +8,10 @@
 /* Tokens are counted by env_random(): digits 2 to 7 of their name. NULL: it is not ours. */
 static struct sim_line *slot_of(struct sim_world *world, const char *token) {
     const char *name = sim_name(token);
-    char digits[7] = "";
     if (name[0] != 'c' || sim_token_size(token) != SIM_TOKEN_SIZE) {
         return NULL;
     }
-    memcpy(digits, name + 2, 6);
-    return &world->lines[(unsigned)(name[1] - '0') % SIM_CLIENTS_MAX][strtoul(digits, NULL, 16) % SIM_LINES_MAX];
+    return &world->lines[(unsigned)(name[1] - '0') % SIM_CLIENTS_MAX][sim_hexadecimal(name + 2, 6) % SIM_LINES_MAX];
 }
 
 static struct sim_line *line_of(struct sim_world *world, const char *token) {

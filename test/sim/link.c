@@ -95,10 +95,15 @@ bool sim_key_is_counter(const struct fake_key *key) {
 }
 
 struct fake_key *sim_key_at(struct sim_world *world, unsigned node, unsigned resource, const char *suffix) {
+    const char *const parts[] = {world->seed % 3 == 0 ? "lock:" : "", sim_resource_name(resource), suffix};
     char name[FAKE_NAME_MAX];
-    const int size =
-        snprintf(name, sizeof name, "%s%s%s", world->seed % 3 == 0 ? "lock:" : "", sim_resource_name(resource), suffix);
-    return fake_node_find(&world->nodes[node].fake, name, (size_t)size);
+    size_t size = 0;
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
+        for (const char *at = parts[i]; *at != '\0'; at++) {
+            name[size++] = *at;
+        }
+    }
+    return fake_node_find(&world->nodes[node].fake, name, size);
 }
 
 void sim_node_clock(const struct sim_world *world, struct sim_node *node) {

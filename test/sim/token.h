@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fake_node.h"
@@ -22,14 +21,22 @@ static inline const char *sim_name(const char *token) {
     return token[SIM_PLAIN_SIZE] == '\0' ? token : token + SIM_TICKET_SIZE;
 }
 
+/* The digits up to the first that is none. */
+static inline uint64_t sim_hexadecimal(const char *digits, unsigned count) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const char c = digits[i];
+        if (!(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'f')) {
+            break;
+        }
+        value = value << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return value;
+}
+
 /* 0 for a token without a place in a queue. */
 static inline uint64_t sim_ticket(const char *token) {
-    char digits[SIM_TICKET_SIZE + 1] = "";
-    if (token[SIM_PLAIN_SIZE] == '\0') {
-        return 0;
-    }
-    memcpy(digits, token, SIM_TICKET_SIZE);
-    return strtoull(digits, NULL, 16);
+    return token[SIM_PLAIN_SIZE] == '\0' ? 0 : sim_hexadecimal(token, SIM_TICKET_SIZE);
 }
 
 static inline void sim_token_set(char token[SIM_TOKEN_SIZE], const char *bytes, size_t size) {

@@ -250,8 +250,8 @@ struct sim_client {
     struct redlock_text *text;      /* one error text for all */
     bool is_old;                    /* its program never queues */
     char channel[SIM_CHANNEL_SIZE]; /* "": it does not listen */
-    struct sim_link links[SIM_NODES_MAX];
     struct sim_slot slots[SIM_SLOTS_MAX];
+    struct sim_link links[SIM_NODES_MAX];
 };
 
 /* What the managers counted, over all schedules. */
