@@ -4,9 +4,11 @@ set(docker ${PROJECT_SOURCE_DIR}/test/compose/docker.sh)
 
 # One after the other, so they come first of all tests.
 function(chaos_compose_test name)
+  set(environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> REDLOCK_COMPOSE_FILE=${PROJECT_SOURCE_DIR}/docker-compose.yml
+    REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>)
   add_test(NAME ${name} COMMAND ${docker} ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 LABELS "chaos;compose" RESOURCE_LOCK docker SKIP_RETURN_CODE 77 ENVIRONMENT
-    "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;REDLOCK_COMPOSE_FILE=${PROJECT_SOURCE_DIR}/docker-compose.yml;REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 LABELS "chaos;compose" RESOURCE_LOCK docker
+    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
 chaos_compose_test(compose ${PROJECT_SOURCE_DIR}/test/compose/compose.sh)
@@ -17,9 +19,11 @@ if(TARGET chaos_backends AND TARGET redlock_chaos_clock)
 endif()
 # Whole experiments in containers.
 if(TARGET redlock_chaos)
-  chaos_compose_test(chaos_compose_minority_down ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos> clean --availability 1.0 --
-    minority-down --backend compose --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 12 --seed 1)
-  chaos_compose_test(chaos_compose_drop ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos> clean --availability 1.0 --iptables --
-    --schedule ${CMAKE_CURRENT_SOURCE_DIR}/lost-packets.txt --backend compose --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 9 --seed 1)
+  chaos_compose_test(chaos_compose_minority_down ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos>
+    clean --availability 1.0 -- minority-down --backend compose --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml
+    --seconds 12 --seed 1)
+  chaos_compose_test(chaos_compose_drop ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh $<TARGET_FILE:redlock_chaos> clean
+    --availability 1.0 --iptables -- --schedule ${CMAKE_CURRENT_SOURCE_DIR}/lost-packets.txt --backend compose
+    --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 9 --seed 1)
   set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES LABELS "chaos;compose;experiment")
 endif()

@@ -27,7 +27,8 @@ chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20
 # and resources than by default make violations likely in a short run, and so do several bursts of
 # restarts: on a loaded machine the first may come before the clients hold much.
 function(chaos_comparison name)
-  add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/comparison.sh ${chaos} ${ARGN} --seed 1 --clients 40 --resources 20)
+  add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/comparison.sh ${chaos} ${ARGN} --seed 1 --clients 40
+    --resources 20)
   # The longest come first, so that nothing has to wait for them in the end.
   set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 100 LABELS "chaos;experiment" SKIP_RETURN_CODE 77)
 endfunction()
@@ -45,7 +46,8 @@ if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
   target_compile_definitions(redlock_chaos_planted PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
 target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev PkgConfig::HIREDIS Threads::Threads)
+target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
+  PkgConfig::HIREDIS Threads::Threads)
 
 target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place)
 
@@ -60,11 +62,13 @@ chaos_planted(planted_none none clean -- ${late})
 chaos_planted(planted_release release-any-token violations --kinds outlived -- ${late})
 # Clocks that run 0.9 % fast: less than the drift allows for.
 # Long holds make few operations a client. Many clients make enough, however loaded the machine is.
-set(fast --schedule ${CMAKE_CURRENT_SOURCE_DIR}/fast-clocks.txt --seconds 8 --seed 1 --clients 24 --resources 24 --hold 1500ms)
+set(fast --schedule ${CMAKE_CURRENT_SOURCE_DIR}/fast-clocks.txt --seconds 8 --seed 1 --clients 24 --resources 24 --hold
+  1500ms)
 chaos_planted(planted_none_fast none clean -- ${fast})
 chaos_planted(planted_drift no-drift violations --kinds outlived -- ${fast})
 # Nodes that forgot everything vote again before what they had granted is over.
-set(forgetful --schedule ${CMAKE_CURRENT_SOURCE_DIR}/forgetful-restarts.txt --persistence none --protect --seconds 14 --seed 1
+set(forgetful --schedule ${CMAKE_CURRENT_SOURCE_DIR}/forgetful-restarts.txt --persistence none --protect --seconds 14
+  --seed 1
   --clients 40 --resources 12 --ttl 6s --hold 5900ms --think 20ms)
 chaos_planted(planted_none_forgetful none clean -- ${forgetful})
 chaos_planted(planted_quarantine quarantine-short violations --kinds overlap -- ${forgetful})
