@@ -3,9 +3,11 @@
  *     leader scheduler 10.0.0.1:6379 10.0.0.2:6379 10.0.0.3:6379
  *
  * cc leader.c $(pkg-config --cflags --libs redlock) -o leader */
+#define _POSIX_C_SOURCE 200809L /* gethostname() */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <redlock/blocking.h>
 
@@ -35,7 +37,11 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
         printf("lost: %s\n", event->reason);
         return 0;
     case REDLOCK_ELECTION_LEADER:
-        printf("the leader is %s\n", event->leader->is_self ? "this program" : event->leader->token);
+        if (event->leader->token[0] == '\0') {
+            printf("nobody leads\n");
+        } else {
+            printf("the leader is %s\n", event->leader->is_self ? "this program" : event->leader->holder);
+        }
         return term;
     case REDLOCK_ELECTION_TROUBLE:
         printf("trouble: %s\n", redlock_strerror(event->code));
@@ -80,6 +86,10 @@ int main(int argc, char **argv) {
     redlock_manager_options_default(&options);
     options.nodes = (const char *const *)argv + 2;
     options.node_count = (size_t)argc - 2;
+    char host[41] = "", holder[REDLOCK_HOLDER_SIZE_MAX + 1];
+    (void)gethostname(host, sizeof host - 1); /* a longer name is cut */
+    snprintf(holder, sizeof holder, "%s:%ld", host, (long)getpid());
+    options.holder = holder; /* what the others print while we lead */
     redlock_client *client;
     char error[256];
     int code = redlock_client_open(&options, &client, error, sizeof error);

@@ -57,9 +57,9 @@ last_fence() {
 starts "$work/1" && first=$process
 eventually "$work/1" 'step with fence'
 starts "$work/2" && second=$process
-eventually "$work/2" 'the leader is [0-9a-f]'
+eventually "$work/2" "the leader is $(hostname | cut -c 1-40):$first\$"
 starts "$work/3"
-eventually "$work/3" 'the leader is [0-9a-f]'
+eventually "$work/3" "the leader is $(hostname | cut -c 1-40):$first\$"
 kill -TERM "$first"
 wait "$first" || { echo "the first one ended with $?"; exit 1; }
 eventually "$work/2" 'step with fence'
