@@ -188,7 +188,8 @@ eventually gives 3 grep -c . "$seen.watch"
 eventually gives 3 grep -c . "$seen.json"
 is 'the last line' "$(tail -n 1 "$seen.watch")" 'watched: nobody leads'
 jq -s . "$seen.json" >"$work/array"
-json '[.[].leader.token] == [null, "'"$token"'", null] and .[1].leader.holder == "db-1" and all(.[]; .resource == "watched")' "$work/array"
+json '[.[].leader.token] == [null, "'"$token"'", null]' "$work/array"
+json '.[1].leader.holder == "db-1" and all(.[]; .resource == "watched")' "$work/array"
 kill -TERM $watcher $json_watcher
 ended $watcher 143
 ended $json_watcher 143
