@@ -99,9 +99,9 @@ typedef enum redlock_election_event_kind {
     REDLOCK_ELECTION_LEADER,
     /**
      * We cannot win now, because of `code`: #REDLOCK_ERR_NO_QUORUM, #REDLOCK_ERR_TOO_SLOW,
-     * #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_RANDOM, or #REDLOCK_ERR_LIMIT. The campaign goes on. It is told once for
-     * each code; the code #REDLOCK_OK says that the trouble is over. `result`, if not NULL, has
-     * what the nodes said.
+     * #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_RANDOM, or #REDLOCK_ERR_LIMIT. The campaign goes on. It
+     * is told once for each code; the code #REDLOCK_OK says that the trouble is over. `result`, if
+     * not NULL, has what the nodes said.
      */
     REDLOCK_ELECTION_TROUBLE,
     /**

@@ -168,11 +168,11 @@ typedef struct redlock_manager_options {
      */
     bool listen;
     /**
-     * Says to people who holds a lock, such as "web-3:4711" (host and process). It stands at the end
-     * of every token that the manager makes, so everybody who sees the key can read it:
-     * redlock_token_holder(). Up to #REDLOCK_HOLDER_SIZE_MAX bytes of printable ASCII without spaces
-     * (0x21 to 0x7e); copied; default none, also for "". It identifies nobody: anybody may write any
-     * text.
+     * Says to people who holds a lock, such as "web-3:4711" (host and process). It stands at the
+     * end of every token that the manager makes, so everybody who sees the key can read it:
+     * redlock_token_holder(). Up to #REDLOCK_HOLDER_SIZE_MAX bytes of printable ASCII without
+     * spaces (0x21 to 0x7e); copied; default none, also for "". It identifies nobody: anybody may
+     * write any text.
      */
     const char *holder;
 } redlock_manager_options;

@@ -93,8 +93,8 @@ REDLOCK_API const char *redlock_result_resource(const redlock_result *result);
 REDLOCK_API uint64_t redlock_result_attempts(const redlock_result *result);
 
 /**
- * How often a FAIR acquire saw the lock go to one that began to wait later; 0 for any other request.
- * It should be 0, but for nodes that failed and waiters that could not be told in time.
+ * How often a FAIR acquire saw the lock go to one that began to wait later; 0 for any other
+ * request. It should be 0, but for nodes that failed and waiters that could not be told in time.
  */
 REDLOCK_API uint64_t redlock_result_passed_over(const redlock_result *result);
 

@@ -18,7 +18,7 @@
  *              end                      → ENDING      done at once
  * CAMPAIGNING  won                      → LEADING     tell LEADING
  *              failed                   → PAUSED      tell TROUBLE
- *              refused                  → PAUSED      tell TROUBLE at once, but not inside this call
+ *              refused                  → PAUSED      tell TROUBLE at once
  *              time to look             → CAMPAIGNING tell TROUBLE, if the code is another one
  *              resign                   → LEAVING     cancel
  *              end                      → ENDING      cancel

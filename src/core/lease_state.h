@@ -99,8 +99,8 @@
  * - With a lock delay, the keys outlive the lease. Then LOST makes no cleanup: the keys end with
  *   their ttl. A release at or after the deadline finds the lease LOST, even if no timer has run
  *   yet.
- * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may back
- *   a lease that is held already.
+ * - core/waiter.h and docs/waiting.md say when a waiter asks, looks and yields. A late grant may
+ *   back a lease that is held already.
  * - ACQUIRE and WAIT go to no node that a guard keeps from voting. If too few nodes are left for a
  *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended

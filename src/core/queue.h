@@ -51,10 +51,10 @@ enum redlock_queue_step {
 /*
  * A grant is a vote whose answer comes late: by push, or in answer to a later WAIT. It carries the
  * round n of the WAIT that it grants. The node executed that WAIT after we had sent it, and set the
- * key after that, so the key lives there until send time + ttl − drift at least. The answer "queued"
- * to WAIT n says that at that moment the node had not given the lock to this token. So a grant of a
- * round below n does not count any more, however late it comes, and it does not matter in which
- * order two connections deliver (docs/waiting.md, "Why it is safe").
+ * key after that, so the key lives there until send time + ttl − drift at least. The answer
+ * "queued" to WAIT n says that at that moment the node had not given the lock to this token. So a
+ * grant of a round below n does not count any more, however late it comes, and it does not matter
+ * in which order two connections deliver (docs/waiting.md, "Why it is safe").
  */
 struct redlock_queue {
     redlock_nodes granted;   /* nodes whose grant counts now */
@@ -102,7 +102,8 @@ redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redl
 redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue);
 /* The fewest waiters before us at a node that answered "queued"; UINT32_MAX without such a node. */
 uint32_t redlock_queue_rank(const struct redlock_queue *queue);
-/* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if not. */
+/* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if
+ * not. */
 int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum);
 
 #endif

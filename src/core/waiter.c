@@ -17,9 +17,9 @@
 #define LISTEN_MS      2 /* the other nodes confirm, too */
 #define LOOKERS_MAX    8 /* so many of the first in line, less one, may be dead with the holder */
 #define NEXT_LOOKER_MS 10
-/* Behind a holder that will not hand over: polls after a sixteenth to a quarter of the time for which
- * we have seen it hold the lock. The delay does not grow with the number of polls. If it did, others
- * who poll would always be quicker. */
+/* Behind a holder that will not hand over: polls after a sixteenth to a quarter of the time for
+ * which we have seen it hold the lock. The delay does not grow with the number of polls. If it did,
+ * others who poll would always be quicker. */
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 40
 
@@ -45,8 +45,9 @@ static int64_t min_ns(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Sends no other WAIT until a quorum has answered the current one. It would make the answers that are
- * under way late. Where a round trip is longer than our delays, no answer would ever be in time. */
+/* Sends no other WAIT until a quorum has answered the current one. It would make the answers that
+ * are under way late. Where a round trip is longer than our delays, no answer would ever be in
+ * time. */
 static int64_t open_until_ns(const struct redlock_lease_core *lease) {
     const bool open = redlock_round_pending(&lease->votes) != 0 && answered(lease) < lease->votes.quorum;
     return open ? redlock_after_ms(lease->start_ns, lease->plan.node_timeout_ms) : lease->start_ns;
@@ -241,8 +242,8 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         /* Does not take: if the earlier waiter is dead, the nodes would only be split again. */
         yield(lease, event, queue->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
-        /* Asks no node for a while. Otherwise two such waiters would hand the lock to each other all
-         * the time. */
+        /* Asks no node for a while. Otherwise two such waiters would hand the lock to each other
+         * all the time. */
         struct redlock_event away = *event;
         away.may_not_vote = redlock_nodes_all(lease->node_count);
         yield(lease, &away, false, true, actions);

@@ -6,30 +6,30 @@
 #include "core/lease_state.h"
 
 /*
- * What a waiter does while it has no quorum of grants. It decides when a quorum has answered its last
- * WAIT, or when no more answers can come (node_timeout_ms).
+ * What a waiter does while it has no quorum of grants. It decides when a quorum has answered its
+ * last WAIT, or when no more answers can come (node_timeout_ms).
  *
- * grants  what the answers say                     what the waiter does
- * none    fewer than a quorum answered             WAIT that takes, after the retry delay
+ * grants  what the answers say                    what the waiter does
+ * none    fewer than a quorum answered            WAIT that takes, after the retry delay
  *         not behind, no earlier waiter has a node, and the last WAIT did not take
- *                                                  WAIT that takes, at once
- *         first in line                            WAIT that takes, when the holder's keys have ended
- *                                                  at a quorum: the holder may be dead
- *         fewer than eight are before us; behind   WAIT, a little later for each of them
- *         first in line where a stranger holds     WAIT that takes, after a random delay: a poll
- * some    the others had no time to grant yet      look: WAIT that takes, after that time
- *         looked: behind                           yield; the lock goes to nobody
- *         looked: an earlier waiter has a node     yield; the lock goes to the next in line there, or
- *                                                  to nobody after two yields in a row
- *         looked: fewer than a quorum answered     yield; WAIT after the retry delay
- *         looked: none of these                    look again, after twice the time
- * any     -                                        WAIT after a quarter of the ttl, 2.5 s at most
+ *                                                 WAIT that takes, at once
+ *         first in line                           WAIT that takes, when the holder's keys have
+ *                                                 ended at a quorum: the holder may be dead
+ *         fewer than eight are before us; behind  WAIT, a little later for each of them
+ *         first in line where a stranger holds    WAIT that takes, after a random delay: a poll
+ * some    the others had no time to grant yet     look: WAIT that takes, after that time
+ *         looked: behind                          yield; the lock goes to nobody
+ *         looked: an earlier waiter has a node    yield; the lock goes to the next in line there,
+ *                                                 or to nobody after two yields in a row
+ *         looked: fewer than a quorum answered    yield; WAIT after the retry delay
+ *         looked: none of these                   look again, after twice the time
+ * any     -                                       WAIT after a quarter of the ttl, 2.5 s at most
  *
- * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits before
- *   us at one of the nodes. "Yield": release everywhere, and WAIT under a fresh token.
- * - "That takes": it takes the lock if it is free. The last row takes it unless the waiter is behind:
- *   where the holder has lost its key, the lock stays free for the holder to heal. The other WAITs,
- *   and the one after a yield to others, take nothing.
+ * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits
+ *   before us at one of the nodes. "Yield": release everywhere, and WAIT under a fresh token.
+ * - "That takes": it takes the lock if it is free. The last row takes it unless the waiter is
+ *   behind: where the holder has lost its key, the lock stays free for the holder to heal. The
+ *   other WAITs, and the one after a yield to others, take nothing.
  */
 
 /* A place that was not refreshed for so long is not served. */
@@ -48,8 +48,8 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease);
 /* There is no quorum of grants: asks again, yields, or waits on. */
 void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions);
-/* For a lease that is held already. A grant may back it. "Queued" says that the node has lost the key
- * that it had granted. */
+/* For a lease that is held already. A grant may back it. "Queued" says that the node has lost the
+ * key that it had granted. */
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event);
 /* Why the wait ends without the lock. */
 int redlock_waiter_reason(const struct redlock_lease_core *lease);

@@ -27,8 +27,8 @@ struct redlock_env {
     /* Subscribes to this channel on every node, for as long as the env lives. Once. Each node then
      * says whether it listens: redlock_group_listens(). The name is borrowed for good. */
     void (*listen)(void *ctx, const char *channel);
-    /* Subscribes to these channels, too, after listen(): there is a new one. Each node then says whether
-     * it hears it: redlock_group_hears(). The list is borrowed for good. */
+    /* Subscribes to these channels, too, after listen(): there is a new one. Each node then says
+     * whether it hears it: redlock_group_hears(). The list is borrowed for good. */
     void (*hear)(void *ctx, const struct redlock_channels *channels);
     /* The channel has left the list. It is freed after this. */
     void (*leave)(void *ctx, const struct redlock_channel *channel);

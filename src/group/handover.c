@@ -58,8 +58,8 @@ static bool may_hold(const struct redlock_lease *lease) {
     }
 }
 
-/* The release went to this node, too. Unless it answered that it had no key of ours, the release takes
- * away what this push tells of, or has, or is owed. */
+/* The release went to this node, too. Unless it answered that it had no key of ours, the release
+ * takes away what this push tells of, or has, or is owed. */
 static bool is_released(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_round *votes = &lease->core.votes;
     return lease->core.operation == REDLOCK_OP_RELEASE && (votes->asked & ~votes->denied & REDLOCK_NODE(node));
@@ -100,8 +100,8 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = push->round;
-    /* The grant of a node that may not vote does not count. It is not given back either: once the node
-     * may vote again, a late release could delete a key that counts. */
+    /* The grant of a node that may not vote does not count. It is not given back either: once the
+     * node may vote again, a late release could delete a key that counts. */
     if (!(event.may_not_vote & event.nodes)) {
         redlock_journal_push(lease, node);
         redlock_lease_feed(lease, &event);

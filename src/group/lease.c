@@ -42,8 +42,8 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     return lease;
 }
 
-/* The library makes this release (R8). The place in a queue may be served until it is stale; then the
- * key lives for its ttl. */
+/* The library makes this release (R8). The place in a queue may be served until it is stale; then
+ * the key lives for its ttl. */
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain, bool keeps) {
     const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
     redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
@@ -72,9 +72,9 @@ void redlock_lease_free(struct redlock_lease *lease) {
     free(lease);
 }
 
-/* A node may hand the lock to this token while its place there is good. We must not answer that push
- * with a release: the key of a forgotten lease may count for whoever adopted it, and the key of a lost
- * one keeps the lock delay. So the token must be known until no push can come. */
+/* A node may hand the lock to this token while its place there is good. We must not answer that
+ * push with a release: the key of a forgotten lease may count for whoever adopted it, and the key
+ * of a lost one keeps the lock delay. So the token must be known until no push can come. */
 static bool must_linger(const struct redlock_lease *lease) {
     const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
     return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&

@@ -30,10 +30,11 @@ void redlock_lease_retire(struct redlock_lease *lease);
 void redlock_lease_stop_lingering(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
 
-/* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not held.
- * NULL ends this. */
+/* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not
+ * held. NULL ends this. */
 void redlock_lease_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns);
-/* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the lock. */
+/* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the
+ * lock. */
 int redlock_lease_trouble(const struct redlock_lease *lease);
 
 /* The group closes without the answers to this release: its callback gets CLOSED. */

@@ -68,8 +68,8 @@ void redlock_line_enter(struct redlock_line *line, const struct redlock_target *
 void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
 /*
  * A release and a push come on different connections. These nodes said that the release took the
- * key away, so each has granted it, but the push has not come. If it comes before until_ns, it needs
- * no second release.
+ * key away, so each has granted it, but the push has not come. If it comes before until_ns, it
+ * needs no second release.
  */
 void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
                            int64_t until_ns);

@@ -221,8 +221,8 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The lower median of what nodes could tell; -1 if fewer than `least` could. All should tell the same,
- * but a node may be late, or its clock may be wrong. */
+/* The lower median of what nodes could tell; -1 if fewer than `least` could. All should tell the
+ * same, but a node may be late, or its clock may be wrong. */
 static int64_t median(int64_t *told, unsigned count, unsigned least) {
     qsort(told, count, sizeof *told, compare);
     return count > 0 && count >= least ? told[(count - 1) / 2] : -1;

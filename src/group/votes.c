@@ -104,8 +104,9 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
                                                       .round = lease->core.round});
 }
 
-/* The answer to a WAIT before the current one says "granted". It counts as a push does, if the guards
- * let the node vote. Otherwise a node that is always slower than our next WAIT would never count. */
+/* The answer to a WAIT before the current one says "granted". It counts as a push does, if the
+ * guards let the node vote. Otherwise a node that is always slower than our next WAIT would never
+ * count. */
 static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
     struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);

@@ -15,8 +15,8 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
 /* What a node's answer "queued" says. */
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
-/* A node refuses the subscription or a WAIT for good. Returns whether too few nodes can keep a queue
- * since then. */
+/* A node refuses the subscription or a WAIT for good. Returns whether too few nodes can keep a
+ * queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);
 /* A node failed a WAIT with this text. Returns whether too few nodes can keep the queue of this

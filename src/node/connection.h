@@ -64,8 +64,8 @@ enum redlock_received {
     REDLOCK_RECEIVED_PROTOCOL /* what is no reply: redlock_reader_error() says why */
 };
 
-/* Reads what has come, and gives each reply to `take`. *error is set with END: an errno, or 0 if the
- * node closed the connection. */
+/* Reads what has come, and gives each reply to `take`. *error is set with END: an errno, or 0 if
+ * the node closed the connection. */
 enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
                                                  int *error);
 

@@ -36,8 +36,8 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
  */
 void redlock_node_listen(struct redlock_node *node, const char *channel);
 
-/* Subscribes to these channels, too, after redlock_node_listen(). Call it again when there is a new one.
- * The list is borrowed for good. */
+/* Subscribes to these channels, too, after redlock_node_listen(). Call it again when there is a new
+ * one. The list is borrowed for good. */
 void redlock_node_hear(struct redlock_node *node, const struct redlock_channels *channels);
 /* The channel leaves the list. It may be freed then. */
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel);

@@ -79,13 +79,13 @@ struct redlock_answer {
     const char *holder;
     size_t holder_size;
     int64_t holder_ttl_ms; /* PTTL */
-    /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock; -1
-     * for what it cannot tell. */
+    /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock;
+     * -1 for what it cannot tell. */
     int64_t waiters, waited_ms;
 };
 
-/* Who has the lock on a node now: published by WAIT and RELEASE of an announced target. The bytes are
- * valid during the call. */
+/* Who has the lock on a node now: published by WAIT and RELEASE of an announced target. The bytes
+ * are valid during the call. */
 struct redlock_announcement {
     const char *key; /* of the lock */
     size_t key_size;

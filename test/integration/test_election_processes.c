@@ -1,5 +1,5 @@
-/* Elections by separate processes: leaders that are killed, stopped, resign or lose their nodes, and
- * who is told of it. */
+/* Elections by separate processes: leaders that are killed, stopped, resign or lose their nodes,
+ * and who is told of it. */
 #include <stdlib.h>
 #include <string.h>
 

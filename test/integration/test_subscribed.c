@@ -1,4 +1,5 @@
-/* A node's second connection with a real server: pushes, kills, restarts, and what an ACL refuses. */
+/* A node's second connection with a real server: pushes, kills, restarts, and what an ACL
+ * refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # One check of the form of the sources; the last lines name them. Run from the top of the tree.
 set -euo pipefail
+shopt -s extglob
 
 skip() {
     echo "skipped: $*"
@@ -77,15 +78,17 @@ citations() {
     echo "every cited heading is there"
 }
 
-# too_wide FILE…: the lines that are wider than they may be: 120 columns; prose 100, but not in tables
-# and blocks of code.
+# too_wide FILE…: the lines that are wider than they may be: 120 columns; prose and the comments of
+# the library and the tool 100, but not in tables and blocks of code.
 too_wide() {
-    local file prose=() code=()
+    local file prose=() code=() comments=(/dev/null)
     for file in "$@"; do
         if [[ $file == *.md ]]; then prose+=("$file"); else code+=("$file"); fi
+        if [[ $file == *(*/)@(src|include|tools/redlock)/*.@(c|h|lua) ]]; then comments+=("$file"); fi
     done
     {
         LC_ALL=C.UTF-8 grep -HnE '^.{121,}' "${code[@]}"
+        LC_ALL=C.UTF-8 grep -HnE '^ *(/\*|\*|--) ' "${comments[@]}" | LC_ALL=C.UTF-8 grep -E '^[^:]*:[0-9]*:.{101,}'
         awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } code || /^ *[|!]/ { next }
             { print FILENAME ":" FNR ":" $0 }' "${prose[@]}" | LC_ALL=C.UTF-8 grep -E '^[^:]*:[0-9]*:.{101,}'
     } | sed -E 's/^([^:]*:[0-9]*):.*/\1: too wide/'
@@ -104,10 +107,13 @@ width() {
     trap 'rm -rf "$temp"' EXIT
     printf '%0121d\n' 0 >"$temp/wide.c"
     printf '%0120d\n' 0 >"$temp/narrow.c"
+    mkdir "$temp/src"
+    printf '/* %098d */\n/* %0094d */\n' 0 0 >"$temp/src/comment.c"
     # shellcheck disable=SC2016 # a block of code
     printf '%0101d\n| %0101d |\n```\n%0101d\n```\n' 0 0 0 >"$temp/wide.md"
-    wrong=$(too_wide "$temp"/* || true)
-    [[ $wrong == "$temp/wide.c:1: too wide"$'\n'"$temp/wide.md:1: too wide" ]] ||
+    wrong=$(too_wide "$temp"/*.* "$temp/src/comment.c" || true)
+    [[ $wrong == "$temp/wide.c:1: too wide"*"$temp/src/comment.c:1: too wide"*"$temp/wide.md:1: too wide" &&
+        $(wc -l <<<"$wrong") == 3 ]] ||
         { echo "control failed: of the planted lines these were found: $wrong"; exit 1; }
     echo "${#files[@]} files"
 }

@@ -16,8 +16,8 @@ enum lock_bug {
     LOCK_HEAL_UNPROVEN,    /* nodes are healed at any time of a lease, whether or not a quorum has matched */
     LOCK_HEAL_LATE,        /* nodes are healed until the new deadline, not the old one */
     LOCK_MARKER,           /* a run votes at once if its data have a marker set ttl_max ago; a restart loses all data */
-    /* The same, and a restart may find an old copy of the data: with the marker, without the present
-     * keys. */
+    /* The same, and a restart may find an old copy of the data: with the marker, without the
+     * present keys. */
     LOCK_MARKER_OLD_COPY
 };
 

@@ -1,6 +1,6 @@
-/* The model of the grants of a queue: who may hold the lock, and until when. A message that is under
- * way may run at any time, in any order, or never. Time is ticks that all clocks share. Between two
- * ticks anything may happen in any order. */
+/* The model of the grants of a queue: who may hold the lock, and until when. A message that is
+ * under way may run at any time, in any order, or never. Time is ticks that all clocks share.
+ * Between two ticks anything may happen in any order. */
 #include <assert.h>
 #include <string.h>
 
@@ -95,8 +95,8 @@ static void grant(const struct queue_config *config, struct queue_state *state, 
     }
 }
 
-/* The node serves its queue, to others than `except`. It may skip any entry, because the waiter does
- * not listen. So it may grant any of them. */
+/* The node serves its queue, to others than `except`. It may skip any entry, because the waiter
+ * does not listen. So it may grant any of them. */
 static void serve(const struct queue_config *config, const struct queue_state *state, unsigned at, unsigned except,
                   const char *why, struct search *search) {
     for (unsigned i = 0; i < config->clients; i++) {
@@ -190,8 +190,8 @@ static unsigned bound_of(const struct queue_config *config, const struct queue_l
     return link->grant;
 }
 
-/* A client looks at the grants only when they make a quorum. "Queued" only takes grants away: what a
- * client does that has heard it, it may also do if that answer is lost. */
+/* A client looks at the grants only when they make a quorum. "Queued" only takes grants away: what
+ * a client does that has heard it, it may also do if that answer is lost. */
 static void hold(const struct queue_config *config, const struct queue_state *state, unsigned number,
                  struct search *search) {
     struct queue_state next = *state;

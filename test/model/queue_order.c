@@ -330,8 +330,8 @@ static void execute_late(const struct order_config *config, const struct order_s
                 name_of(number));
 }
 
-/* The RELEASE that answers a push for a token that its client has given up, or that the client still
- * owes the node. */
+/* The RELEASE that answers a push for a token that its client has given up, or that the client
+ * still owes the node. */
 static void release_ghost(const struct order_config *config, const struct order_state *state, unsigned at,
                           struct search *search) {
     struct order_state next = *state;

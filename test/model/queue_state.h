@@ -4,7 +4,8 @@
 
 #include "queue.h"
 
-/* The key of a node: none, the present token of a client, or a token that its owner has given up. */
+/* The key of a node: none, the present token of a client, or a token that its owner has given
+ * up. */
 enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + QUEUE_CLIENTS_MAX };
 
 /* A WAIT of a client is known by its age: the ticks since it was sent. A client sends one in a tick

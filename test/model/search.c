@@ -45,8 +45,8 @@ static void *grow(void *memory, size_t bytes) {
         exit(EXIT_FAILURE);
     }
 #ifdef MADV_HUGEPAGE
-    /* States lie all over these arrays. With small pages, finding the page takes longer than reading
-     * it. Whether the kernel follows this advice does not matter otherwise. */
+    /* States lie all over these arrays. With small pages, finding the page takes longer than
+     * reading it. Whether the kernel follows this advice does not matter otherwise. */
     const uintptr_t huge = 2U << 20, first = ((uintptr_t)grown + huge - 1) & ~(huge - 1);
     if (bytes > 2 * huge) {
         (void)madvise((void *)first, ((uintptr_t)grown + bytes - first) & ~(huge - 1), MADV_HUGEPAGE);
@@ -81,7 +81,8 @@ static uint64_t hash_of(const struct search *search, const uint64_t *key) {
     return hash ^ hash >> 32;
 }
 
-/* An entry of the table: the upper half of the hash tells most keys apart without a look at them. */
+/* An entry of the table: the upper half of the hash tells most keys apart without a look at
+ * them. */
 static uint64_t entry_of(uint64_t index, uint64_t hash) {
     return (hash & ~(uint64_t)UINT32_MAX) | (index + 1);
 }

@@ -262,8 +262,8 @@ static void a_channel_may_leave_while_it_is_asked(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-/* Without permission to leave, it stays and says nothing that counts. Errors come in order: this one
- * is not about the channel that is asked for. */
+/* Without permission to leave, it stays and says nothing that counts. Errors come in order: this
+ * one is not about the channel that is asked for. */
 static void leaving_may_be_refused(void **state) {
     (void)state;
     listen_on_it();

@@ -34,7 +34,8 @@ void tool_report_error(const struct tool_options *options, const char *name, con
 /* Writes how the acquire waited: "waited_ms", "handed_over" and "passed_over". */
 void tool_report_wait(struct tool_json *json, const struct tool_session *session);
 
-/* run --json that waited: an object on standard error says that the lock is held, and how it waited. */
+/* run --json that waited: an object on standard error says that the lock is held, and how it
+ * waited. */
 void tool_report_acquired(const struct tool_session *session);
 
 /* Writes "votes":[…]; for status with the holders. */

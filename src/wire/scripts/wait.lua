@@ -1,8 +1,8 @@
 -- Takes a place in the queue of the lock, or keeps it, and on request the lock if it is free.
 -- KEYS[1]: lock, KEYS[2]: queue (sorted set: token, ticket), KEYS[3]: waiters (hash: token, what a
--- grant needs). ARGV[1]: token, ARGV[2]: ticket, ARGV[3]: serial, ARGV[4]: ttl, ARGV[5]: the place is
--- stale after, ARGV[6]: ttl of the queue, all in ms, ARGV[7]: channel, ARGV[8]: id, ARGV[9]: 1 to take,
--- ARGV[10]: present to tell observers.
+-- grant needs). ARGV[1]: token, ARGV[2]: ticket, ARGV[3]: serial, ARGV[4]: ttl, ARGV[5]: the place
+-- is stale after, ARGV[6]: ttl of the queue, all in ms, ARGV[7]: channel, ARGV[8]: id, ARGV[9]: 1
+-- to take, ARGV[10]: present to tell observers.
 -- Returns {1, false, 0, 0, seconds, microseconds}: granted, {0, holder or false, PTTL, waiters
 -- before us, seconds, microseconds}: queued.
 -- On an error, we have neither the lock nor a place.
