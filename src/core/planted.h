@@ -34,8 +34,8 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_LATE_BACKING,   /* a late push backs a lease, whatever its bound */
     REDLOCK_BUG_QUEUE_YIELD_KEEPS,    /* a waiter that yields keeps its token */
     REDLOCK_BUG_QUEUE_OWN_CLOCK,      /* the ticket comes from the client's own clock */
-    /* A push of another run_id counts, and WAITs go to nodes that may not vote. Either alone is
-     * harmless, because the other rule still holds. */
+    /* A push of another run_id counts, and WAITs go to nodes that may not vote. In the simulator
+     * each of these rules covers for the other (docs/protocols.md, "Waiting in a queue"). */
     REDLOCK_BUG_QUEUE_ANY_SERVER,
     REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
