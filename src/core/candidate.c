@@ -76,27 +76,16 @@ static void on_timer(struct redlock_candidate *candidate, int code, int64_t now_
         return;
     }
     candidate->wake_ns = redlock_after_ms(now_ns, REDLOCK_CANDIDATE_LOOK_MS);
-    switch (candidate->state) {
-    case REDLOCK_CANDIDATE_CAMPAIGNING:
+    if (candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING) {
         tell_trouble(candidate, code, actions);
-        break;
-    case REDLOCK_CANDIDATE_PAUSED:
-        if (candidate->untold) {
-            candidate->untold = false;
-            tell(REDLOCK_ELECTION_TROUBLE, candidate->trouble, actions);
-        } else {
-            campaign(candidate, now_ns, actions);
-        }
-        break;
-    case REDLOCK_CANDIDATE_LEAVING:
-    case REDLOCK_CANDIDATE_ENDING:
+    } else if (candidate->state != REDLOCK_CANDIDATE_PAUSED) {
+        assert(candidate->state == REDLOCK_CANDIDATE_LEAVING || candidate->state == REDLOCK_CANDIDATE_ENDING);
         left(candidate, REDLOCK_OK, now_ns, actions);
-        break;
-    case REDLOCK_CANDIDATE_OUT:
-    case REDLOCK_CANDIDATE_LEADING:
-    case REDLOCK_CANDIDATE_CLOSING:
-    case REDLOCK_CANDIDATE_ENDED:
-        assert(false && "it waits for nothing");
+    } else if (candidate->untold) {
+        candidate->untold = false;
+        tell(REDLOCK_ELECTION_TROUBLE, candidate->trouble, actions);
+    } else {
+        campaign(candidate, now_ns, actions);
     }
 }
 
@@ -167,6 +156,8 @@ void redlock_candidate_step(struct redlock_candidate *candidate, enum redlock_ca
         on_call(candidate, input, now_ns, actions);
         break;
     case REDLOCK_CANDIDATE_DO_CLOSE:
+    case REDLOCK_CANDIDATE_CLOSED: /* only after DO_CLOSE, so not here */
+        assert(input == REDLOCK_CANDIDATE_DO_CLOSE);
         candidate->state = REDLOCK_CANDIDATE_CLOSING;
         candidate->wake_ns = REDLOCK_NEVER_NS;
         break;
@@ -194,9 +185,6 @@ void redlock_candidate_step(struct redlock_candidate *candidate, enum redlock_ca
         break;
     case REDLOCK_CANDIDATE_TIMER:
         on_timer(candidate, code, now_ns, actions);
-        break;
-    case REDLOCK_CANDIDATE_CLOSED:
-        assert(false && "the close has begun before it is done");
         break;
     }
 }

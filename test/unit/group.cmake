@@ -16,4 +16,4 @@ foreach(name group_queue_end line)
 endforeach()
 # The test is the observer.
 target_link_options(test_election PRIVATE
-  -Wl,--wrap=redlock_group_observe,--wrap=redlock_observer_end,--wrap=malloc,--wrap=calloc)
+  -Wl,--wrap=redlock_group_observe,--wrap=redlock_observer_end,--wrap=malloc,--wrap=calloc,--wrap=realloc)
