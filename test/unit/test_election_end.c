@@ -1,0 +1,198 @@
+/* How an election ends: by its owner, by a close, in a child process; and what is refused. */
+#include "election_kit.h"
+
+static void assert_ends(int code) {
+    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    assert_int_equal(observers, 0);
+    assert_silent();
+    assert_int_equal(redlock_election_end(election), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_election_campaign(election), REDLOCK_ERR_INVALID);
+    grant_all();
+    assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, code);
+    assert_silent();
+    assert_null(elections.first);
+}
+
+static void it_ends(void **state) {
+    (void)state;
+    start(false);
+    assert_ends(REDLOCK_OK);
+    start(true);
+    assert_ends(REDLOCK_OK);
+    lead();
+    assert_ends(REDLOCK_OK);
+    lead();
+    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_ends(REDLOCK_OK);
+}
+
+static void there_may_be_several(void **state) {
+    (void)state;
+    redlock_election *all[3];
+    for (int i = 0; i < 3; i++) {
+        start(false);
+        all[i] = election;
+    }
+    for (int i = 0; i < 3; i++) { /* the middle, the first, the last */
+        assert_int_equal(redlock_election_end(all[(i + 1) % 3]), REDLOCK_OK);
+        fake_env_turn(&fake);
+        next(REDLOCK_ELECTION_ENDED);
+    }
+    assert_null(elections.first);
+}
+
+static unsigned drains;
+
+static void on_drained(void *ctx) {
+    (void)ctx;
+    drains++;
+    redlock_elections_closed(&elections);
+}
+
+static void close_all(void) {
+    drains = 0;
+    redlock_elections_close(&elections);
+    redlock_group_drain(fake.group, on_drained, NULL);
+    assert_silent();
+    assert_int_equal(observers, 0);
+    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_CLOSED);
+    grant_all();
+    fake_env_pass_ms(&fake, 200);
+    assert_int_equal(drains, 1);
+}
+
+static void the_close_ends_a_leader(void **state) {
+    (void)state;
+    lead();
+    const uint64_t term = told[0].term;
+    drains = 0;
+    redlock_elections_close(&elections);
+    assert_int_equal(redlock_election_validity_ms(election, term), 0);
+    redlock_group_drain(fake.group, on_drained, NULL);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
+    grant_all();
+    assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
+    assert_silent();
+}
+
+static void the_close_ends_whoever_waits_is_out_or_leaves(void **state) {
+    (void)state;
+    start(true);
+    start(false);
+    start(true);
+    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    start(true);
+    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    start(false);
+    close_all();
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
+    }
+    assert_silent();
+    assert_null(elections.first);
+}
+
+static void a_child_process_may_only_abandon(void **state) {
+    (void)state;
+    lead();
+    fake.random_code = REDLOCK_ERR_FORKED;
+    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_election_campaign(election), REDLOCK_ERR_FORKED);
+    assert_int_equal(redlock_election_end(election), REDLOCK_ERR_FORKED);
+    assert_int_equal(start_with(NULL), REDLOCK_ERR_FORKED);
+    redlock_elections_free(&elections);
+    assert_silent();
+    assert_null(elections.first);
+}
+
+static void bad_arguments_are_refused(void **state) {
+    (void)state;
+    redlock_election *none = NULL;
+    redlock_election_options options;
+    redlock_election_options_default(&options);
+    assert_int_equal(redlock_elections_add(&elections, "r", NULL, NULL, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_elections_add(&elections, "r", NULL, take_event, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_elections_add(&elections, "", NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_elections_add(&elections, NULL, NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
+    options.size++;
+    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    options.size = 0;
+    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    options.size = sizeof options;
+    options.ttl_ms = 0;
+    options.campaign = false;
+    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    assert_int_equal(fake.logged[REDLOCK_LOG_ERROR], 1);
+    options.ttl_ms = 1000;
+    observe_code = REDLOCK_ERR_LIMIT;
+    assert_int_equal(start_with(&options), REDLOCK_ERR_LIMIT);
+    assert_int_equal(redlock_election_resign(NULL), REDLOCK_ERR_INVALID);
+    assert_null(none);
+    assert_null(elections.first);
+    assert_string_equal(redlock_election_event_name((redlock_election_event_kind)99), "?");
+    assert_string_equal(redlock_election_event_name(REDLOCK_ELECTION_NOTHING), "NOTHING");
+}
+
+/* Each allocation of a start, and of a campaign after a loss, fails in turn. */
+static unsigned allocations_left;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool fails(void) {
+    return allocations_left > 0 && --allocations_left == 0;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails() ? NULL : __real_realloc(old, size);
+}
+
+static void it_survives_a_lack_of_memory(void **state) {
+    (void)state;
+    unsigned failed = 0;
+    for (allocations_left = 1;; allocations_left = failed + 1) {
+        const int code = start_with(NULL);
+        const bool all_went_well = allocations_left > 0;
+        allocations_left = 0;
+        if (code != REDLOCK_OK) {
+            assert_int_equal(code, REDLOCK_ERR_NO_MEMORY);
+        } else if (!all_went_well) { /* only the campaign failed */
+            fake_env_turn(&fake);
+            assert_int_equal(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_ERR_NO_MEMORY);
+            fake_env_pass_ms(&fake, 1500);
+            grant_all();
+            next(REDLOCK_ELECTION_LEADING);
+            assert_ends(REDLOCK_OK);
+        } else {
+            break;
+        }
+        failed++;
+    }
+    assert_true(failed >= 3);
+    assert_silent();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        election_test(it_ends),
+        election_test(there_may_be_several),
+        election_test(the_close_ends_a_leader),
+        election_test(the_close_ends_whoever_waits_is_out_or_leaves),
+        election_test(a_child_process_may_only_abandon),
+        election_test(bad_arguments_are_refused),
+        election_test(it_survives_a_lack_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
