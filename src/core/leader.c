@@ -60,7 +60,7 @@ redlock_nodes redlock_leadership_ask(struct redlock_leadership *leadership, int6
         struct redlock_leader_node *node = &leadership->nodes[i];
         if (!node->asked && node->ask_ns <= now_ns) {
             node->asked = true;
-            node->outdated = node->again = false;
+            node->outdated = node->again = node->late = false;
             nodes |= REDLOCK_NODE(i);
         }
     }
@@ -78,20 +78,47 @@ int64_t redlock_leadership_next_ns(const struct redlock_leadership *leadership) 
     return next_ns;
 }
 
-static unsigned count_same(const struct redlock_leadership *leadership, const struct redlock_leader_token *token) {
-    unsigned count = 0;
-    for (unsigned i = 0; i < leadership->node_count; i++) {
-        const struct redlock_leader_node *node = &leadership->nodes[i];
-        count += node->knows && is_same(&node->token, token);
-    }
-    return count;
+static bool says(const struct redlock_leader_node *node, const struct redlock_leader_token *token) {
+    return node->knows && is_same(&node->token, token);
 }
 
-/* This node's word is the one that changed, so only whom it names can have a quorum now. */
-static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token) {
-    if (count_same(leadership, token) >= leadership->quorum) {
-        leadership->leader = *token;
-        leadership->known = true;
+static void set_leader(struct redlock_leadership *leadership, const struct redlock_leader_token *token) {
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        struct redlock_leader_node *node = &leadership->nodes[i];
+        node->old = !says(node, token);
+        node->late = node->asked;
+    }
+    leadership->leader = *token;
+    leadership->known = true;
+}
+
+static void ask_old(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        struct redlock_leader_node *node = &leadership->nodes[i];
+        if (node->old && says(node, token)) {
+            node->ask_ns = now_ns;
+            node->again = true;
+        }
+    }
+}
+
+/* This word has changed, so only whom it names can have a quorum now. */
+static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
+    unsigned all = 0, old = 0;
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        const struct redlock_leader_node *node = &leadership->nodes[i];
+        if (says(node, token)) {
+            all++;
+            old += node->old;
+        }
+    }
+    if (all < leadership->quorum || (leadership->known && is_same(token, &leadership->leader))) {
+        return;
+    }
+    if (all - old >= leadership->quorum) {
+        set_leader(leadership, token);
+    } else {
+        ask_old(leadership, token, now_ns);
     }
 }
 
@@ -105,7 +132,7 @@ static void take(struct redlock_leadership *leadership, struct redlock_leader_no
         delay_ms = word->ttl_ms + ENDED_MS + draw(leadership, SPREAD_MS);
     }
     node->ask_ns = redlock_after_ms(now_ns, delay_ms);
-    decide(leadership, &node->token);
+    decide(leadership, &node->token, now_ns);
 }
 
 void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned index,
@@ -116,6 +143,7 @@ void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned i
     if (node->outdated) {
         /* the announcement stands, and has set the time */
     } else if (word) {
+        node->old = node->late;
         take(leadership, node, word, now_ns);
     } else {
         node->knows = false;
@@ -128,6 +156,7 @@ void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned
                                  const struct redlock_leader_word *word, int64_t now_ns) {
     struct redlock_leader_node *node = &leadership->nodes[index];
     node->outdated = node->asked;
+    node->old = false;
     take(leadership, node, word, now_ns);
 }
 

@@ -24,6 +24,10 @@
  *                    a quorum says free                                      → nobody: news
  * any                anything else                                           → the same
  *
+ * The words of nodes are of different ages. When a leader is found, the words that do not name it
+ * are old, and so is the answer to a question from before. Old words make no other leader: if they
+ * are needed for a quorum, these nodes are asked again.
+ *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
  * not answer, and from time to time: often if it may change without an announcement.
  */
@@ -47,6 +51,8 @@ struct redlock_leader_node {
     bool asked;     /* the answer is to come */
     bool outdated;  /* so is that answer: it announced since */
     bool again;     /* ask once more after the answer */
+    bool old;       /* said before the leader was found, and not that one */
+    bool late;      /* so will be the answer that is to come */
     bool heard;     /* its announcements come */
     struct redlock_leader_token token;
 };

@@ -67,11 +67,16 @@ static void until_told(struct told *who, const char *token) {
 #define ASSERT_ALL_TOLD(who, ...) assert_all_told(who, (const char *const[]){__VA_ARGS__, NULL})
 static void assert_all_told(const struct told *who, const char *const *tokens) {
     int count = 0;
-    for (; tokens[count] != NULL; count++) {
-        assert_true(count < who->count);
-        assert_string_equal(who->tokens[count], tokens[count]);
+    while (tokens[count] != NULL && count < who->count && strcmp(who->tokens[count], tokens[count]) == 0) {
+        count++;
     }
-    assert_int_equal(who->count, count);
+    if (tokens[count] == NULL && count == who->count) {
+        return;
+    }
+    for (int i = 0; i < who->count; i++) {
+        print_error("told: \"%s\"\n", who->tokens[i]);
+    }
+    fail_msg("%d were told, of which %d were right", who->count, count);
 }
 
 /* WAIT and RELEASE of an election on one node, as the library sends them. */
@@ -203,8 +208,8 @@ static void a_minority_changes_nothing(void **state) {
     (void)until_calm();
     const int before = told.count;
     for (size_t i = 0; i < 2; i++) {
+        take(i, BOB, LONG_MS); /* is queued */
         resign(i, ALICE);
-        take(i, BOB, LONG_MS);
     }
     resign(2, ALICE);
     drive_for(world_loop, 200);

@@ -170,6 +170,68 @@ static void without_a_quorum_the_last_news_stands(void **state) {
     assert_news(BOB);
 }
 
+/* Node 2 said "free" before Alice led, and node 1 says "Alice" after she has resigned. */
+static void words_from_before_a_leader_make_no_other(void **state) {
+    (void)state;
+    begin(3);
+    assert_asked(7);
+    answer(2, "", -1);
+    answer(0, ALICE, 5000);
+    answer(1, ALICE, 5000);
+    assert_news(ALICE);
+    announce(0, "", 0);
+    assert_no_news();
+    assert_asked(4);
+    answer(2, ALICE, 5000); /* the node was slow: it is from before she resigned */
+    assert_no_news();
+    announce(1, "", 0);
+    assert_news("");
+    announce(2, "", 0);
+    assert_no_news();
+}
+
+/* They say so still: the question costs one round trip. */
+static void old_words_are_asked_for_again(void **state) {
+    (void)state;
+    assert_asked(ALL);
+    answer(3, BOB, 5000);
+    answer(4, BOB, 5000);
+    for (unsigned i = 0; i < 3; i++) {
+        answer(i, ALICE, 5000);
+    }
+    assert_news(ALICE);
+    announce(0, BOB, 5000);
+    assert_no_news();
+    assert_asked(24);
+    answer(3, BOB, 5000);
+    assert_no_news();
+    answer(4, BOB, 5000);
+    assert_news(BOB);
+}
+
+/* So is an answer to a question from before; then the node is asked once more. */
+static void an_answer_from_before_a_leader_is_old(void **state) {
+    (void)state;
+    know("", -1);
+    now_ns += 2500 * MS;
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 3; i++) {
+        announce(i, ALICE, 5000);
+        answer(i, "", -1); /* dropped */
+    }
+    assert_news(ALICE);
+    announce(0, "", 0);
+    answer(3, "", -1);
+    answer(4, "", -1);
+    assert_no_news();
+    assert_asked(24);
+    answer(3, ALICE, 5000);
+    answer(4, "", -1);
+    assert_no_news();
+    announce(1, "", 0);
+    assert_news("");
+}
+
 /* What a node says to an earlier question is older than what it announced since. */
 static void an_answer_from_before_an_announcement_is_dropped(void **state) {
     (void)state;
@@ -381,6 +443,9 @@ int main(void) {
         TEST(every_change_is_told_once),
         TEST(what_changed_back_is_no_news),
         TEST(without_a_quorum_the_last_news_stands),
+        TEST(words_from_before_a_leader_make_no_other),
+        TEST(old_words_are_asked_for_again),
+        TEST(an_answer_from_before_a_leader_is_old),
         TEST(an_answer_from_before_an_announcement_is_dropped),
         TEST(an_answer_to_the_next_question_counts),
         TEST(who_cannot_answer_counts_no_more),
