@@ -1,0 +1,85 @@
+/* What the acquire of an election asks of nodes, over a fake env. */
+#include "group_kit.h"
+
+#define ALICE "00000000000000aa0123456789abcdef0123456789abcdef"
+
+static const struct fake_sent *first_sent(enum redlock_operation operation) {
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        if (fake.sent[i].operation == operation) {
+            return &fake.sent[i];
+        }
+    }
+    return NULL;
+}
+
+/* A first try is not announced, so there is none. */
+static void a_campaign_begins_in_line_and_is_announced(void **state) {
+    struct seen seen = {0};
+    redlock_acquire_options options = default_options();
+    (void)state;
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_null(first_sent(REDLOCK_OP_ACQUIRE));
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->announced);
+        fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_true(first_sent(REDLOCK_OP_RELEASE)->announced);
+    /* So is what the library goes on releasing. */
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_pass_ms(&fake, 10);
+    const struct fake_sent *owed = fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE);
+    assert_non_null(owed);
+    assert_true(owed->no_timeout && owed->announced);
+}
+
+static void any_other_acquire_is_not(void **state) {
+    struct seen seen = {0};
+    redlock_acquire_options options = default_options();
+    (void)state;
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    acquire(&options, &seen);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    assert_non_null(first_sent(REDLOCK_OP_WAIT));
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        assert_false(fake.sent[i].announced);
+    }
+}
+
+/* The nodes hand the lock to a place that was given up: observers are told of the return. */
+static void what_is_given_back_is_announced(void **state) {
+    struct seen seen = {0};
+    redlock_request *request;
+    redlock_acquire_options options = default_options();
+    (void)state;
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    assert_int_equal(redlock_group_campaign(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
+    const struct fake_sent wait = *first_sent(REDLOCK_OP_WAIT);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_queue(&fake, i, ALICE, 0);
+    }
+    redlock_request_cancel(request);
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        assert_true(fake.sent[i].announced);
+    }
+    fake_env_push(&fake, &wait);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+}
+
+#define TEST(function) group_test(function, three_nodes)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_campaign_begins_in_line_and_is_announced),
+        TEST(any_other_acquire_is_not),
+        TEST(what_is_given_back_is_announced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
