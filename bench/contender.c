@@ -95,7 +95,8 @@ void contender_write_cycles(FILE *json, const struct contender_cycles *cycles) {
 
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles) {
     size_t samples;
-    if (sscanf(arguments, "%u %" SCNd64 " %zu", &cycles->workers, &cycles->duration_ms, &samples) != 3 ||
+    if (sscanf(arguments, "%u %" SCNd64 " %zu %u", &cycles->workers, &cycles->duration_ms, &samples, &cycles->rest_us) <
+            3 ||
         cycles->workers < 1 || cycles->workers > CONTENDER_WORKERS_MAX || samples > CONTENDER_SAMPLES_MAX) {
         return false;
     }

@@ -29,6 +29,7 @@ struct contender_samples {
 struct contender_cycles {
     unsigned workers;
     int64_t duration_ms;
+    unsigned rest_us; /* before each acquire but the first */
     uint64_t cycles, failed;
     int64_t took_ns;
     struct contender_samples acquire, release;
@@ -74,7 +75,7 @@ void contender_samples_end(struct contender_samples *samples);
 /* Writes the members of the answer to `cycles`. */
 void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
 
-/* Reads "WORKERS MS SAMPLES" and allocates the samples. Returns false if the text has another
+/* Reads "WORKERS MS SAMPLES [REST_US]" and allocates the samples. Returns false if the text has another
  * form. */
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
 

@@ -14,6 +14,7 @@ struct worker {
     struct run *run;
     uint64_t cycles;
     int64_t began_ns;
+    ev_timer rest;
     char names[CONTENDER_NAMES][NAME_SIZE];
 };
 
@@ -35,9 +36,18 @@ static void end_cycle(struct worker *worker) {
         if (--run->outstanding == 0) {
             ev_break(run->client->loop, EVBREAK_ONE);
         }
+    } else if (run->cycles->rest_us > 0) {
+        ev_now_update(run->client->loop);
+        ev_timer_set(&worker->rest, run->cycles->rest_us / 1e6, 0.);
+        ev_timer_start(run->client->loop, &worker->rest);
     } else {
         begin_cycle(worker);
     }
+}
+
+static void on_rested(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)events;
+    begin_cycle(timer->data);
 }
 
 static void on_released(const redlock_result *result, void *data) {
@@ -98,6 +108,8 @@ static void make_workers(struct run *run) {
     }
     for (unsigned w = 0; w < run->cycles->workers; w++) {
         run->workers[w].run = run;
+        ev_init(&run->workers[w].rest, on_rested);
+        run->workers[w].rest.data = &run->workers[w];
         for (unsigned n = 0; n < CONTENDER_NAMES; n++) {
             (void)snprintf(run->workers[w].names[n], NAME_SIZE, "bench-%u-%u", w, n);
         }

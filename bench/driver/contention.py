@@ -186,16 +186,20 @@ class Contention:
         return pool[:count]
 
     def _uncontended(self, link: str, ms: int) -> None:
+        """Acquires right after each other; acquires after a rest, in which the processors fall asleep."""
+        self._acquires(contest.UNCONTENDED, link, ms, f"cycles 1 {ms} {ms * SAMPLES_A_MS}")
+        self._acquires(contest.RESTED, link, ms, f"cycles 1 {ms} {ms * SAMPLES_A_MS} {contest.REST_US}")
+
+    def _acquires(self, kind: str, link: str, ms: int, command: str) -> None:
         def work() -> None:
             contender = self._pool(ASYNC, 1, link)[0]
-            command = f"cycles 1 {ms} {ms * SAMPLES_A_MS}"
             answer = contender.ask(command, ms / 1000 + OVERTIME_SECONDS)
             if answer.error:
                 raise ValueError(answer.error)
-            step = Step(ASYNC, f"{contest.UNCONTENDED}:{link}", command, ms, 0.0)
+            step = Step(ASYNC, f"{kind}:{link}", command, ms, 0.0)
             self._add(step.point, ASYNC, figures_of(step, answer.figures, answer.cpu_seconds, 0.0))
 
-        self._guarded(f"{contest.UNCONTENDED}:{link}", ASYNC, work)
+        self._guarded(f"{kind}:{link}", ASYNC, work)
 
     def _contest(self, name: str, case: Case) -> None:
         self._guarded(case.point, name, lambda: self._compete(name, case), case.seconds)

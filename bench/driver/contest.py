@@ -16,7 +16,8 @@ LINKS_US: dict[str, tuple[int, ...]] = {NEAR: (), FAR: (1000,) * 5, UNEVEN: (200
 LINK_TITLES = {NEAR: "loopback", FAR: "links of 1 ms", UNEVEN: "links of 0.2, 0.5, 1, 2, 5 ms"}
 
 LINE, LOOP = "line", "loop"
-UNCONTENDED, MIXED, HOLDER_DEAD, WAITER_DEAD = "uncontended", "mixed", "holder dead", "waiter dead"
+UNCONTENDED, RESTED, MIXED, HOLDER_DEAD, WAITER_DEAD = "uncontended", "uncontended, rested", "mixed", "holder dead", "waiter dead"
+REST_US = 1000  # of RESTED: as long as the holders of most contests hold
 SPACE_US = 500  # from the begin of one waiter to that of the next, over all processes
 MIXED_PEERS = ("redsync", "node-redlock", "redlock-py")
 DEAD_TTL_MS = 500
@@ -91,7 +92,7 @@ class Plan:
     def seconds(self) -> float:
         links = len({case.link for case in self.cases})
         round_seconds = sum(case.seconds for case in self.cases) + 2 * sum(case.seconds for case in self.others)
-        round_seconds += links * (self.uncontended_ms / 1000 + BETWEEN_SECONDS)
+        round_seconds += 2 * links * (self.uncontended_ms / 1000 + BETWEEN_SECONDS)
         round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2)
         return self.rounds * round_seconds + self.mixed_rounds * (self.mixed_ms / 1000 + BETWEEN_SECONDS)
 

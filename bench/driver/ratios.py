@@ -9,6 +9,7 @@ from .contest import (
     FIFTY,
     HOLDER_DEAD,
     MIXED,
+    RESTED,
     SPREAD_OUT,
     TEN,
     THOUSAND,
@@ -55,6 +56,7 @@ PROMISED = frozenset(
         "slow1_p50_ratio",
         "contended_handover_ratio_link1",
         "contended_handover_ratio",
+        "contended_handover_ratio_rested",
         "contended_handover_ratio_1000_10",
         "contended_jain_64",
         "contended_jain_256",
@@ -193,6 +195,7 @@ def _contended(results: Results) -> list[Ratio]:
     made = [
         handover_to("contended_handover_ratio_link1", FAR_FIFTY.point, f"{UNCONTENDED}:{contest.FAR}", acquire),
         handover_to("contended_handover_ratio", FIFTY.point, f"{UNCONTENDED}:{contest.NEAR}", acquire),
+        handover_to("contended_handover_ratio_rested", FIFTY.point, f"{RESTED}:{contest.NEAR}", acquire),
         handover_to("contended_handover_ratio_1000_10", THOUSAND.point, TEN.point, handover),
         spread("contended_jain_64", LOOP_64, "jain"),
         spread("contended_jain_256", LOOP_256, "jain"),

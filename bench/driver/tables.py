@@ -265,8 +265,9 @@ def contention(results: Results) -> list[str]:
 def around_contests(results: Results) -> list[list[str]]:
     rows = []
     for link, where in contest.LINK_TITLES.items():
-        found = results.spread("d", f"{contest.UNCONTENDED}:{link}", ASYNC, "acquire_p50_us")
-        rows.append([f"uncontended acquire p50, {where}, µs", spread(found)])
+        for kind, after in ((contest.UNCONTENDED, ""), (contest.RESTED, " after a rest of 1 ms")):
+            found = results.spread("d", f"{kind}:{link}", ASYNC, "acquire_p50_us")
+            rows.append([f"uncontended acquire p50{after}, {where}, µs", spread(found)])
     for what, point, key in DEATHS:
         rows.append([what, spread(stats.spread(results.rounds_of("d", point, ASYNC, key)))])
     for name in (ASYNC, *contest.MIXED_PEERS):
