@@ -52,6 +52,19 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
     child_must(redlock_client_close(client) == REDLOCK_OK);
 }
 
+/* ASan of gcc 12 copies the locks of its allocator: in a child that was forked while a thread had one,
+ * the next malloc() waits for ever. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CHILD_MAY_ALLOCATE false
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CHILD_MAY_ALLOCATE false
+#endif
+#endif
+#ifndef CHILD_MAY_ALLOCATE
+#define CHILD_MAY_ALLOCATE true
+#endif
+
 /* TSan does not support threads in a child of a process with threads: it ends with "dup thread with
  * used id". */
 #if defined(__SANITIZE_THREAD__)
@@ -135,9 +148,13 @@ static void *cycle(void *data) {
 /* The fork comes at any moment of the loop thread and of the callers, with any of their mutexes
  * locked. */
 static void forks_under_load_harm_neither_side(void **state) {
+    (void)state;
+    if (!CHILD_MAY_ALLOCATE) {
+        print_message("skipped: under ASan a child of busy threads may wait for a lock of malloc()\n");
+        skip();
+    }
     struct busy busy = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t threads[4];
-    (void)state;
     redlock_lease *lease = kit_acquire(busy.client, "r", 0);
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, cycle, &busy), 0);
