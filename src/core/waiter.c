@@ -9,7 +9,6 @@
 
 #define REFRESH_MAX_MS 2500
 #define STALE_AFTER    3 /* refreshes */
-#define QUEUE_TTL      6 /* refreshes */
 #define LOOK_MIN_MS    2
 /* After so many yields in a row the earlier waiter seems not to hear that node, and the others only
  * hand the lock to each other. So the next yields hand it to nobody. */
@@ -23,6 +22,8 @@
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 40
 
+_Static_assert(REDLOCK_WAITER_QUEUE_TTL_MS > STALE_AFTER * REFRESH_MAX_MS, "no place outlives its queue");
+
 /* By the ttl that the WAITs asked for: a later extension may shorten that of the lease. */
 static int64_t refresh_ms(const struct redlock_queue *queue) {
     const int64_t quarter_ms = queue->ttl_ms / 4;
@@ -31,10 +32,6 @@ static int64_t refresh_ms(const struct redlock_queue *queue) {
 
 int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue) {
     return STALE_AFTER * refresh_ms(queue);
-}
-
-int64_t redlock_waiter_queue_ttl_ms(const struct redlock_queue *queue) {
-    return QUEUE_TTL * refresh_ms(queue);
 }
 
 static unsigned answered(const struct redlock_lease_core *lease) {

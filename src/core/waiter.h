@@ -34,8 +34,9 @@
 
 /* A place that was not refreshed for so long is not served. */
 int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue);
-/* The keys of a queue that nobody refreshes end after this. */
-int64_t redlock_waiter_queue_ttl_ms(const struct redlock_queue *queue);
+/* The keys of a queue that nobody refreshes end after this. It is the same for all: a WAIT of a
+ * short ttl must not end the places of others. */
+#define REDLOCK_WAITER_QUEUE_TTL_MS 15000
 
 /* Takes a place under a fresh token, or the lock if it is free. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,

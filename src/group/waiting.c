@@ -79,7 +79,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
     return (struct redlock_place){.ticket = lease->waiting->ticket,
                                   .stale_ms = redlock_waiter_stale_ms(lease->waiting->queue),
-                                  .queue_ttl_ms = redlock_waiter_queue_ttl_ms(lease->waiting->queue),
+                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
                                   .channel = lease->group->line.channel,
                                   .id = lease->waiting->id,
                                   .takes = lease->waiting->queue->takes};

@@ -38,6 +38,20 @@ static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
     redlock_request_cancel(request);
 }
 
+static void a_short_ttl_does_not_shorten_the_queue(void **state) {
+    (void)state;
+    struct seen seen, brief = {0};
+    redlock_acquire_options options = patient_options();
+    redlock_request *request = queue_up(&seen), *other;
+    options.ttl_ms = 100;
+    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &other, see, &brief), REDLOCK_OK);
+    assert_int_equal(last_wait(0)->ttl_ms, 100);
+    assert_int_equal(last_wait(0)->place.stale_ms, 75);
+    assert_int_equal(last_wait(0)->place.queue_ttl_ms, 15000);
+    redlock_request_cancel(other);
+    redlock_request_cancel(request);
+}
+
 static void the_ticket_stays_and_the_token_changes(void **state) {
     (void)state;
     struct seen seen;
@@ -299,6 +313,7 @@ static void other_results_know_of_no_waiters(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(a_lost_try_takes_a_place_in_the_same_turn, five_nodes),
+        group_test(a_short_ttl_does_not_shorten_the_queue, five_nodes),
         group_test(the_ticket_stays_and_the_token_changes, five_nodes),
         group_test(who_does_not_queue_has_a_short_token, five_nodes),
         group_test(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes),
