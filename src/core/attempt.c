@@ -16,6 +16,10 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
     actions->acquired_code = code;
 }
 
+static bool may_queue(const struct redlock_lease_core *lease, int64_t now_ns) {
+    return lease->queue && now_ns >= lease->queue->polls_until_ns;
+}
+
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
                  struct redlock_actions *actions) {
     const struct redlock_plan *plan = &lease->plan;
@@ -28,7 +32,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
     }
     /* Without a fencing token the lock is of no use. A new place would be served at once, again and
      * again, so try after the delay. */
-    if (lease->queue && lease->state != REDLOCK_LEASE_FENCING) {
+    if (may_queue(lease, now_ns) && lease->state != REDLOCK_LEASE_FENCING) {
         redlock_waiter_enter(lease, event, actions);
         return;
     }
@@ -50,9 +54,12 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         assert(is_there); /* we follow only counters that a clock explains */
     }
     lease->fence_written = false;
-    if (lease->queue && event->in_line) {
+    if (event->in_line && may_queue(lease, event->now_ns)) {
         redlock_waiter_enter(lease, event, actions);
         return;
+    }
+    if (lease->queue) { /* late grants of the last place say nothing of this token */
+        redlock_queue_begin(lease->queue, lease->node_count, 0);
     }
     actions->fresh_token = true;
     lease->attempts++;
@@ -192,7 +199,7 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
         lose(lease, redlock_waiter_reason(lease), event, actions);
     } else if (event->type == REDLOCK_EVENT_POLL) {
         const int reason = redlock_waiter_reason(lease);
-        lease->queue = NULL;
+        redlock_lease_poll(lease, event->now_ns);
         lose(lease, reason, event, actions);
     } else {
         redlock_waiter_go_on(lease, event, actions);

@@ -28,8 +28,8 @@
  *            WON in time, but a fencing token is wanted and no quorum accepted the proposal
  *                                 → FENCING    send FENCE where the lock may be ours
  *            LOST and the reason is known, WON too late, or the deadline; time left to wait
- *                                 → QUEUED     if it may queue: cleanup, send WAIT under a fresh
- *                                              token (R10)
+ *                                 → QUEUED     if it may queue, and does so now: cleanup, send WAIT
+ *                                              under a fresh token (R10)
  *                                 → WAITING    cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
@@ -49,10 +49,10 @@
  *            some grants but no quorum, and others come first (core/waiter.h)
  *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
  *            nodes cannot keep a queue
- *                                 → WAITING    cleanup
+ *                                 → WAITING    cleanup; takes no place for 10 s
  *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
- * WAITING    time to retry        → ACQUIRING  send ACQUIRE as in IDLE, under a fresh token (R10)
+ * WAITING    time to retry        → as IDLE    begin, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend               → EXTENDING  send EXTEND to all
@@ -170,7 +170,7 @@ struct redlock_event {
     int code;
     bool accepted;    /* the node raised its counter to the lease's fencing token */
     uint64_t counter; /* or sent this counter; 0 for neither */
-    bool in_line;     /* BEGIN: others here wait for this resource, so do not try first */
+    bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_queue_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -234,6 +234,9 @@ struct redlock_lease_core {
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
+/* Too few nodes can keep a queue. A lease that may queue takes no place for 10 s: it tries again
+ * after delays instead. By then the nodes may be well. */
+void redlock_lease_poll(struct redlock_lease_core *lease, int64_t now_ns);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
 

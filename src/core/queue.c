@@ -24,7 +24,7 @@ void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now
 }
 
 static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t round) {
-    const bool unknown = round < queue->first_round || round > queue->round ||
+    const bool unknown = round == 0 || round < queue->first_round || round > queue->round ||
                          queue->round - round >= REDLOCK_QUEUE_SENT_MAX; /* its send time is forgotten */
     return unknown || round < queue->nodes[node].queued;
 }

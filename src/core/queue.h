@@ -71,13 +71,14 @@ struct redlock_queue {
     int32_t ttl_ms;          /* that the WAITs of the current token ask for */
     int64_t slowest_ns;      /* the slowest answer to the current WAIT so far, or to the one before */
     int64_t refresh_ns;
-    int64_t look_ns; /* when to find out why there is no quorum */
-    int64_t ask_ns;  /* when the first in line asks, or the retry where too few answered */
+    int64_t look_ns;        /* when to find out why there is no quorum */
+    int64_t ask_ns;         /* when the first in line asks, or the retry where too few answered */
+    int64_t polls_until_ns; /* takes no place before */
     int64_t sent_ns[REDLOCK_QUEUE_SENT_MAX];
     struct redlock_queue_node nodes[]; /* one for each node */
 };
 
-/* A fresh token: nothing is granted. Its first WAIT is that of `round`. */
+/* A fresh token: nothing is granted. Its first WAIT is that of `round`; 0: it has no place. */
 void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round);
 void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns);
 /* Takes a grant of the WAIT of `round`. Returns whether it counts. */

@@ -431,6 +431,9 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
         redlock_lease_stop_lingering(lease);
         return;
     }
+    if (lease->waiting) {
+        redlock_waiting_poll(lease, now_ns);
+    }
     redlock_lease_feed(lease,
                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                .now_ns = now_ns,

@@ -28,7 +28,8 @@ struct redlock_overtaken {
  */
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
-    redlock_nodes refusing;                                 /* nodes that cannot keep a queue */
+    redlock_nodes refusing;                                 /* nodes that refuse our subscription */
+    redlock_nodes forbidding;                               /* nodes that do not permit WAIT */
     bool polls;                                             /* too few nodes can: acquires try again instead */
     uint64_t polls_hash;                                    /* of the reason that was a WARNING; 0: none */
     bool warned;                                            /* of a resource whose queue cannot be kept */

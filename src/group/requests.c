@@ -87,10 +87,6 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
-static bool may_queue(const struct redlock_group *group, const redlock_acquire_options *options) {
-    return options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR && !group->line.polls;
-}
-
 int redlock_group_check_options(const struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
     const char *wrong = read_options(given, options);
@@ -119,7 +115,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (group->leases.count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
-    const bool queues = token_size == 0 && may_queue(group, options);
+    const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }

@@ -50,6 +50,9 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
     event.nodes = REDLOCK_NODE(node);
     event.vote = vote;
     event.round = lease->core.round;
+    if (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED) {
+        redlock_waiting_note_kept(lease, node);
+    }
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
         lease->waiting->no_push_due |= event.nodes;
         redlock_line_note_release(&lease->group->line, &lease->target, false);

@@ -14,7 +14,14 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     waiting->listed = true;
     waiting->ticket = redlock_line_ticket(&lease->group->line, &lease->group->env, now_ns);
     redlock_lease_may_queue(&lease->core, waiting->queue);
+    redlock_waiting_poll(lease, now_ns);
     return true;
+}
+
+void redlock_waiting_poll(struct redlock_lease *lease, int64_t now_ns) {
+    if (lease->group->line.polls) {
+        redlock_lease_poll(&lease->core, now_ns);
+    }
 }
 
 static void set_in_line(struct redlock_lease *lease, bool in_line) {
@@ -113,10 +120,14 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+static bool too_few_in_line(const struct redlock_group *group) {
+    return too_few(group, group->line.refusing | group->line.forbidding);
+}
+
+/* Returns whether waiting begins to poll, and says why. */
+static bool begin_to_poll(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
     struct redlock_line *line = &group->line;
-    line->refusing |= REDLOCK_NODE(node);
-    if (line->polls || !too_few(group, line->refusing)) {
+    if (line->polls || !too_few_in_line(group)) {
         return false;
     }
     line->polls = true;
@@ -131,10 +142,21 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
     return true;
 }
 
+bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+    group->line.refusing |= REDLOCK_NODE(node);
+    return begin_to_poll(group, node, why);
+}
+
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) {
     struct redlock_line *line = &group->line;
     line->refusing &= ~REDLOCK_NODE(node);
-    line->polls = line->polls && too_few(group, line->refusing);
+    line->forbidding &= ~REDLOCK_NODE(node);
+    line->polls = line->polls && too_few_in_line(group);
+}
+
+void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node) {
+    lease->waiting->refusing &= ~REDLOCK_NODE(node);
+    lease->group->line.forbidding &= ~REDLOCK_NODE(node);
 }
 
 /* Once: it may be so at each acquire. */
@@ -155,7 +177,8 @@ static void warn_of_resource(const struct redlock_lease *lease, unsigned node, c
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
     switch (redlock_text_cause(text)) {
     case REDLOCK_CAUSE_NOPERM:
-        (void)redlock_waiting_note_refusing(lease->group, node, text);
+        lease->group->line.forbidding |= REDLOCK_NODE(node);
+        (void)begin_to_poll(lease->group, node, text);
         break;
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_SERVER: /* no such command, or a key of the queue holds something else */
@@ -168,5 +191,6 @@ bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const
         return false;
     }
     warn_of_resource(lease, node, text);
+    lease->waiting->refusing = 0; /* for its next place */
     return true;
 }

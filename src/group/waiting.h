@@ -6,6 +6,8 @@
 
 /* Prepares an acquire for queues. False if there is no memory. */
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
+/* It takes no place while too few nodes can keep queues. Call it before each attempt. */
+void redlock_waiting_poll(struct redlock_lease *lease, int64_t now_ns);
 /* Before the lease is freed. */
 void redlock_waiting_end(struct redlock_lease *lease);
 /* The core has stepped: counts what the waiter did. */
@@ -15,10 +17,11 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
 /* What a node's answer "queued" says. */
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
-/* A node refuses the subscription or a WAIT for good. Returns whether too few nodes can keep a
- * queue since then. */
+/* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);
+/* A node granted or queued a WAIT. */
+void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node);
 /* A node failed a WAIT with this text. Returns whether too few nodes can keep the queue of this
  * resource: then the lease must try again after delays instead. */
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text);

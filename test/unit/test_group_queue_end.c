@@ -35,9 +35,22 @@ static void assert_polls(struct seen *seen) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
 }
 
+/* An acquire that begins now loses its first try. Then so many nodes are asked for a place. */
+static void lose_a_try(unsigned waits) {
+    struct seen next;
+    redlock_request *request = wait_for_it(&next);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    }
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
+    redlock_request_cancel(request);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+}
+
 static void without_subscriptions_it_polls(void **state) {
     (void)state;
-    struct seen seen, trying, next;
+    struct seen seen, trying;
     queue_up(&seen);
     answer_late_tries();
     const redlock_acquire_options options = patient_options();
@@ -60,12 +73,10 @@ static void without_subscriptions_it_polls(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
 
-    acquire(&options, &next);
-    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 32);
+    lose_a_try(0);
     listens(2, REDLOCK_LISTENING);
     listens(3, REDLOCK_LISTENING);
-    acquire(&options, &next);
-    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 48);
+    lose_a_try(5);
     assert_int_equal(seen.count + trying.count, 0);
 }
 
@@ -83,10 +94,7 @@ static void without_permission_it_polls(void **state) {
     assert_non_null(strstr(fake.log, "node node2:6379: NOPERM no zadd"));
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_polls(&seen);
-    const redlock_acquire_options options = patient_options();
-    struct seen next;
-    acquire(&options, &next); /* of any resource */
-    assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 32);
+    lose_a_try(0); /* of any resource */
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
@@ -116,6 +124,104 @@ static void the_same_reason_is_one_warning(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
     refuse_again("NOPERM no hset");
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 2);
+}
+
+/* Tries fail until it takes a place again. Returns how long that took. */
+static int64_t polls_for_ms(void) {
+    const int64_t from_ns = fake.now_ns;
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+        assert_in_range(fake.now_ns - from_ns, 0, 60000 * REDLOCK_NS_PER_MS);
+        fake_env_pass_ms(&fake, 10);
+        for (unsigned i = 0; i < 5; i++) {
+            while (fake_env_waiting(&fake, i, REDLOCK_OP_ACQUIRE)) {
+                fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+            }
+            while (fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)) {
+                fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+            }
+        }
+    }
+    return (fake.now_ns - from_ns) / REDLOCK_NS_PER_MS;
+}
+
+static void queue_at(unsigned first, unsigned last) {
+    for (unsigned i = first; i <= last; i++) {
+        fake_env_queue(&fake, i, EARLIER, 1);
+    }
+}
+
+static void until_refresh(void) {
+    while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+        fake_env_pass_ms(&fake, 1);
+    }
+}
+
+/* Nodes that fail on different days were never bad together. */
+static void a_node_that_keeps_a_place_again_is_well(void **state) {
+    static const enum redlock_cause causes[] = {REDLOCK_CAUSE_CLUSTER, REDLOCK_CAUSE_NOPERM};
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        struct seen seen;
+        redlock_request *request = queue_up(&seen);
+        answer_late_tries();
+        for (unsigned bad = 0; bad < 5; bad++) {
+            until_refresh();
+            for (unsigned i = 0; i < 5; i++) {
+                if (i == bad) {
+                    fail_wait(i, causes[k], "CLUSTERDOWN or NOPERM");
+                } else {
+                    queue_at(i, i);
+                }
+            }
+        }
+        until_refresh();
+        redlock_request_cancel(request);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        fake_env_turn(&fake);
+    }
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
+}
+
+static void who_polls_returns_to_the_queue(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    answer_late_tries();
+    until_refresh();
+    for (unsigned i = 0; i < 3; i++) {
+        fail_wait(i, REDLOCK_CAUSE_CLUSTER, "CLUSTERDOWN");
+    }
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+    assert_in_range(polls_for_ms(), 10000, 10300);
+    fail_wait(0, REDLOCK_CAUSE_CLUSTER, "CLUSTERDOWN"); /* the others are well */
+    queue_at(1, 4);
+    push(1, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
+}
+
+static void who_began_to_poll_takes_a_place_when_nodes_are_well(void **state) {
+    (void)state;
+    struct seen seen;
+    for (unsigned i = 0; i < 3; i++) {
+        listens(i, REDLOCK_LISTENING_REFUSED);
+    }
+    wait_for_it(&seen);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    for (unsigned passed_ms = 0; passed_ms < 30000; passed_ms += 10) {
+        fake_env_pass_ms(&fake, 10);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    }
+    for (unsigned i = 0; i < fake.sent_count; i++) {
+        assert_int_not_equal(fake.sent[i].operation, REDLOCK_OP_WAIT);
+    }
+    listens(0, REDLOCK_LISTENING);
+    assert_in_range(polls_for_ms(), 9000, 10300);
+    queue_at(0, 4);
+    push(1, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
 }
 
 /* The key of the queue holds something else. Other resources have queues all the same. */
@@ -336,6 +442,9 @@ int main(void) {
         group_test(without_subscriptions_it_polls, five_nodes),
         group_test(without_permission_it_polls, five_nodes),
         group_test(the_same_reason_is_one_warning, five_nodes),
+        group_test(a_node_that_keeps_a_place_again_is_well, five_nodes),
+        group_test(who_polls_returns_to_the_queue, five_nodes),
+        group_test(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes),
         group_test(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes),
         group_test(a_cancel_leaves_the_queues, five_nodes),
         group_test(the_wait_ends, five_nodes),

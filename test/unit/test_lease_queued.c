@@ -297,6 +297,33 @@ static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
+/* The nodes may be well by then. */
+static void who_polls_takes_a_place_again_after_ten_seconds(void **state) {
+    (void)state;
+    for (int in_line = 0; in_line <= 1; in_line++) {
+        struct life life;
+        life_begin_in_line(&life, 3);
+        life_poll(&life);
+        life.in_line = in_line == 1;
+        life.at_ms = 9999;
+        life_timer(&life);
+        life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+        life_votes(&life, "DD");
+        life_expect(&life, WAITING, .cleanup = 7);
+        life.at_ms = 10200;
+        life_timer(&life);
+        if (in_line) {
+            life_expect(&life, QUEUED, WAITS(7, 3, ENTERED));
+        } else {
+            life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 3));
+            life_votes(&life, "DD");
+            life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 4, ENTERED));
+        }
+        life_poll(&life);
+        life_expect(&life, WAITING, .cleanup = 7);
+    }
+}
+
 static void what_only_a_waiter_hears_changes_no_other_lease(void **state) {
     (void)state;
     struct life life;
@@ -331,6 +358,7 @@ int main(void) {
         cmocka_unit_test(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said),
         cmocka_unit_test(a_late_request_is_uncertain_until_a_later_wait_is_answered),
         cmocka_unit_test(nodes_without_queues_make_it_try_again_after_delays),
+        cmocka_unit_test(who_polls_takes_a_place_again_after_ten_seconds),
         cmocka_unit_test(what_only_a_waiter_hears_changes_no_other_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
