@@ -386,16 +386,19 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     return redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
+/* A first try would jump the queue, or nobody would be told of it. */
+static bool is_in_line(const struct redlock_lease *lease) {
+    return lease->waiting && (lease->target.announced || redlock_line_is_in_line(&lease->group->line, &lease->target));
+}
+
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
     struct redlock_group *group = lease->group;
-    redlock_lease_feed(lease, &(struct redlock_event){
-                                  .type = REDLOCK_EVENT_BEGIN,
-                                  .now_ns = now_ns,
-                                  .wall_us = wall_us(group, plan),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
-                                  .in_line = lease->waiting && (lease->target.announced ||
-                                                                redlock_line_is_in_line(&group->line, &lease->target)),
-                                  .plan = plan});
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
+                                                      .now_ns = now_ns,
+                                                      .wall_us = wall_us(group, plan),
+                                                      .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
+                                                      .in_line = is_in_line(lease),
+                                                      .plan = plan});
 }
 
 /* A jump of a clock lowers no counter. So votes for a fencing token still count while enough other
@@ -438,7 +441,8 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                .now_ns = now_ns,
                                                .wall_us = wall_us(lease->group, &lease->core.plan),
-                                               .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)});
+                                               .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
+                                               .in_line = is_in_line(lease)});
     redlock_lease_free_if_over(lease);
 }
 

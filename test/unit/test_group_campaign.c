@@ -37,6 +37,37 @@ static void a_campaign_begins_in_line_and_is_announced(void **state) {
     assert_true(owed->no_timeout && owed->announced);
 }
 
+/* The restart guard does not know the nodes yet, so the campaign is put off. */
+static void a_campaign_that_was_put_off_begins_in_line(void **state) {
+    struct seen seen = {0};
+    redlock_acquire_options options = default_options();
+    (void)state;
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    assert_int_equal(fake.sent_count, 0);
+    fake_env_pass_ms(&fake, 50);
+    assert_null(first_sent(REDLOCK_OP_ACQUIRE));
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 3);
+}
+
+static void a_campaign_without_its_fencing_token_tries_again_in_line(void **state) {
+    struct seen seen = {0};
+    redlock_acquire_options options = default_options();
+    (void)state;
+    options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+    options.fencing = true;
+    assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+    fake_env_pass_ms(&fake, 200);
+    assert_non_null(first_sent(REDLOCK_OP_FENCE));
+    assert_null(first_sent(REDLOCK_OP_ACQUIRE));
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 3);
+}
+
 static void any_other_acquire_is_not(void **state) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
@@ -78,6 +109,8 @@ static void what_is_given_back_is_announced(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_campaign_begins_in_line_and_is_announced),
+        group_test(a_campaign_that_was_put_off_begins_in_line, three_observed),
+        TEST(a_campaign_without_its_fencing_token_tries_again_in_line),
         TEST(any_other_acquire_is_not),
         TEST(what_is_given_back_is_announced),
     };
