@@ -59,10 +59,15 @@ static bool may_hold(const struct redlock_lease *lease) {
 }
 
 /* The release went to this node, too. Unless it answered that it had no key of ours, the release
- * takes away what this push tells of, or has, or is owed. */
-static bool is_released(const struct redlock_lease *lease, unsigned node) {
+ * takes away what this push tells of, or has, or is owed. If that answer is still to come, it is
+ * owed when the lease ends. */
+static bool is_released(struct redlock_lease *lease, unsigned node) {
     const struct redlock_round *votes = &lease->core.votes;
-    return lease->core.operation == REDLOCK_OP_RELEASE && (votes->asked & ~votes->denied & REDLOCK_NODE(node));
+    if (lease->core.operation != REDLOCK_OP_RELEASE) {
+        return false;
+    }
+    lease->waiting->crossed |= redlock_round_pending(votes) & REDLOCK_NODE(node);
+    return (votes->asked & ~votes->denied & REDLOCK_NODE(node)) != 0;
 }
 
 /* The node gave the lock to a token that nobody here waits with any more. */
@@ -93,7 +98,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     if (is_gone) {
         return;
     }
-    if (!known || !may_hold(lease)) {
+    if (!known || !may_hold(lease) || lease->core.operation == REDLOCK_OP_RELEASE) {
         give_back(group, node, push, known && lease->target.announced);
         return;
     }

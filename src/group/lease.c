@@ -57,7 +57,9 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
 
 void redlock_lease_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
-    const redlock_nodes owing = redlock_lease_owing(&lease->core);
+    /* Where the release came before a WAIT on an old connection, the push tells of our key. */
+    const redlock_nodes crossed = lease->waiting ? lease->waiting->crossed & lease->core.votes.denied : 0;
+    const redlock_nodes owing = redlock_lease_owing(&lease->core) | crossed;
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
         owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), false);

@@ -24,6 +24,7 @@ struct redlock_waiting {
     uint32_t id;
     redlock_nodes refusing;      /* nodes that cannot keep the queue of this resource */
     redlock_nodes no_push_due;   /* nodes whose grant of the current token came, or that we healed */
+    redlock_nodes crossed;       /* nodes whose push came while our release was under way there */
     bool listed;                 /* in the line, by id */
     bool in_line;                /* counted there as waiting */
     bool counted;                /* in the statistics as queued */

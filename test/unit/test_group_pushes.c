@@ -249,6 +249,30 @@ static void a_push_that_comes_before_the_last_answers_needs_no_other(void **stat
     assert_given_back(&late);
 }
 
+/* A WAIT on an old connection came after the release, so the node has our key. */
+static void a_push_of_a_node_that_denies_the_release_is_given_back(void **state) {
+    (void)state;
+    for (int push_is_first = 0; push_is_first <= 1; push_is_first++) {
+        struct seen seen;
+        const struct fake_sent late = hold_by_pushes(&seen);
+        assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+        if (push_is_first) {
+            fake_env_push(&fake, &late);
+        }
+        fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+        if (!push_is_first) {
+            fake_env_push(&fake, &late);
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            if (i != 3) {
+                fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+            }
+        }
+        fake_env_turn(&fake);
+        assert_given_back(&late);
+    }
+}
+
 static void denied_by_3(struct seen *seen) {
     assert_int_equal(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
@@ -400,6 +424,7 @@ int main(void) {
         group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
         group_test(a_push_that_comes_after_its_release_needs_no_other, five_nodes),
         group_test(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes),
+        group_test(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes),
         group_test(any_other_push_after_the_release_is_given_back, five_nodes),
         group_test(what_an_answer_granted_is_given_back, five_nodes),
         group_test(a_fresh_token_has_pushes_of_its_own, five_nodes),
