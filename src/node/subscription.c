@@ -15,6 +15,8 @@
 #define PING_EVERY_MS 5000
 #define PONG_LIMIT_MS 5000
 #define NAME_SIZE     80
+/* Some proxies close the connection instead of refusing SUBSCRIBE. */
+#define UNCONFIRMED_MAX 3
 
 enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
 
@@ -72,6 +74,7 @@ static void leave_listening(struct redlock_subscription *subscription) {
 static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
     struct redlock_node *node = subscription->node;
     const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
+    const bool unconfirmed = subscription->state == REDLOCK_SUBSCRIPTION_GREETING && node->phase == REDLOCK_PHASE_READY;
     const int64_t up_ns = listened ? subscription->up_ns : REDLOCK_NEVER_NS;
     const int64_t delay_ns = redlock_node_delay_ns(node, &subscription->failures, up_ns);
     redlock_log_level level =
@@ -83,6 +86,8 @@ static void lost(struct redlock_subscription *subscription, struct redlock_text 
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     if (listened) {
         tell(subscription, REDLOCK_LISTENING_NOT, why);
+    } else if (unconfirmed && ++subscription->unconfirmed == UNCONFIRMED_MAX) {
+        tell(subscription, REDLOCK_LISTENING_REFUSED, why);
     }
 }
 
@@ -152,6 +157,7 @@ static void confirmed(struct redlock_subscription *subscription) {
     const struct redlock_node *node = subscription->node;
     subscription->up_ns = redlock_node_now_ns(node);
     subscription->pinged = false;
+    subscription->unconfirmed = 0;
     (void)set_why(subscription, NULL);
     redlock_outbox_clear(&subscription->connection.hello);
     set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
@@ -412,7 +418,7 @@ void redlock_subscription_free(struct redlock_subscription *subscription) {
 void redlock_subscription_begin(struct redlock_subscription *subscription) {
     assert(subscription->state == REDLOCK_SUBSCRIPTION_OFF);
     if (subscription->channel != NULL) {
-        subscription->failures = 0;
+        subscription->failures = subscription->unconfirmed = 0;
         set_state(subscription, REDLOCK_SUBSCRIPTION_WAITING, redlock_node_now_ns(subscription->node));
     }
 }

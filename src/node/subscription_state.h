@@ -21,6 +21,8 @@ struct redlock_node;
  * REFUSED    nothing but the row below
  * any        the first connection ends                            → OFF
  *
+ * The third time in a row that GREETING goes back to WAITING while the node is READY, the listener
+ * hears REFUSED. The tries go on, and LISTENING lifts that.
  * LISTENING sends PING at due_ns. WAITING is a random delay (R16).
  *
  * While it is LISTENING, it subscribes to the other channels, one after the other: an error says
@@ -51,9 +53,10 @@ struct redlock_subscription {
     const char *channel; /* NULL before redlock_node_listen() */
     enum redlock_subscription_state state;
     int64_t due_ns;
-    int64_t up_ns;     /* LISTENING since then */
-    unsigned failures; /* failed tries in a row, for the backoff (R16) */
-    bool pinged;       /* LISTENING: the PONG is due at due_ns */
+    int64_t up_ns;        /* LISTENING since then */
+    unsigned failures;    /* failed tries in a row, for the backoff (R16) */
+    unsigned unconfirmed; /* of these, the tries that sent SUBSCRIBE while the node was READY */
+    bool pinged;          /* LISTENING: the PONG is due at due_ns */
     bool push_warned, refusal_warned;
     uint32_t leaving;                              /* replies to UNSUBSCRIBE that are to come */
     uint32_t leaving_first;                        /* of these, before that of the channel asked for */

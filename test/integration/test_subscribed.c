@@ -139,6 +139,16 @@ static int start_without_subscribe(void **state) {
     return 0;
 }
 
+/* SUBSCRIBE is answered as PSUBSCRIBE. */
+static int start_without_confirmation(void **state) {
+    static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"
+                                                            "rename-command PSUBSCRIBE SUBSCRIBE\n"};
+    (void)state;
+    servers_start(&servers, 1, &options);
+    server = &servers.at[0];
+    return 0;
+}
+
 static int stop(void **state) {
     (void)state;
     servers_stop(&servers);
@@ -229,6 +239,25 @@ static void without_the_command_it_is_refused(void **state) {
     assert_refused("", "SUBSCRIBE refused (ERR unknown command");
 }
 
+static int subscribes(void) {
+    int calls = 0;
+    const char *counted = strstr(server_ask(server, "INFO", "commandstats"), "cmdstat_psubscribe:calls=");
+    return counted != NULL && sscanf(counted, "cmdstat_psubscribe:calls=%d", &calls) == 1 ? calls : 0;
+}
+
+/* As behind a proxy that has its own idea of SUBSCRIBE. */
+static void without_a_confirmation_it_is_as_refused(void **state) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)state;
+    assert_refused("", "out of protocol");
+    assert_int_equal(subscribes(), 3);
+    UNTIL(subscribes() > 3); /* it goes on */
+    assert_int_equal(heard.told, 1);
+    redlock_node_info_get(heard.node, &info);
+    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_non_null(strstr(info.queue_error, "out of protocol"));
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, close_node)
 
 int main(void) {
@@ -242,6 +271,7 @@ int main(void) {
         TEST(without_permission_it_is_refused),
     };
     const struct CMUnitTest bare[] = {TEST(without_the_command_it_is_refused)};
-    const int failed = cmocka_run_group_tests(tests, start, stop);
-    return failed + cmocka_run_group_tests(bare, start_without_subscribe, stop);
+    const struct CMUnitTest odd[] = {TEST(without_a_confirmation_it_is_as_refused)};
+    return cmocka_run_group_tests(tests, start, stop) + cmocka_run_group_tests(bare, start_without_subscribe, stop) +
+           cmocka_run_group_tests(odd, start_without_confirmation, stop);
 }

@@ -129,6 +129,13 @@ static void without_the_command_it_is_refused(void **state) {
                    "SUBSCRIBE refused (ERR unknown command 'SUBSCRIBE')");
 }
 
+static int tries; /* that sent SUBSCRIBE in vain: the third is told */
+
+static void begin_to_listen(void) {
+    redlock_node_listen(peer.node, "ch");
+    tries = 0;
+}
+
 /* The server says this instead of its whole greeting; then it has another try. */
 static void assert_tried_again(const char *bytes, const char *words, int logged) {
     const int told = peer.told_listening;
@@ -136,14 +143,16 @@ static void assert_tried_again(const char *bytes, const char *words, int logged)
     peer_expect(&second, HELLO);
     peer_say(&second, bytes);
     peer_expect_end(&second, true);
-    assert_int_equal(peer.told_listening, told);
+    tries++;
+    assert_int_equal(peer.told_listening, told + (tries == 3));
+    assert_true(tries < 3 || peer.listening == REDLOCK_LISTENING_REFUSED);
     assert_int_equal(count_in_log(words), logged);
 }
 
 static void another_server_is_not_listened_to(void **state) {
     (void)state;
     connect_it();
-    redlock_node_listen(peer.node, "ch");
+    begin_to_listen();
     assert_tried_again("$11\r\nrun_id:r2\r\n\r\n+OK\r\n" SUBSCRIBED A_PUSH, "this is another server", 1);
     assert_tried_again("$11\r\nrun_id:r2\r\n\r\n+OK\r\n" SUBSCRIBED A_PUSH, "this is another server", 1);
     assert_int_equal(peer.pushes, 0);
@@ -159,7 +168,7 @@ static void where_info_is_refused_no_server_is_known(void **state) {
     peer_say(&peer, "-NOPERM no INFO\r\n-NOPERM no TIME\r\n-NOPERM no ID\r\n");
     peer_introduced(&peer);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    redlock_node_listen(peer.node, "ch");
+    begin_to_listen();
     assert_tried_again(RUN_ID_R1, "this is another server", 1);
     peer_accept(&second);
     peer_expect(&second, HELLO);
@@ -170,7 +179,7 @@ static void where_info_is_refused_no_server_is_known(void **state) {
 static void a_bad_greeting_is_tried_again(void **state) {
     (void)state;
     connect_it();
-    redlock_node_listen(peer.node, "ch");
+    begin_to_listen();
     assert_tried_again("+OK\r\n", "out of protocol", 1);
     assert_tried_again("-ERR max number of clients reached\r\n", "INFO failed: ERR max number of clients", 1);
     assert_tried_again(RUN_ID_R1 ":1\r\n", "out of protocol", 2);
@@ -195,10 +204,27 @@ static void closed_in_its_greeting_it_is_tried_again(void **state) {
     assert_int_equal(count_in_log("subscription: connection"), 1);
 }
 
+/* Some proxies do that at SUBSCRIBE: behind them, nodes keep no queue. */
+static void closed_in_each_greeting_it_is_as_refused(void **state) {
+    (void)state;
+    connect_it();
+    begin_to_listen();
+    for (int i = 0; i < 5; i++) {
+        peer_accept(&second);
+        assert_int_equal(peer.told_listening, i >= 3);
+        peer_expect(&second, HELLO);
+        peer_close(&second);
+    }
+    assert_int_equal(peer.listening, REDLOCK_LISTENING_REFUSED);
+    assert_non_null(strstr(peer.why_not, "connection"));
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    greet_second(); /* this lifts it */
+}
+
 static void silent_in_its_greeting_it_is_tried_again(void **state) {
     (void)state;
     connect_it();
-    redlock_node_listen(peer.node, "ch");
+    begin_to_listen();
     assert_tried_again(RUN_ID_R1 "+OK\r\n", "connected, but not subscribed within 2000 ms", 1);
     greet_second();
 }
@@ -285,6 +311,7 @@ int main(void) {
         TEST(where_info_is_refused_no_server_is_known),
         TEST(a_bad_greeting_is_tried_again),
         TEST(closed_in_its_greeting_it_is_tried_again),
+        TEST(closed_in_each_greeting_it_is_as_refused),
         TEST(silent_in_its_greeting_it_is_tried_again),
         TEST(a_connect_that_hangs_is_tried_again),
         TEST(without_a_descriptor_it_is_tried_again),
