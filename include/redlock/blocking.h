@@ -43,11 +43,11 @@ REDLOCK_API int redlock_client_open(const redlock_manager_options *options, redl
 
 /**
  * Ends the client. Calls that block in other threads return #REDLOCK_ERR_CLOSED. The client
- * releases the leases that are still held, and joins its thread. All handles of leases end here.
- * So no other call may begin after this one, and no thread may still use a lease, also not in the
- * work of redlock_client_with(). In a child process after fork() it frees this process's copy and
- * sends nothing. Memory that the loop thread was changing at the moment of the fork stays until
- * the process ends.
+ * releases the leases that are still held, and joins its thread. All handles of leases and of
+ * elections end here. So no other call may begin after this one, and no thread may still use a
+ * lease, also not in the work of redlock_client_with(). If threads read an election, first end it
+ * and join them. In a child process after fork() it frees this process's copy and sends nothing.
+ * Memory that the loop thread was changing at the moment of the fork stays until the process ends.
  * @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID on the loop thread
  */
 REDLOCK_API int redlock_client_close(redlock_client *client);
@@ -159,8 +159,9 @@ REDLOCK_API int redlock_client_with(redlock_client *client, const char *resource
  * @{ */
 
 /**
- * A candidate of a client (docs/election.md). Any number of threads may use it. It ends with
- * redlock_client_election_end(), or with the close of its client.
+ * A candidate of a client (docs/election.md). Any number of threads may use it. The handle is valid
+ * until the close of its client, also after redlock_client_election_end(), and takes about 4 KB. So
+ * do not make one for each term: redlock_client_election_campaign() begins the next one.
  */
 typedef struct redlock_client_election redlock_client_election;
 
@@ -183,7 +184,7 @@ REDLOCK_API int redlock_client_elect(redlock_client *client, const char *name, c
  * let another thread wait for LOST.
  * @param timeout_ms  how long to wait; 0 does not wait; or #REDLOCK_WAIT_FOREVER.
  * @param event       set its size before the call. Its kind is #REDLOCK_ELECTION_NOTHING if the
- *                    time was over. What it points to is valid until the next call, or the end.
+ *                    time was over. What it points to is valid until the next call.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_BUSY (another thread is inside),
  *         #REDLOCK_ERR_CLOSED after ENDED, #REDLOCK_ERR_FORKED
  */
@@ -193,8 +194,8 @@ REDLOCK_API int redlock_client_election_next(redlock_client_election *election, 
 /**
  * As redlock_election_resign(), but blocks until that is decided. The event RESIGNED is told, too.
  * @param result  of the release; as for redlock_client_acquire(). NULL if it did not lead.
- * @return the code of RESIGNED, #REDLOCK_OK if it was out already, or an error as
- *         redlock_election_resign()
+ * @return the code of RESIGNED (or of ENDED, if that came first), #REDLOCK_OK if it was out
+ *         already, or an error as redlock_election_resign()
  */
 REDLOCK_API int redlock_client_election_resign(redlock_client_election *election, redlock_result **result);
 
@@ -202,16 +203,16 @@ REDLOCK_API int redlock_client_election_resign(redlock_client_election *election
 REDLOCK_API int redlock_client_election_campaign(redlock_client_election *election);
 
 /**
- * Resigns, if it is not out, and ends; blocks until that is decided. A thread that blocks in
- * redlock_client_election_next() returns first. No call for this election may begin after this one,
- * and no other may be under way.
+ * Resigns, if it is not out, and ends; blocks until that is decided. Other threads need not know:
+ * one that blocks in redlock_client_election_next() gets ENDED there, and then #REDLOCK_ERR_CLOSED;
+ * the validity is 0; other calls return #REDLOCK_ERR_INVALID.
  * @param result  of the release; as for redlock_client_election_resign(). The event ENDED has none.
  * @return the code of ENDED, or #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED:
  *         then the close of the client ends it
  */
 REDLOCK_API int redlock_client_election_end(redlock_client_election *election, redlock_result **result);
 
-/** As redlock_election_validity_ms(). Any thread, while the handle is valid. Takes no mutex. */
+/** As redlock_election_validity_ms(). Any thread. 0 after the end. Takes no mutex. */
 REDLOCK_API int64_t redlock_client_election_validity_ms(const redlock_client_election *election, uint64_t term);
 
 /** @} */

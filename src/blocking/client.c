@@ -79,25 +79,14 @@ void redlock_call_complete(struct redlock_call *call) {
 }
 
 void redlock_client_attach(redlock_client *client, struct redlock_attached *attached) {
-    attached->previous = NULL;
     attached->next = client->attached;
-    if (attached->next) {
-        attached->next->previous = attached;
-    }
     client->attached = attached;
-}
-
-void redlock_client_detach(redlock_client *client, struct redlock_attached *attached) {
-    *(attached->previous ? &attached->previous->next : &client->attached) = attached->next;
-    if (attached->next) {
-        attached->next->previous = attached->previous;
-    }
 }
 
 static void free_attached(redlock_client *client) {
     while (client->attached) {
         struct redlock_attached *attached = client->attached;
-        redlock_client_detach(client, attached);
+        client->attached = attached->next;
         attached->free(attached);
     }
 }
@@ -234,17 +223,25 @@ int redlock_client_enter(redlock_client *client, int *cancel_state) {
         return REDLOCK_ERR_INVALID;
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
-    atomic_fetch_add(&client->inside, 1);
+    redlock_client_hold(client);
     return REDLOCK_OK;
 }
 
 void redlock_client_leave(redlock_client *client, int cancel_state) {
+    redlock_client_let_go(client);
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+void redlock_client_hold(redlock_client *client) {
+    atomic_fetch_add(&client->inside, 1);
+}
+
+void redlock_client_let_go(redlock_client *client) {
     if (atomic_fetch_sub(&client->inside, 1) == 1) {
         int failed = sem_post(&client->all_left);
         assert(failed == 0);
         (void)failed;
     }
-    pthread_setcancelstate(cancel_state, NULL);
 }
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {

@@ -30,22 +30,24 @@ void redlock_call_answer(const redlock_result *result, void *data);
 /* For a call that no request answers. Its code is set. */
 void redlock_call_complete(struct redlock_call *call);
 
-/* A handle that the close of the client frees, unless it was detached before. Only the loop thread
- * attaches and detaches. Embed it. */
+/* A handle that the close of the client frees. Only the loop thread attaches. Embed it. */
 struct redlock_attached {
-    struct redlock_attached *previous, *next;
+    struct redlock_attached *next;
     void (*free)(struct redlock_attached *attached);
 };
 void redlock_client_attach(redlock_client *client, struct redlock_attached *attached);
-void redlock_client_detach(redlock_client *client, struct redlock_attached *attached);
 
 /*
- * Every public function calls these two. Enter returns REDLOCK_ERR_INVALID on the loop thread and
- * REDLOCK_ERR_FORKED in a child process. Until leave, nobody frees the client, and the thread
- * cannot be cancelled: the loop thread may be using its stack.
+ * Every public function that asks the loop thread calls these two. Enter returns
+ * REDLOCK_ERR_INVALID on the loop thread and REDLOCK_ERR_FORKED in a child process. Until leave,
+ * nobody frees the client, and the thread cannot be cancelled: the loop thread may be using its
+ * stack.
  */
 int redlock_client_enter(redlock_client *client, int *cancel_state);
 void redlock_client_leave(redlock_client *client, int cancel_state);
+/* For a function that only reads: from the first to the second call, nobody frees the client. */
+void redlock_client_hold(redlock_client *client);
+void redlock_client_let_go(redlock_client *client);
 
 /* Lets the loop thread do the call, waits, and returns its code. */
 int redlock_client_perform(redlock_client *client, struct redlock_call *call);

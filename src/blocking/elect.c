@@ -1,4 +1,5 @@
-/* An election for threads that block: the loop thread runs it, and threads read what it tells. */
+/* An election for threads that block: the loop thread runs it, and threads read what it tells. The
+ * handle outlives the election: a thread that does not know of the end yet may still use it. */
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include "blocking/news.h"
 #include "core/validity.h"
 #include "election/election.h"
+#include "loop/loop.h"
 
 /* A call that waits for RESIGNED or ENDED. */
 struct leave_call {
@@ -21,16 +23,15 @@ struct leave_call {
 struct redlock_client_election {
     struct redlock_attached attached; /* first member */
     redlock_client *client;
+    struct redlock_standing standing; /* for any thread */
     /* Only the loop thread uses these. */
-    redlock_election *election;
+    redlock_election *election; /* NULL after ENDED */
     struct leave_call *leaving;
-    bool ends; /* redlock_client_election_end() waits, and frees this */
     /* The threads that read share these, under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct redlock_news news;
     bool reading; /* a thread is in redlock_client_election_next() */
-    bool over;    /* ENDED was told to the loop thread */
     bool read_all;
 };
 
@@ -52,12 +53,6 @@ static void free_unused(struct redlock_attached *attached) {
     redlock_client_election *election = (redlock_client_election *)attached;
     redlock_news_clear(&election->news);
     free(election);
-}
-
-static void destroy(redlock_client_election *election) {
-    pthread_cond_destroy(&election->changed);
-    pthread_mutex_destroy(&election->mutex);
-    free_unused(&election->attached);
 }
 
 static redlock_client_election *create(redlock_client *client, int *code) {
@@ -98,11 +93,10 @@ static void on_event(const redlock_election_event *event, void *data) {
     struct leave_call *leaving = NULL;
     lock(election);
     redlock_news_add(&election->news, event);
-    election->over = ended;
     pthread_cond_broadcast(&election->changed);
     unlock(election);
-    if (ended && election->ends) {
-        redlock_client_detach(election->client, &election->attached);
+    if (ended) {
+        election->election = NULL;
     }
     if (ended || event->kind == REDLOCK_ELECTION_RESIGNED) {
         leaving = election->leaving;
@@ -131,6 +125,7 @@ static bool elect_begins(redlock_manager *manager, struct redlock_call *call) {
     redlock_client_election *election = elect->election;
     call->code = redlock_elect(manager, elect->name, elect->options, on_event, election, &election->election);
     if (call->code == REDLOCK_OK) {
+        redlock_election_move_standing(election->election, &election->standing);
         redlock_client_attach(call->client, &election->attached);
     }
     return false;
@@ -154,7 +149,9 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
         if (code == REDLOCK_OK) {
             *election = elect.election;
         } else {
-            destroy(elect.election);
+            pthread_cond_destroy(&elect.election->changed);
+            pthread_mutex_destroy(&elect.election->mutex);
+            free(elect.election);
         }
     }
     redlock_client_leave(client, cancel_state);
@@ -182,14 +179,15 @@ static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
     if (call->code != REDLOCK_OK) {
         return false;
     }
-    election->ends = true;
     leave->next = election->leaving;
     election->leaving = leave;
     return true;
 }
 
-int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
-    struct leave_call leave = {.call = {.begin = resign_begins, .want_result = result != NULL}, .election = election};
+/* A call that blocks until the resignation or the end is decided. */
+static int leave_election(redlock_client_election *election, redlock_result **result,
+                          bool (*begin)(redlock_manager *manager, struct redlock_call *call)) {
+    struct leave_call leave = {.call = {.begin = begin, .want_result = result != NULL}, .election = election};
     int cancel_state;
     if (result) {
         *result = NULL;
@@ -206,36 +204,12 @@ int redlock_client_election_resign(redlock_client_election *election, redlock_re
     return code;
 }
 
-/* Waits until a thread that reads has left. */
-static void wait_for_reader(redlock_client_election *election) {
-    lock(election);
-    while (election->reading) {
-        pthread_cond_wait(&election->changed, &election->mutex);
-    }
-    unlock(election);
+int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
+    return leave_election(election, result, resign_begins);
 }
 
 int redlock_client_election_end(redlock_client_election *election, redlock_result **result) {
-    struct leave_call leave = {.call = {.begin = end_begins, .want_result = result != NULL}, .election = election};
-    int cancel_state;
-    if (result) {
-        *result = NULL;
-    }
-    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    redlock_client *client = election->client;
-    code = redlock_client_perform(client, &leave.call);
-    if (election->ends) {
-        wait_for_reader(election);
-        destroy(election);
-    }
-    redlock_client_leave(client, cancel_state);
-    if (result) {
-        *result = leave.call.result;
-    }
-    return code;
+    return leave_election(election, result, end_begins);
 }
 
 struct campaign_call {
@@ -306,9 +280,6 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
         election->reading = false;
         next = news ? *news : next;
         election->read_all = next.kind == REDLOCK_ELECTION_ENDED;
-        if (election->over) {
-            pthread_cond_broadcast(&election->changed); /* the end may wait for us */
-        }
     }
     unlock(election);
     next.size = size;
@@ -327,12 +298,14 @@ int redlock_client_election_next(redlock_client_election *election, int64_t time
     if (code != REDLOCK_OK) {
         return code;
     }
-    redlock_client *client = election->client;
     code = read_next(election, timeout_ms, event);
-    redlock_client_leave(client, cancel_state);
+    redlock_client_leave(election->client, cancel_state);
     return code;
 }
 
 int64_t redlock_client_election_validity_ms(const redlock_client_election *election, uint64_t term) {
-    return redlock_election_validity_ms(election->election, term);
+    redlock_client_hold(election->client);
+    const int64_t validity_ms = redlock_standing_validity_ms(&election->standing, term, redlock_loop_now_ns(NULL));
+    redlock_client_let_go(election->client);
+    return validity_ms;
 }

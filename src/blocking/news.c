@@ -49,7 +49,7 @@ void redlock_news_add(struct redlock_news *news, const redlock_election_event *e
     kept->election = NULL;
     kept->lease = NULL;
     kept->leader = NULL;
-    /* That of ENDED goes to the caller of the end, who frees all this. */
+    /* That of ENDED goes to the caller of the end. */
     const bool has_result = event->result && event->kind != REDLOCK_ELECTION_ENDED;
     kept->result = has_result ? redlock_result_copy(event->result) : NULL;
     kept->reason = "";

@@ -2,7 +2,6 @@
 #include "election/election.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +24,7 @@ struct redlock_election {
     redlock_observer *observer; /* until the end or the close */
     redlock_lease *pending;     /* of the acquire that is under way */
     redlock_lease *lease;       /* while it leads */
-    /* For any thread. The term rises before the next lease can have a deadline. */
-    _Atomic uint64_t term;
-    _Atomic int64_t held_until_ns;
+    struct redlock_standing own, *standing;
     /* News of ourselves came before the lease was held. */
     bool leader_waits;
     char name[]; /* terminated */
@@ -38,7 +35,8 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
 
 /* What an event says besides its kind. */
 static redlock_election_event details_of(const redlock_election *election) {
-    return (redlock_election_event){.term = atomic_load_explicit(&election->term, memory_order_relaxed), .reason = ""};
+    return (redlock_election_event){.term = atomic_load_explicit(&election->standing->term, memory_order_relaxed),
+                                    .reason = ""};
 }
 
 static void unlink_election(redlock_election *election) {
@@ -128,7 +126,7 @@ static void on_released(const redlock_result *result, void *data) {
 /* From here on, no thread sees that it leads, whatever becomes of the lease. */
 static void stop_watching(redlock_election *election, redlock_lease *lease) {
     redlock_lease_watch(lease, NULL);
-    atomic_store_explicit(&election->held_until_ns, 0, memory_order_release);
+    atomic_store_explicit(&election->standing->held_until_ns, 0, memory_order_release);
 }
 
 static void release(redlock_election *election, bool report) {
@@ -142,13 +140,13 @@ static void release(redlock_election *election, bool report) {
 
 static void acquire(redlock_election *election) {
     redlock_request *request;
-    atomic_fetch_add_explicit(&election->term, 1, memory_order_release);
+    atomic_fetch_add_explicit(&election->standing->term, 1, memory_order_release);
     election->leader_waits = false;
     const int code = redlock_group_campaign(election->all->group, election->name, &election->options, &request,
                                             on_acquired, election);
     if (code == REDLOCK_OK) {
         election->pending = (redlock_lease *)request;
-        redlock_lease_watch(election->pending, &election->held_until_ns);
+        redlock_lease_watch(election->pending, &election->standing->held_until_ns);
         return;
     }
     feed(election, REDLOCK_CANDIDATE_REFUSED, code, NULL); /* tells nothing yet */
@@ -256,6 +254,7 @@ int redlock_elections_add(struct redlock_elections *elections, const char *name,
     election->all = elections;
     election->cb = cb;
     election->data = data;
+    election->standing = &election->own;
     memcpy(election->name, name, strlen(name));
     redlock_candidate_init(&election->candidate);
     code = open_election(election, &options);
@@ -317,12 +316,26 @@ int redlock_election_end(redlock_election *election) {
     return code;
 }
 
-int64_t redlock_election_validity_ms(const redlock_election *election, uint64_t term) {
-    const int64_t until_ns = atomic_load_explicit(&election->held_until_ns, memory_order_acquire);
-    if (until_ns == 0 || atomic_load_explicit(&election->term, memory_order_acquire) != term) {
+int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, uint64_t term, int64_t now_ns) {
+    const int64_t until_ns = atomic_load_explicit(&standing->held_until_ns, memory_order_acquire);
+    if (until_ns == 0 || atomic_load_explicit(&standing->term, memory_order_acquire) != term) {
         return 0;
     }
-    return redlock_validity_ms(until_ns, redlock_group_now_ns(election->all->group));
+    return redlock_validity_ms(until_ns, now_ns);
+}
+
+int64_t redlock_election_validity_ms(const redlock_election *election, uint64_t term) {
+    return redlock_standing_validity_ms(election->standing, term, redlock_group_now_ns(election->all->group));
+}
+
+void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing) {
+    assert(election->standing == &election->own && !election->lease);
+    atomic_store_explicit(&standing->term, atomic_load_explicit(&election->own.term, memory_order_relaxed),
+                          memory_order_relaxed);
+    election->standing = standing;
+    if (election->pending) {
+        redlock_lease_watch(election->pending, &standing->held_until_ns);
+    }
 }
 
 /* The close of the manager. */

@@ -2,6 +2,8 @@
 #ifndef REDLOCK_ELECTION_ELECTION_H
 #define REDLOCK_ELECTION_ELECTION_H
 
+#include <stdatomic.h>
+
 #include <redlock/election.h>
 
 #include "group/group.h"
@@ -11,6 +13,19 @@ struct redlock_elections {
     struct redlock_group *group;
     struct redlock_election *first;
 };
+
+/* How long an election leads, for any thread. The term rises before the next lease can have a
+ * deadline. */
+struct redlock_standing {
+    _Atomic uint64_t term;
+    _Atomic int64_t held_until_ns;
+};
+
+/* See redlock_election_validity_ms(). */
+int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, uint64_t term, int64_t now_ns);
+/* From now on the election keeps its standing there: memory that outlives it. Call it at once after
+ * redlock_elect(). */
+void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing);
 
 /* See redlock_elect(). */
 int redlock_elections_add(struct redlock_elections *elections, const char *name,

@@ -310,6 +310,59 @@ static void after_the_end_there_is_nothing_to_read(void **state) {
     assert_int_equal(redlock_client_elect(NULL, NAME, NULL, &none), REDLOCK_ERR_INVALID);
 }
 
+/* The loop of docs/election.md: ENDED is an event like any other. */
+static void *read_while_ok(void *data) {
+    struct reader *reader = data;
+    redlock_election_event event = {.size = sizeof event};
+    while ((reader->code = redlock_client_election_next(reader->election, REDLOCK_WAIT_FOREVER, &event)) ==
+           REDLOCK_OK) {
+        reader->event = event;
+        atomic_store(&reader->begun, true);
+    }
+    return NULL;
+}
+
+/* Works in term 1 until it is told to stop, also after the end. */
+static atomic_bool workers_stop;
+
+static void *work_in_term_1(void *data) {
+    struct reader *worker = data;
+    while (!atomic_load(&workers_stop)) {
+        worker->code = redlock_client_election_validity_ms(worker->election, 1) > 0;
+        if (worker->code) {
+            atomic_store(&worker->begun, true);
+        }
+    }
+    return NULL;
+}
+
+/* Another thread ends it, and nobody else knows. */
+static void threads_may_outlive_an_election(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    for (int round = 0; round < 20; round++) {
+        redlock_client_election *election = elect(client, true);
+        struct reader reader = {.election = election}, worker = {.election = election};
+        redlock_election_event event = {.size = sizeof event};
+        atomic_store(&workers_stop, false);
+        kit_must(pthread_create(&reader.thread, NULL, read_while_ok, &reader) == 0);
+        kit_must(pthread_create(&worker.thread, NULL, work_in_term_1, &worker) == 0);
+        kit_until(atomic_load(&reader.begun) && atomic_load(&worker.begun));
+        assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+        pthread_join(reader.thread, NULL);
+        assert_int_equal(reader.event.kind, REDLOCK_ELECTION_ENDED);
+        assert_int_equal(reader.code, REDLOCK_ERR_CLOSED);
+        assert_int_equal(redlock_client_election_validity_ms(election, 1), 0);
+        atomic_store(&workers_stop, true);
+        pthread_join(worker.thread, NULL);
+        assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_CLOSED);
+        assert_int_equal(redlock_client_election_resign(election, NULL), REDLOCK_ERR_INVALID);
+        assert_int_equal(redlock_client_election_campaign(election), REDLOCK_ERR_INVALID);
+        assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_ERR_INVALID);
+    }
+    kit_expect_no_keys();
+}
+
 struct resigner {
     redlock_client_election *election;
     int code;
@@ -488,6 +541,7 @@ int main(void) {
         kit_test(only_one_thread_may_read),
         kit_test(the_close_wakes_a_reader),
         kit_test(after_the_end_there_is_nothing_to_read),
+        kit_test(threads_may_outlive_an_election),
         kit_test(many_threads_resign),
         kit_test(the_close_ends_a_resignation),
         kit_test(never_two_have_validity),
