@@ -23,7 +23,8 @@ extern "C" {
 /** @name Observing
  * @{ */
 
-/** Is told who leads. Ends with redlock_observer_end() or the close of the manager. */
+/** Is told who leads. The handle ends with the call of redlock_observer_end(), or with that of
+ * redlock_manager_close(). */
 typedef struct redlock_observer redlock_observer;
 
 /** Who leads. The strings are valid only during the callback. */
@@ -31,7 +32,8 @@ typedef struct redlock_leader {
     size_t size;        /**< sizeof this struct, set by the library. */
     const char *token;  /**< The token of the leader's lease; "" if nobody leads. */
     const char *holder; /**< Who the leader says it is; "" if nobody leads or it is not known. */
-    /** It is the lease of the election that tells it. Always false from redlock_observe(). */
+    /** It was the lease of the election that tells it, when this news came: it may be lost since.
+     * Always false from redlock_observe(). */
     bool is_self;
 } redlock_leader;
 
@@ -58,8 +60,9 @@ typedef void (*redlock_leader_callback)(const redlock_leader *leader, void *data
  * @param resource  as for redlock_acquire(); copied.
  * @param cb        not NULL. It may call every function that a redlock_callback may, and
  *                  redlock_observer_end().
- * @param observer  set on success; end it with redlock_observer_end(). redlock_manager_close() ends
- *                  it, too, without a callback.
+ * @param observer  set on success; end it with redlock_observer_end(). The call of
+ *                  redlock_manager_close() ends it, too, without a callback: do not use it after
+ *                  that call.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED,
  *         #REDLOCK_ERR_FORKED, #REDLOCK_ERR_RANDOM, #REDLOCK_ERR_LIMIT (1024 observers)
  */
@@ -172,7 +175,8 @@ REDLOCK_API void redlock_election_options_default(redlock_election_options *opti
  * @param cb        not NULL.
  * @param election  set on success; not NULL. End it with redlock_election_end().
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (on_log gets the reason, as an ERROR),
- *         #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED, #REDLOCK_ERR_LIMIT
+ *         #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED,
+ *         #REDLOCK_ERR_RANDOM, #REDLOCK_ERR_LIMIT
  */
 REDLOCK_API int redlock_elect(redlock_manager *manager, const char *name, const redlock_election_options *options,
                               redlock_election_callback cb, void *data, redlock_election **election);
