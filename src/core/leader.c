@@ -7,7 +7,7 @@
 #include "core/validity.h"
 
 #define HEARD_MS   10000 /* a node that announces is asked at least so often */
-#define UNHEARD_MS 2500  /* one that does not, or whose holder does not */
+#define UNHEARD_MS 2500  /* one that does not, or whose holder does not, or where it is free */
 #define RETRY_MS   1000  /* one that could not answer */
 #define ENDED_MS   2     /* after the end of a key; then a random time, so that not all ask at once */
 #define SPREAD_MS  10
@@ -126,7 +126,7 @@ static void take(struct redlock_leadership *leadership, struct redlock_leader_no
                  const struct redlock_leader_word *word, int64_t now_ns) {
     node->knows = true;
     set_token(&node->token, word);
-    const bool announces = node->heard && (node->token.size == 0 || is_elected(&node->token));
+    const bool announces = node->heard && is_elected(&node->token);
     int64_t delay_ms = about_ms(leadership, announces ? HEARD_MS : UNHEARD_MS);
     if (node->token.size > 0 && word->ttl_ms >= 0 && word->ttl_ms + ENDED_MS + SPREAD_MS < delay_ms) {
         delay_ms = word->ttl_ms + ENDED_MS + draw(leadership, SPREAD_MS);

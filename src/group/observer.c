@@ -178,6 +178,12 @@ void redlock_observer_end(redlock_observer *observer) {
     }
 }
 
+/* The observer's callback gets a string, and "" means nobody. So a key whose value would be ""
+ * names no leader, but it is not free, either. */
+static bool has_name(const char *token, size_t size) {
+    return size > 0 && token[0] != '\0';
+}
+
 void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer) {
     if (observer->ended) {
         free_if_over(observer);
@@ -187,12 +193,12 @@ void redlock_observer_answer(struct redlock_observer *observer, unsigned node, c
         send(observer, REDLOCK_NODE(node), true)) {
         return;
     }
-    const bool granted = answer->vote == REDLOCK_VOTE_GRANTED;
-    const struct redlock_leader_word word = {.token = granted ? answer->holder : NULL,
-                                             .token_size = granted ? answer->holder_size : 0,
-                                             .ttl_ms = granted ? answer->holder_ttl_ms : -1};
-    redlock_leadership_answer(&observer->leadership, node,
-                              granted || answer->vote == REDLOCK_VOTE_DENIED ? &word : NULL,
+    const bool held = answer->vote == REDLOCK_VOTE_GRANTED;
+    const bool is_clear = held ? has_name(answer->holder, answer->holder_size) : answer->vote == REDLOCK_VOTE_DENIED;
+    const struct redlock_leader_word word = {.token = held ? answer->holder : NULL,
+                                             .token_size = held ? answer->holder_size : 0,
+                                             .ttl_ms = held ? answer->holder_ttl_ms : -1};
+    redlock_leadership_answer(&observer->leadership, node, is_clear ? &word : NULL,
                               redlock_group_now_ns(observer->group));
     go_on(observer);
 }
@@ -211,6 +217,9 @@ void redlock_observers_announced(struct redlock_group *group, unsigned node,
                                  const struct redlock_announcement *announcement) {
     const struct redlock_leader_word word = {
         .token = announcement->token, .token_size = announcement->token_size, .ttl_ms = announcement->ttl_ms};
+    if (word.token_size > 0 && !has_name(word.token, word.token_size)) {
+        return; /* no election says that */
+    }
     for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
         struct redlock_observer *observer = (struct redlock_observer *)owner;
         /* A channel that was left and joined again: what it said before is known to be old. */

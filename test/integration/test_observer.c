@@ -179,22 +179,25 @@ static int teardown(void **state) {
 /* By the announcements alone: nobody is asked meanwhile. */
 static void a_grant_a_handover_and_a_release_are_told(void **state) {
     (void)state;
-    observe(world_manager_all(PATIENT_MS), "door", &told);
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    int64_t free_since_ms = support_now_ms();
+    observe(manager, "door", &told);
     until_told(&told, "");
     until_subscribed("redlock:leader:door", 1, 5);
     const long long calls = until_calm();
-    const int64_t start_ms = support_now_ms();
     take_all(ALICE, LONG_MS);
     until_told(&told, ALICE);
+    bool in_time = support_now_ms() - free_since_ms < 2000;
     take_all(BOB, LONG_MS); /* is queued */
     resign_all(ALICE);
     until_told(&told, BOB);
+    free_since_ms = support_now_ms();
     resign_all(BOB);
     until_told(&told, "");
     ASSERT_ALL_TOLD(&told, "", ALICE, BOB, "");
-    const bool in_time = support_now_ms() - start_ms < 5000;
     const long long later = until_calm();
-    if (in_time) { /* on a very slow machine it may have asked, to be sure */
+    in_time = in_time && support_now_ms() - free_since_ms < 2000;
+    if (in_time) { /* on a slow machine it may have asked: a free lock may be taken without a word */
         assert_int_equal(later, calls);
     }
 }

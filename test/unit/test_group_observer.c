@@ -182,6 +182,38 @@ static void the_leader_says_who_it_is(void **state) {
     assert_string_equal(watch.holder, "");
 }
 
+/* A key may hold any value. The lock is not free then, and nobody can be named. */
+static void a_key_without_a_name_is_no_news(void **state) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } values[] = {{"", 0}, {"\0lice", 5}};
+    (void)state;
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        struct watch watch;
+        observe(&watch);
+        for (unsigned i = 0; i < 3; i++) {
+            const struct redlock_announcement announcement = {
+                .key = "r", .key_size = 1, .token = "\0lice", .token_size = 5, .ttl_ms = 600000};
+            fake_env_answer_as(&fake, i, REDLOCK_OP_INSPECT,
+                               (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED,
+                                                       .holder = values[v].bytes,
+                                                       .holder_size = values[v].size,
+                                                       .holder_ttl_ms = 600000,
+                                                       .waiters = -1,
+                                                       .waited_ms = -1});
+            hear(i, i);
+            redlock_group_announced(fake.group, i, &announcement);
+        }
+        fake_env_turn(&fake);
+        assert_int_equal(watch.count, 0);
+        answer_all(ALICE);
+        assert_int_equal(watch.count, 1);
+        assert_string_equal(watch.token, ALICE);
+        redlock_observer_end(watch.observer);
+    }
+}
+
 /* Such a message is left from an earlier subscription. */
 static void who_is_not_heard_announces_nothing(void **state) {
     struct watch watch;
@@ -206,7 +238,7 @@ static void a_node_is_asked_once_it_is_heard(void **state) {
     hear(1, 1);
     assert_int_equal(count_asked(), 1);
     assert_non_null(fake_env_waiting(&fake, 1, REDLOCK_OP_INSPECT));
-    answer(1, "");
+    answer(1, ALICE);
     /* refused: it is asked from time to time */
     fake.channels->first->refused |= 4;
     redlock_group_hears(fake.group, 2, fake.channels->first);
@@ -476,6 +508,7 @@ int main(void) {
         group_test(the_key_prefix_is_part_of_the_channel, five_nodes),
         TEST(what_nodes_announce_is_told),
         TEST(the_leader_says_who_it_is),
+        TEST(a_key_without_a_name_is_no_news),
         TEST(who_is_not_heard_announces_nothing),
         TEST(a_node_is_asked_once_it_is_heard),
         TEST(a_node_that_lost_the_script_gets_its_source),

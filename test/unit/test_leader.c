@@ -302,14 +302,30 @@ static void who_cannot_answer_counts_no_more(void **state) {
 
 static void who_is_heard_is_asked_seldom(void **state) {
     (void)state;
-    know("", -1);
+    know(BOB, 600000);
     hear(ALL, true);
     pass_to_next(0, 0);
     assert_asked(ALL);
     for (unsigned i = 0; i < 5; i++) {
-        answer(i, i < 2 ? ALICE : "", i < 2 ? 600000 : -1);
+        answer(i, i < 2 ? ALICE : BOB, 600000);
     }
     pass_to_next(9000, 10000);
+}
+
+/* Whoever takes it without an election announces nothing. */
+static void a_free_lock_is_looked_at_often(void **state) {
+    (void)state;
+    hear(ALL, true);
+    know("", -1);
+    pass_to_next(2250, 2500);
+    begin(5);
+    hear(ALL, true);
+    know(ALICE, 600000);
+    for (unsigned i = 0; i < 3; i++) {
+        announce(i, "", 0);
+    }
+    assert_news("");
+    pass_to_next(2250, 2500);
 }
 
 static void who_is_not_heard_is_asked_often(void **state) {
@@ -451,6 +467,7 @@ int main(void) {
         TEST(who_cannot_answer_counts_no_more),
         TEST(who_is_heard_is_asked_seldom),
         TEST(who_is_not_heard_is_asked_often),
+        TEST(a_free_lock_is_looked_at_often),
         TEST(a_stranger_is_looked_at_often),
         TEST(the_end_of_a_key_is_looked_at),
         TEST(who_is_heard_from_now_on_is_asked_once_more),
