@@ -292,6 +292,10 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
             ask_who_holds_it(session);
         }
+        if (session->stop_signal != 0) {
+            *status = tool_session_stopped(session);
+            return false;
+        }
         *status = tool_report_not_acquired(session);
         if (is_expected) {
             tool_nodes_warn(session);
