@@ -163,16 +163,16 @@ typedef struct redlock_manager_options {
      */
     const char *wait_suffix;
     /**
-     * Makes the second connection to each node at once, by which the node tells us when a lock is
-     * handed to us. Otherwise the manager makes it when somebody first waits. Default false.
+     * Opens the second connection to each node at once. On it a node tells us that it handed us a
+     * lock. Otherwise the manager opens it when somebody first waits. Default false.
      */
     bool listen;
     /**
-     * Says to people who holds a lock, such as "web-3:4711" (host and process). It stands at the
-     * end of every token that the manager makes, so everybody who sees the key can read it:
+     * A text for people: who holds the lock, such as "web-3:4711" (host and process). It stands at
+     * the end of every token that the manager makes, so everybody who sees the key can read it:
      * redlock_token_holder(). Up to #REDLOCK_HOLDER_SIZE_MAX bytes of printable ASCII without
-     * spaces (0x21 to 0x7e); copied; default none, also for "". It identifies nobody: anybody may
-     * write any text.
+     * spaces (0x21 to 0x7e); copied. NULL (the default) and "" mean no text. It identifies nobody:
+     * anybody may write any text.
      */
     const char *holder;
 } redlock_manager_options;
@@ -248,6 +248,8 @@ typedef struct redlock_node_info {
     bool listens;           /**< It tells us when a lock is handed to us (docs/waiting.md). */
     /** Why it does not, if that was tried; else "". */
     const char *queue_error;
+    /** queue_error is a refusal: it stands until the next connect. Otherwise it is tried again. */
+    bool queue_refused;
 } redlock_node_info;
 
 /** The number of configured nodes. */

@@ -272,4 +272,5 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->connects = node->connects;
     info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
     info->queue_error = redlock_text_string(node->subscription.why);
+    info->queue_refused = node->subscription.state == REDLOCK_SUBSCRIPTION_REFUSED;
 }

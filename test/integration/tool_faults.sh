@@ -172,8 +172,8 @@ redis 1 acl setuser default resetchannels >/dev/null
 expect 0 tool status
 says "$out" '; a quorum is 2: locks can be taken; too few nodes keep queues: who waits tries again after random delays$'
 expect 0 tool --json status
-json '.nodes[0].queue_error | test("NOPERM")'
-json '.nodes[2].queue_error == ""'
+json '.nodes[0] | .queue_refused and (.queue_error | test("NOPERM"))'
+json '.nodes[2] | (.queue_refused | not) and .queue_error == ""'
 # A node that refuses the script has answered, but cannot tell.
 redis 1 acl setuser default -evalsha -eval >/dev/null
 expect 69 tool status parted
@@ -182,5 +182,44 @@ says "$out" "^  127.0.0.1:${ports[1]}: cannot tell: NOPERM "
 says "$out" "^  127.0.0.1:${ports[2]}: no answer: .*refused"
 expect 69 tool --json status parted
 json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].unknown_on == 2'
+
+# One node behind a proxy, whose answers take a while: then there is time to do things before them.
+pids_before+=("${pids[@]}") ports=() pids=() nodes=
+start_nodes 1
+coproc proxy { exec "$REDLOCK_PROXY" "0=${ports[0]}"; }
+read -r _ behind <&"${proxy[0]}"
+tell() { # COMMAND… : sets answer
+    echo "$*" >&"${proxy[1]}"
+    read -r -a answer <&"${proxy[0]}"
+    [[ ${answer[0]} == ok ]]
+}
+accepted() {
+    tell count 0 && ((answer[3] == $1))
+}
+tell set 0 replies delay_us 1500000
+# The second connection gets no answer. That is no refusal.
+forget_words
+"$REDLOCK_TOOL" -n "127.0.0.1:$behind" --node-timeout 20000 --connect-timeout 6s status >"$out" 2>"$err" &
+command=$!
+eventually accepted 2
+tell treat 0 freeze
+wait $command
+is 'the exit status' $? 0
+says "$out" ' READY .*  not subscribed yet$'
+says "$out" ': locks can be taken$'
+# A signal while it asks who holds the lock.
+redis 0 set held somebody px 600000 >/dev/null
+redis 0 config resetstat >/dev/null
+asked_who_holds_it() {
+    redis 0 info commandstats | grep -q '^cmdstat_pttl:'
+}
+forget_words
+"$REDLOCK_TOOL" -n "127.0.0.1:$behind" --node-timeout 20000 --connect-timeout 20s acquire held >"$out" 2>"$err" &
+command=$!
+eventually asked_who_holds_it
+kill -TERM $command
+wait $command
+is 'the exit status after SIGTERM' $? 143
+says "$err" '^redlock: stopped by signal 15'
 pids+=("${pids_before[@]}")
 finish

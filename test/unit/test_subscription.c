@@ -99,10 +99,13 @@ static void assert_refused(const char *error, const char *words) {
     peer_say(&second, RUN_ID_R1 "+OK\r\n");
     peer_say(&second, error);
     until_told(REDLOCK_LISTENING_REFUSED, words);
+    assert_true(peer_info(&peer).queue_refused);
+    assert_non_null(strstr(peer_info(&peer).queue_error, words));
     peer_expect_end(&second, true);
     assert_nobody_comes();
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    assert_false(peer_info(&peer).queue_refused);
     assert_int_equal(peer.told_listening, 1);
     peer_greet(&peer, "r1", 8, 7);
     peer_accept(&second);
@@ -115,6 +118,7 @@ static void assert_refused(const char *error, const char *words) {
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     peer_greet(&peer, "r1", 9, 8);
     greet_second();
+    assert_false(peer_info(&peer).queue_refused);
 }
 
 static void without_permission_it_is_refused(void **state) {
@@ -147,6 +151,7 @@ static void assert_tried_again(const char *bytes, const char *words, int logged)
     assert_int_equal(peer.told_listening, told + (tries == 3));
     assert_true(tries < 3 || peer.listening == REDLOCK_LISTENING_REFUSED);
     assert_int_equal(count_in_log(words), logged);
+    assert_false(peer_info(&peer).queue_refused);
 }
 
 static void another_server_is_not_listened_to(void **state) {

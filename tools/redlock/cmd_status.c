@@ -34,13 +34,17 @@ static struct tool_holders count_holders(const struct findings *findings, size_t
 }
 
 static bool keeps_no_queue(const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY && info->queue_error[0] != '\0';
+    return info->state == REDLOCK_NODE_READY && info->queue_refused;
 }
 
-static bool all_have_tried_to_listen(const struct tool_session *session, size_t nodes) {
+static bool is_undecided(const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
+}
+
+static bool all_listen_or_refuse(const struct tool_session *session, size_t nodes) {
     for (size_t i = 0; i < nodes; i++) {
         redlock_node_info info = node_info(session, i);
-        if (info.state == REDLOCK_NODE_READY && !info.listens && info.queue_error[0] == '\0') {
+        if (is_undecided(&info)) {
             return false;
         }
     }
@@ -51,12 +55,18 @@ static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
     (void)loop, (void)timer, (void)events;
 }
 
-/* Waits until the nodes that are ready have taken the second connection, or refused it. */
+/* Waits until the nodes that are ready listen or refuse to. All connections together have the
+ * connect timeout. */
 static void await_listening(struct tool_session *session, size_t nodes) {
+    const int64_t rest_ms = session->options->connect_timeout_ms - tool_session_age_ms(session);
+    if (rest_ms <= 0) {
+        return;
+    }
     ev_timer timer;
-    ev_timer_init(&timer, time_is_up, (double)session->options->connect_timeout_ms / 1000, 0.);
+    ev_now_update(session->loop);
+    ev_timer_init(&timer, time_is_up, (double)rest_ms / 1000, 0.);
     ev_timer_start(session->loop, &timer);
-    while (session->stop_signal == 0 && ev_is_active(&timer) && !all_have_tried_to_listen(session, nodes)) {
+    while (session->stop_signal == 0 && ev_is_active(&timer) && !all_listen_or_refuse(session, nodes)) {
         ev_run(session->loop, EVRUN_ONCE);
     }
     ev_timer_stop(session->loop, &timer);
@@ -107,9 +117,10 @@ static void remark(const redlock_node_info *info, char *buffer, size_t size) {
     }
     add_remark(buffer, size, info->error);
     add_remark(buffer, size, info->warning);
-    if (keeps_no_queue(info)) {
+    if (keeps_no_queue(info) || is_undecided(info)) {
         char queue[512];
-        snprintf(queue, sizeof queue, "no queue: %s", info->queue_error);
+        snprintf(queue, sizeof queue, "%s%s%s", keeps_no_queue(info) ? "no queue" : "not subscribed yet",
+                 info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
         add_remark(buffer, size, queue);
     }
 }
@@ -282,6 +293,7 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         tool_json_number(json, "quarantine_ms", info.quarantine_ms);
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
+        tool_json_bool(json, "queue_refused", info.queue_refused);
         tool_json_close(json, '}');
     }
     tool_json_close(json, ']');
