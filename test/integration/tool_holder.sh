@@ -45,7 +45,7 @@ for text in x deploy@web-3:4711 $'"\\' '$HOME`id`' "$longest"; do
     eventually gives "$token" redis 0 get named
     expect 75 tool acquire named
     checks=$((checks + 1))
-    grep -Fq -- "Give -w TIME to wait; $text holds it for " "$err" || fail "no holder"
+    grep -Fq -- "Give -w TIME to wait; $text holds it; its keys end in " "$err" || fail "no holder"
     expect 0 tool --json status named
     checks=$((checks + 1))
     jq -e --arg text "$text" --arg token "$token" '.resources[0] | .holder_text == $text and
@@ -88,7 +88,7 @@ done
 expect 0 tool acquire -t 1h -w 1s --holder deploy@web-3 held
 expect 75 tool acquire -w 2s held
 says "$err" "'held': held by deploy@web-3: 0 of 3 nodes granted it, 2 are needed \(.*: queued behind deploy@web-3\)"
-says "$err" "; deploy@web-3 holds it for 5[0-9]m [0-9]+s\.$"
+says "$err" "; deploy@web-3 holds it; its keys end in 5[0-9]m [0-9]+s unless it renews them\.$"
 expect 75 tool --json acquire -w 2s held
 json '[.votes[] | select(.holder_text == "deploy@web-3")] | length >= 2'
 expect 3 tool acquire -E 3 held
@@ -115,4 +115,10 @@ for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$dig
     never_says "$err" "$digits"
     says "$err" 'held by others'
 done
+# A key that somebody set without a ttl.
+for i in 0 1 2; do
+    redis $i set endless "$digits@web-3" >/dev/null
+done
+expect 75 tool acquire endless
+says "$err" "Give -w TIME to wait; web-3 holds it; its keys have no end\.$"
 finish

@@ -196,8 +196,12 @@ static const char *say_who_holds_it(const struct tool_session *session, char *bu
     if (session->held_by[0] == '\0') {
         return "'redlock status RESOURCE' shows who holds it and for how long";
     }
-    snprintf(buffer, size, "%s holds it for %s", session->held_by,
-             session->held_for_ms < 0 ? "ever" : tool_duration_format(session->held_for_ms, time, sizeof time));
+    if (session->held_for_ms < 0) {
+        snprintf(buffer, size, "%s holds it; its keys have no end", session->held_by);
+    } else {
+        snprintf(buffer, size, "%s holds it; its keys end in %s unless it renews them", session->held_by,
+                 tool_duration_format(session->held_for_ms, time, sizeof time));
+    }
     return buffer;
 }
 
@@ -205,7 +209,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
     const struct tool_options *options = session->options;
     bool contended = session->code == REDLOCK_ERR_CONTENDED;
     uint64_t attempts = session->result != NULL ? redlock_result_attempts(session->result) : 0;
-    char holder[128];
+    char holder[192];
     char quarantine[256];
     char advice[512] = "";
     char time[32];

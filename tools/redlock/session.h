@@ -31,7 +31,7 @@ struct tool_session {
     ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
     uint32_t warned_unusable; /* a bit for each unusable node that was reported */
     uint32_t warned_settings; /* likewise for each node with risky settings */
-    int64_t held_for_ms;      /* with held_by; -1: for ever */
+    int64_t held_for_ms;      /* with held_by: how long its keys live; -1: for ever */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];
     int raise_signal; /* the signal to send to our process group at the end; 0: none */
