@@ -205,7 +205,8 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
 }
 
 static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
-    const bool told = reply->element_count == 2 && redlock_read_server_time(reply->elements, &handshake->server_us);
+    const bool told = reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2 &&
+                      redlock_read_server_time(reply->elements, &handshake->server_us);
     if (told || !handshake->guarded) {
         return;
     }

@@ -29,8 +29,9 @@ struct redlock_reply_value {
 
 struct redlock_reply {
     struct redlock_reply_value value;
-    struct redlock_reply_value elements[REDLOCK_REPLY_ELEMENTS_MAX]; /* of an ARRAY */
-    size_t element_count;                                            /* as the node announced it */
+    /* Valid for an ARRAY only; otherwise they are left from an earlier reply. */
+    struct redlock_reply_value elements[REDLOCK_REPLY_ELEMENTS_MAX];
+    size_t element_count; /* as the node announced it */
 };
 
 /* The most bytes that one reply may have. */

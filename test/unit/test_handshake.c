@@ -235,6 +235,10 @@ static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     start_guarded("run_id:r1\r\n");
     assert_int_equal(reply(A_TIME), WAITING);
     assert_string_equal(handshake.warning, "");
+    /* The reader still has the elements of that reply. */
+    assert_timeless("-NOPERM no TIME\r\n", "TIME refused (NOPERM no TIME)");
+    start_guarded("run_id:r1\r\n");
+    assert_int_equal(reply(A_TIME), WAITING);
     assert_refused("+OK\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol");
     /* What the last connection said is forgotten. */
     handshake.server_us = 1;
