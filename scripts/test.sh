@@ -194,7 +194,11 @@ part_valgrind() {
     # CMake runs each test's program under the emulator.
     local emulator='valgrind;--quiet;--error-exitcode=99;--leak-check=full;--track-fds=no'
     emulator+=';--errors-for-leak-kinds=definite,indirect,possible'
+    # An interrupt must not leave the emulator in the release build.
+    trap build_release EXIT
+    trap 'exit 130' INT TERM HUP
     build_release "$emulator" && run_tests valgrind release -L '^(core|valgrind_ok)$'
+    trap - EXIT INT TERM HUP
     build_release
 }
 
