@@ -74,8 +74,8 @@ typedef struct redlock_vote {
     /** redlock_inspect(): how long the key will live, 2^53 - 1 at most; -1 if it has no ttl. */
     int64_t holder_ttl_ms;
     /**
-     * Who has the lock at this node, as in redlock_token_holder(): of redlock_inspect(), and of an
-     * acquire that waited in the queue; else, or if the token has no text, "".
+     * Who has the lock at this node, as in redlock_token_holder(). Set by redlock_inspect() and by
+     * an acquire that waited in a queue; "" otherwise, or if the token has no text.
      */
     const char *holder_text;
 } redlock_vote;
@@ -122,7 +122,8 @@ REDLOCK_API int redlock_result_vote(const redlock_result *result, size_t index, 
 
 /**
  * A sentence for people: what was tried, what came of it, what each node said that did not grant,
- * what to do. 2048 bytes are enough, unless nodes reply with very long errors.
+ * what to do. 2048 bytes are usually enough for five nodes. There is no upper limit: a call with
+ * size 0 says how long it is.
  * @param result  NULL gives an empty sentence.
  * @return the length of the whole sentence, as snprintf does; if size is not 0, buffer is always
  *         terminated

@@ -59,8 +59,8 @@ static bool may_hold(const struct redlock_lease *lease) {
 }
 
 /* The release went to this node, too. Unless it answered that it had no key of ours, the release
- * takes away what this push tells of, or has, or is owed. If that answer is still to come, it is
- * owed when the lease ends. */
+ * removes the granted key, has removed it, or the library still owes it. If that answer is still to
+ * come, it is owed when the lease ends. */
 static bool is_released(struct redlock_lease *lease, unsigned node) {
     const struct redlock_round *votes = &lease->core.votes;
     if (lease->core.operation != REDLOCK_OP_RELEASE) {

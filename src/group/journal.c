@@ -56,7 +56,7 @@ static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, 
     return true;
 }
 
-/* Each vote passes here, and nearly none is logged: so what logs it is kept out of the way. */
+/* Not inlined: every vote passes here, and almost none is logged. */
 __attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsigned node,
                                                const struct redlock_answer *answer) {
     char name[NAME_SIZE], rank[RANK_SIZE] = "";

@@ -22,8 +22,10 @@ struct redlock_detail {
 struct redlock_waiting {
     uint64_t ticket;
     uint32_t id;
-    redlock_nodes refusing;      /* nodes that cannot keep the queue of this resource */
-    redlock_nodes no_push_due;   /* nodes whose grant of the current token came, or that we healed */
+    redlock_nodes refusing; /* nodes that cannot keep the queue of this resource */
+    /* Nodes from which we expect no push for this token: they have granted it, or we healed
+     * them. */
+    redlock_nodes no_push_due;
     redlock_nodes crossed;       /* nodes whose push came while our release was under way there */
     bool listed;                 /* in the line, by id */
     bool in_line;                /* counted there as waiting */

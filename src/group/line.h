@@ -74,7 +74,8 @@ void redlock_line_leave(struct redlock_line *line, const struct redlock_target *
  */
 void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
                            int64_t until_ns);
-/* Whether the node's push is such a one. Once: another push would be that of another grant. */
+/* Whether this push needs no release. True once for each node: a second push is about another
+ * grant. */
 bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
                                int64_t now_ns);
 /* The node's subscription has ended, and with it the pushes that had not come. */

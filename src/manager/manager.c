@@ -292,7 +292,8 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
     }
     manager->elections.group = manager->group;
     if (options->listen) {
-        (void)redlock_group_listen(manager->group); /* without random bytes: who waits first tries again */
+        /* If there are no random bytes now, the first waiter makes the channel. */
+        (void)redlock_group_listen(manager->group);
     }
     return REDLOCK_OK;
 }

@@ -7,7 +7,7 @@
 
 #define SCRIPTS_AGAIN_AFTER_MS 1000
 
-/* A time of the past and a minute at most, so it fits. */
+/* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
 static int64_t timeout_at_ns(const struct redlock_node *node, const struct redlock_inflight_entry *entry) {
     return entry->queued_ns + node->timeout_ns;
 }

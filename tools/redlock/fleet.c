@@ -123,8 +123,8 @@ static int complete_fence(struct tool_options *options) {
                          &options->fence_expiry_ms);
 }
 
-/* "host:pid". acquire has ended when somebody reads it: then the process that called it is meant,
- * which is mostly the script that holds the lock. */
+/* "host:pid". acquire ends at once, so it names its parent: usually the script that uses the
+ * lock. */
 static void write_holder(const struct tool_options *options, char *holder, size_t size) {
     char host[HOST_NAME_MAX + 1] = "";
     const pid_t pid = options->command == TOOL_ACQUIRE ? getppid() : getpid();

@@ -9,7 +9,8 @@
 
 enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
 
-/* What the nodes shall vote on. A node in quarantine votes on extensions, but not on an acquire. */
+/* The request for which a quorum is needed. A node in quarantine votes on an extension, but not on
+ * an acquire. */
 enum tool_nodes_purpose { TOOL_NODES_TO_ACQUIRE, TOOL_NODES_TO_EXTEND };
 
 /* Writes "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may
