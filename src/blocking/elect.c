@@ -10,7 +10,7 @@
 #include "blocking/client.h"
 #include "blocking/news.h"
 #include "core/validity.h"
-#include "election/election.h"
+#include "election/campaign.h"
 #include "loop/loop.h"
 
 /* A call that waits for RESIGNED or ENDED. */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "election/election.h"
+#include "election/campaign.h"
 #include "group/group.h"
 #include "loop/loop.h"
 #include "manager/options.h"

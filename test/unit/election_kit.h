@@ -3,7 +3,7 @@
 #ifndef REDLOCK_TEST_ELECTION_KIT_H
 #define REDLOCK_TEST_ELECTION_KIT_H
 
-#include "election/election.h"
+#include "election/campaign.h"
 #include "group_kit.h"
 
 #define TOLD_MAX 64

@@ -226,10 +226,10 @@ plant src/core/lease.c '#include "base/text.h"' 'src/core/lease.c: core may not 
 plant src/core/quorum.h '#  include <time.h>' 'src/core/quorum.h: core may not include <time.h>'
 plant src/group/group.c '#include "node/node.h"' 'src/group/group.c: group may not include "node/node.h"'
 plant src/group/owed.c '#include <unistd.h>' 'src/group/owed.c: group may not include <unistd.h>'
-plant src/group/group.c '#include "election/election.h"' \
-    'src/group/group.c: group may not include "election/election.h"'
-plant src/election/election.c '#include "blocking/client.h"' \
-    'src/election/election.c: election may not include "blocking/client.h"'
+plant src/group/group.c '#include "election/campaign.h"' \
+    'src/group/group.c: group may not include "election/campaign.h"'
+plant src/election/campaign.c '#include "blocking/client.h"' \
+    'src/election/campaign.c: election may not include "blocking/client.h"'
 plant src/wire/wire.c '#include "node/node.h"' 'src/wire/wire.c: wire may not include "node/node.h"'
 plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not include "group/group.h"'
 plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'

@@ -1,6 +1,6 @@
 /* The elections of a manager: candidates over the group's acquires, leases and observers. */
-#ifndef REDLOCK_ELECTION_ELECTION_H
-#define REDLOCK_ELECTION_ELECTION_H
+#ifndef REDLOCK_ELECTION_CAMPAIGN_H
+#define REDLOCK_ELECTION_CAMPAIGN_H
 
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
 /* Does what a candidate's state machine says, with leases of the group, and tells its events. */
-#include "election/election.h"
+#include "election/campaign.h"
 
 #include <assert.h>
 #include <stdlib.h>
