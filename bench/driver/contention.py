@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import contest, stats
+from . import contest, release_cost, stats
 from .contenders import UNSUPPORTED, Answer, Contender, ContenderError, Program
 from .contest import Case, Plan
 from .results import OVER, Record, Results, figures_of
@@ -115,6 +115,7 @@ class Contention:
             if case in plan.others:
                 for name in contest.OTHERS:
                     self._contest(name, case)
+        self._guarded(contest.FREE_RELEASE, ASYNC, self._free_release)
         for _ in range(plan.deaths):
             self._guarded(contest.HOLDER_DEAD, ASYNC, self._holder_dies)
             self._guarded(contest.WAITER_DEAD, ASYNC, self._waiter_dies)
@@ -200,6 +201,13 @@ class Contention:
             self._add(step.point, ASYNC, figures_of(step, answer.figures, answer.cpu_seconds, 0.0))
 
         self._guarded(f"{kind}:{link}", ASYNC, work)
+
+    def _free_release(self) -> None:
+        """The server time of a RELEASE where nobody waits."""
+        contender = self._pool(ASYNC, 1, contest.NEAR)[0]
+        ports = [server.port for server in self._fleet.servers[:NODES]]
+        release = release_cost.catch(ports[0], contender)
+        self._add(contest.FREE_RELEASE, ASYNC, release_cost.compare(ports, release))
 
     def _contest(self, name: str, case: Case) -> None:
         self._guarded(case.point, name, lambda: self._compete(name, case), case.seconds)

@@ -16,7 +16,8 @@ LINKS_US: dict[str, tuple[int, ...]] = {NEAR: (), FAR: (1000,) * 5, UNEVEN: (200
 LINK_TITLES = {NEAR: "loopback", FAR: "links of 1 ms", UNEVEN: "links of 0.2, 0.5, 1, 2, 5 ms"}
 
 LINE, LOOP = "line", "loop"
-UNCONTENDED, RESTED, MIXED, HOLDER_DEAD, WAITER_DEAD = "uncontended", "uncontended, rested", "mixed", "holder dead", "waiter dead"
+UNCONTENDED, RESTED, MIXED = "uncontended", "uncontended, rested", "mixed"
+HOLDER_DEAD, WAITER_DEAD, FREE_RELEASE = "holder dead", "waiter dead", "free release"
 REST_US = 1000  # of RESTED: as long as the holders of most contests hold
 SPACE_US = 500  # from the begin of one waiter to that of the next, over all processes
 MIXED_PEERS = ("redsync", "node-redlock", "redlock-py")
@@ -25,6 +26,7 @@ CLOCKS_US = 5000  # processes need not agree more exactly than this on who began
 EACH_US = 400  # an estimate of a handover, for the plan
 BETWEEN_SECONDS = 0.15  # what a contest takes beside its own time
 CONNECT_SECONDS = 0.01  # a process
+FREE_RELEASE_SECONDS = 1.2  # of each round
 PEER_SECONDS = 2.5  # what the processes of a peer take to start
 
 
@@ -93,7 +95,7 @@ class Plan:
         links = len({case.link for case in self.cases})
         round_seconds = sum(case.seconds for case in self.cases) + 2 * sum(case.seconds for case in self.others)
         round_seconds += 2 * links * (self.uncontended_ms / 1000 + BETWEEN_SECONDS)
-        round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2)
+        round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2) + FREE_RELEASE_SECONDS
         return self.rounds * round_seconds + self.mixed_rounds * (self.mixed_ms / 1000 + BETWEEN_SECONDS)
 
     def peer_seconds(self) -> float:

@@ -7,6 +7,7 @@ from . import contest, stats
 from .contest import (
     FAR_FIFTY,
     FIFTY,
+    FREE_RELEASE,
     HOLDER_DEAD,
     MIXED,
     RESTED,
@@ -63,6 +64,7 @@ PROMISED = frozenset(
         "contended_requests_64",
         "contended_total_ratio_200",
         "contended_total_ratio_1000",
+        "contended_free_release_server_ratio",
         "contended_holder_dead_ms",
         "contended_waiter_dead_ms",
         "contended_peer_total_ratio_200",
@@ -204,6 +206,7 @@ def _contended(results: Results) -> list[Ratio]:
         spread("contended_grants_64", LOOP_64, "grants_per_s"),
         spread("contended_total_ratio_200", SPREAD_OUT.point, "total_ratio"),
         spread("contended_total_ratio_1000", THOUSAND.point, "total_ratio"),
+        spread("contended_free_release_server_ratio", FREE_RELEASE, "server_ratio"),
     ]
     for name, point, key in (("holder", HOLDER_DEAD, "beyond_ttl_ms"), ("waiter", WAITER_DEAD, "gap_ms")):
         deaths = stats.spread(results.rounds_of("d", point, ASYNC, key))

@@ -270,6 +270,8 @@ def around_contests(results: Results) -> list[list[str]]:
             rows.append([f"uncontended acquire p50{after}, {where}, µs", spread(found)])
     for what, point, key in DEATHS:
         rows.append([what, spread(stats.spread(results.rounds_of("d", point, ASYNC, key)))])
+    for what, key in FREE_RELEASE:
+        rows.append([what, spread(results.spread("d", contest.FREE_RELEASE, ASYNC, key))])
     for name in (ASYNC, *contest.MIXED_PEERS):
         found = results.spread("d", contest.MIXED, name, "share")
         rows.append(
@@ -281,6 +283,11 @@ def around_contests(results: Results) -> list[list[str]]:
 DEATHS = (
     ("the holder dies: from its grant to the next one, less its ttl, ms", contest.HOLDER_DEAD, "beyond_ttl_ms"),
     ("the first in line dies: from the release to the second one's grant, ms", contest.WAITER_DEAD, "gap_ms"),
+)
+
+FREE_RELEASE = (
+    ("server time of a RELEASE where nobody waits, µs", "release_us"),
+    ("the same of a plain compare-and-delete script, µs", "plain_us"),
 )
 
 

@@ -20,6 +20,7 @@ FAKE = Path(__file__).with_name("fake_contender.py")
 
 class FakeServer:
     def __init__(self, number: int) -> None:
+        self.port = number
         self.address = f"127.0.0.1:{number}"
         self.state = "runs"
 

@@ -8,8 +8,9 @@ import unittest
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
+from unittest import mock
 
-from . import contest, ratios, tables
+from . import contest, ratios, release_cost, tables
 from .contenders import Contender, Program
 from .contention import Contention
 from .contest import LINE, LOOP, Case
@@ -84,6 +85,10 @@ class Running(WithContenders):
     def setUp(self) -> None:
         super().setUp()
         self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+        # The fake nodes run no scripts.
+        self.enterContext(mock.patch.object(release_cost, "catch", return_value=["EVALSHA"]))
+        cost = {"server_ratio": 1.5, "release_us": 3.0, "plain_us": 2.0}
+        self.enterContext(mock.patch.object(release_cost, "compare", return_value=cost))
 
     def run_plan(self, plan: contest.Plan, names: list[str], *words: str, seconds: float = 100.0) -> Results:
         results = Results()
@@ -116,6 +121,7 @@ class Running(WithContenders):
         found = {ratio.name: ratio.value for ratio in ratios.make(results)}
         self.assertGreater(float(found["contended_overlaps"] or 0), 0)
         self.assertEqual(found["contended_mixed_lost"], 0)
+        self.assertEqual(found["contended_free_release_server_ratio"], 1.5)
         self.assertAlmostEqual(float(found["contended_peer_total_ratio_200"] or 0), 1.0, places=1)
 
     def test_who_dies_is_recorded_and_the_others_go_on(self) -> None:
