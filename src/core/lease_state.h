@@ -90,6 +90,9 @@
  *                                 → LOST       cleanup, lost by a clock; before HELD, a lost
  *                                              attempt
  *
+ * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
+ *   however late the clock was read. Only a release ignores it: its votes show whether the lock was
+ *   still ours.
  * - A node may have the key, unless it surely refused the SET (DENIED, FAILED, not asked), or said
  *   "missing" or "another token" after that and was not healed since. A loss that is certain is
  *   LOST at once, with the vote that shows it.
@@ -105,9 +108,6 @@
  *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
- * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
- *   however late the clock was read. Only a release ignores it: its votes show whether the lock was
- *   still ours.
  * - Votes of an earlier round are stale and never count. The release that follows them removes what
  *   they set. Late votes of the current round, after its decision, still enter the sets of the
  *   round: these sets decide where a release goes.

@@ -25,6 +25,13 @@
     ROW(TIME, TIME, time, time)                                                                                        \
     ROW(WAIT, WAIT, wait, wait)
 
+/* kind_of() takes an operation's number for that of its plain kind; these two have other kinds. */
+#define SAME_NUMBER(kind, operation, format, read)                                                                     \
+    _Static_assert((int)REDLOCK_KIND_##kind == (int)REDLOCK_OP_##operation ||                                          \
+                       REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND,    \
+                   "kind and operation need the same number");
+KINDS(SAME_NUMBER)
+
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind) {
 #define OPERATION(kind, operation, format, read)                                                                       \
     case REDLOCK_KIND_##kind:                                                                                          \

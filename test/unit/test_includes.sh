@@ -139,7 +139,7 @@ check_include() {
     '<ev.h>' | '"ev.h"' | '<ev++.h>')
         [[ $layer == tool || $ev_users == *" $file "* ]] || bad "$file: only$ev_users""and the tool include ev.h"
         ;;
-    '<redlock/'*) ;;
+    '<redlock/'*) [[ $layer != proxy ]] || bad "$file: the proxy may not include $include" ;;
     '"redlock/'*) bad "$file: the public headers are included with <>" ;;
     '<'*)
         target=${include#<} target=${target%.h>}
@@ -148,8 +148,8 @@ check_include() {
         ;;
     *)
         target=${include//\"/}
-        if [[ $layer == tool ]]; then
-            [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the tool may not include $include"
+        if [[ $layer == tool || $layer == proxy ]]; then
+            [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the $layer may not include $include"
         elif [[ $layer == public || ! -f $top/src/$target ]]; then
             bad "$file: $include belongs to no folder of src"
         elif [[ ${target%%/*} != "$layer" ]]; then
@@ -180,6 +180,7 @@ check() {
         case $file in
         include/*) layer=public ;;
         tools/chaos/*) layer=chaos ;;
+        tools/proxy/*) layer=proxy ;;
         tools/*) layer=tool ;;
         *) layer=${file#src/} layer=${layer%/*} && floor_of "$layer" && ((floor >= 0)) || layer= ;;
         esac
@@ -269,6 +270,10 @@ chaos_folders[0]='faults: faults history'
 if check "$temp" >/dev/null; then echo "control failed: a circle in the rules was not found"; exit 1; fi
 chaos_folders=("${rules[@]}") controls=$((controls + 1))
 plant tools/proxy/serve.c '#include <hiredis/hiredis.h>' 'tools/proxy/serve.c: only'
+plant tools/proxy/serve.c '#include <ev.h>' 'tools/proxy/serve.c: only'
+plant tools/proxy/pipe.h '#include <redlock/redlock.h>' 'pipe.h: the proxy may not include <redlock/redlock.h>'
+plant tools/proxy/pipe.c '#include "core/lease.h"' 'pipe.c: the proxy may not include "core/lease.h"'
+plant tools/proxy/main.c '#include "../redlock/text.h"' 'main.c: the proxy may not include "../redlock/text.h"'
 plant src/stray.c '#include <stdio.h>' 'src/stray.c: belongs to no folder'
 mkdir "$temp/src/attic"
 plant src/attic/stray.c '#include <stdio.h>' 'src/attic/stray.c: belongs to no folder'
