@@ -1,5 +1,5 @@
-# Installs packages, builds, and starts redis-servers, for scripts and tests. Source it from bash; it
-# sets no shell option.
+# Installs packages, builds, and starts redis-servers, for scripts and tests. Source it from bash;
+# it sets no shell option.
 # shellcheck shell=bash
 
 REDLOCK_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -67,8 +67,8 @@ redlock_build() {
     rm -f "$log"
 }
 
-# redlock_start_server PORT FOLDER [redis-server arguments…] : on loopback, with its data, its log and
-# its socket in FOLDER. Sets started to its pid. Fails if it ends, as when the port is taken.
+# redlock_start_server PORT FOLDER [redis-server arguments…] : on loopback, with its data, its log
+# and its socket in FOLDER. Sets started to its pid. Fails if it ends, as when the port is taken.
 # shellcheck disable=SC2034 # started is for those who source this
 redlock_start_server() {
     local port=$1 folder=$2 deadline=$((SECONDS + 30))

@@ -1,4 +1,5 @@
-# A contender: a program that stays up and speaks the protocol of bench/README.md; what it answered and what that cost.
+# A contender: a program that stays up and speaks the protocol of bench/README.md; what it answered
+# and what that cost.
 from __future__ import annotations
 
 import json

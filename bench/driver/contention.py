@@ -24,7 +24,8 @@ LETTER = "d"
 START_US = 30_000  # from a command to the first waiter's begin
 PEER_START_US = 400_000  # the same where a leader may be slow to get the lock
 OVERTIME_SECONDS = 12.0  # some cannot be cancelled, and end only once they have had the lock
-MIXED_OVERTIME_SECONDS = 25.0  # node-redlock's own keys of a failed try can keep it out until their ttl has passed
+# node-redlock's own keys of a failed try can keep it out until their ttl has passed.
+MIXED_OVERTIME_SECONDS = 25.0
 PEER_FAILURES = 2  # then it is left out
 WARM_UP_MS = 250
 

@@ -1,4 +1,4 @@
-# Workload (d): which contests there are, and what comes of the waits that the contenders tell of. Pure.
+# Workload (d): which contests there are, and what comes of the waits that contenders report. Pure.
 from __future__ import annotations
 
 from collections import Counter
@@ -40,7 +40,8 @@ class Case:
     processes: int = 1
     hold_ms: int = 1
     link: str = NEAR
-    ms: int = 0  # a loop's length, or the longest time that a line may take from its first release on
+    # A loop's length, or the longest time that a line may take from its first release on.
+    ms: int = 0
     counted: bool = False  # with MONITOR, which counts requests and costs the nodes time
 
     @property
@@ -114,7 +115,8 @@ FAR_FIFTY = Case(LINE, 50, 10, link=FAR, ms=5000)
 
 def loops(ms: int) -> tuple[Case, Case, Case]:
     long_ms = max(ms, 2000)
-    # Who waits at the end of a loop made its requests without a grant, so a short loop counts too many a grant.
+    # Who waits at the end of a loop made its requests without a grant, so a short loop counts too
+    # many a grant.
     return Case(LOOP, 64, ms=ms), Case(LOOP, 256, 16, ms=long_ms), Case(LOOP, 64, ms=long_ms, counted=True)
 
 

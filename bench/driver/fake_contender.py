@@ -1,6 +1,7 @@
 # A contender for the driver's own tests: it speaks the protocol, locks nothing, and its figures are
 # made up from its arguments.
-# Usage: fake_contender.py NAME LATENCY_US [hangs-on WORD | dies-on WORD | refuses WORD | burns-on WORD]
+# Usage: fake_contender.py NAME LATENCY_US [FAULT WORD]
+# FAULT: hangs-on, dies-on, refuses or burns-on
 import fcntl
 import json
 import sys

@@ -48,7 +48,7 @@ def _concurrency(results: Results, key: str, y: str) -> Panel:
     xs = [(float(count), str(count)) for count in CONCURRENCIES]
     threads = [(float(point.split(":")[1]), point) for point in results.points("b") if point.startswith("threads:")]
     flat = [name for name in results.contenders("b") if name not in (FLOOR, BLOCKING)]
-    # The floor was measured beside the threads too; where both are, the longer line's figure stands.
+    # The floor was also measured beside the threads. The figure of the longer line stands.
     low = [one for one in threads if one[0] < min(CONCURRENCIES)]
     series = (
         _line(results, "b", low + xs, key, [FLOOR])

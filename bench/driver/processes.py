@@ -1,4 +1,5 @@
-# Child processes: they end when the driver ends, however that comes; and the processor time that one has used.
+# Child processes: they end when the driver ends, however that comes; and the processor time that
+# one has used.
 from __future__ import annotations
 
 import contextlib
@@ -50,7 +51,8 @@ def end(process: subprocess.Popen[bytes], *, kindly: float = 0.0) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(kindly)
     if process.poll() is None:
-        # A stopped process takes SIGKILL too; SIGCONT comes first so that nothing stays stopped should that fail.
+        # A stopped process takes SIGKILL too; SIGCONT comes first so that nothing stays stopped
+        # should that fail.
         for number in (signal.SIGCONT, signal.SIGKILL):
             os.kill(process.pid, number)
         process.wait(END_SECONDS)

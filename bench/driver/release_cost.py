@@ -1,4 +1,5 @@
-# What a RELEASE costs a node where nobody waits: its server time ÷ that of a plain compare-and-delete script.
+# What a RELEASE costs a node where nobody waits: its server time ÷ that of a plain
+# compare-and-delete script.
 from __future__ import annotations
 
 import contextlib
@@ -93,7 +94,7 @@ def compare(ports: Sequence[int], release: list[str]) -> dict[str, Any]:
                         raise ValueError(f"{name}: not every SET and script succeeded: {set(replies)}")
                     spent_us[name] += link.scripts_us() - before_us
             turns.append(spent_us)
-    # The median of the turns: a node that loses the processor within a script spends that time, too.
+    # The median of turns: a node that loses the processor within a script counts that time.
     ratio = stats.spread([turn["release"] / turn["plain"] for turn in turns])
     assert ratio
     each = {f"{name}_us": sum(turn[name] for turn in turns) / (TURNS * len(ports) * CALLS) for name in turns[0]}

@@ -1,4 +1,5 @@
-# What was measured: one record for each command, and the figures that every table, ratio and plot takes from it.
+# What was measured: one record for each command, and the figures that every table, ratio and plot
+# takes from it.
 from __future__ import annotations
 
 from array import array

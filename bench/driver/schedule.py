@@ -51,7 +51,8 @@ HANDOVERS = {
 SAMPLES_A_MS = 40
 SAMPLES_MAX = 200_000
 
-# What a step takes beside its slice: the driver's own work, cycles that end late, and for a peer more of both.
+# What a step takes beside its slice: the driver's own work, cycles that end late, and for a peer
+# more of both.
 STEP_SECONDS = 0.03
 PEER_STEP_SECONDS = 0.15
 CONNECT_SECONDS = 0.02
@@ -317,7 +318,7 @@ class Planner:
         return (
             Stage(
                 (
-                    # Taking the leases and giving them back, and the cycles, at some 30,000 a second.
+                    # Taking the leases, giving them back, and the cycles: some 30,000 a second.
                     Step(ASYNC, "hold", hold, mode.hold_ms + 30 * TTL_HOLD // 1000, mode.hold_ms / 1000 + bound),
                     Step(ASYNC, "churn", churn, 30 * mode.churn_cycles // 1000, bound),
                 )

@@ -1,4 +1,4 @@
-# What is computed from samples: percentiles, medians with their spread, ratios of rounds, fairness. Pure.
+# What is computed from samples: percentiles, medians with spread, ratios of rounds, fairness. Pure.
 from __future__ import annotations
 
 import math
@@ -20,7 +20,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     """The smallest sample that at least this share (0 to 1) of the ordered samples do not exceed."""
     if not ordered:
         raise ValueError("a percentile needs at least one sample")
-    # The product of a share such as 0.9 may lie a hair above a whole number; that must not move the rank.
+    # The product of a share such as 0.9 may be a hair above a whole number. Keep the rank.
     rank = math.ceil(round(share * len(ordered), 9))
     return ordered[min(max(rank, 1), len(ordered)) - 1]
 

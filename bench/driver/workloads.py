@@ -130,7 +130,8 @@ class Runner:
         if self._now() > end if is_peer else self._now() + step.ms / 1000 > self._end:
             self._fail(number, cell, step, OVER)
             return
-        # A contender that was killed in this stage comes back as one that finds the nodes as they are now.
+        # A contender that was killed in this stage comes back as one that finds the nodes as they
+        # are now.
         reason = self._connect(step.contender, addresses)
         if reason is None:
             reason = self._ask(letter, number, step)

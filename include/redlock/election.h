@@ -126,8 +126,10 @@ typedef struct redlock_election_event {
      * function on it: the election renews and ends it. NULL in the blocking API.
      */
     redlock_lease *lease;
-    uint64_t term;                /**< LEADING, LOST: how often we began to campaign; it names this leadership. */
-    uint64_t fence;               /**< LEADING, with the option `fencing`: the fencing token (docs/fencing.md). */
+    uint64_t term;                /**< LEADING, LOST: how often we began to campaign; it names this
+                                       leadership. */
+    uint64_t fence;               /**< LEADING, with the option `fencing`: the fencing token
+                                       (docs/fencing.md). */
     int code;                     /**< RESIGNED, TROUBLE, ENDED: #REDLOCK_OK or a redlock_error. */
     const redlock_result *result; /**< RESIGNED, TROUBLE, ENDED: votes and a sentence, or NULL. */
     const char *reason;           /**< LOST: one sentence; else "". */

@@ -9,8 +9,9 @@
 #define HEARD_MS   10000 /* a node that announces is asked at least so often */
 #define UNHEARD_MS 2500  /* one that does not, or whose holder does not, or where it is free */
 #define RETRY_MS   1000  /* one that could not answer */
-#define ENDED_MS   2     /* after the end of a key; then a random time, so that not all ask at once */
-#define SPREAD_MS  10
+/* After the end of a key; then a random time, so that not all ask at once. */
+#define ENDED_MS  2
+#define SPREAD_MS 10
 
 #define TICKET_DIGITS 16
 #define TOKEN_DIGITS  48

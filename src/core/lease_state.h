@@ -148,11 +148,12 @@ enum redlock_event_type {
     REDLOCK_EVENT_ADOPT,   /* plan */
     REDLOCK_EVENT_VOTE,    /* nodes (one), vote, round; accepted, counter */
     REDLOCK_EVENT_REFUSED, /* nodes: FAILED votes of the current round, nothing was sent */
-    REDLOCK_EVENT_GRANT,   /* nodes (one), round: it granted the WAIT of that round, by push or late */
-    REDLOCK_EVENT_LISTEN,  /* a node can push grants to us from now on: take a place again */
-    REDLOCK_EVENT_POLL,    /* a quorum of nodes cannot keep a queue: try again after delays */
-    REDLOCK_EVENT_VOID,    /* nodes: their clocks jumped, so their earlier votes are void */
-    REDLOCK_EVENT_TIMER,   /* something may be due */
+    /* nodes (one), round: it granted the WAIT of that round, by push or late. */
+    REDLOCK_EVENT_GRANT,
+    REDLOCK_EVENT_LISTEN, /* a node can push grants to us from now on: take a place again */
+    REDLOCK_EVENT_POLL,   /* a quorum of nodes cannot keep a queue: try again after delays */
+    REDLOCK_EVENT_VOID,   /* nodes: their clocks jumped, so their earlier votes are void */
+    REDLOCK_EVENT_TIMER,  /* something may be due */
     /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED. */
     REDLOCK_EVENT_CANCEL,
     REDLOCK_EVENT_EXTEND, /* ttl_ms; from the caller, see redlock_lease_extend_check() */

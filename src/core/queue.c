@@ -24,8 +24,9 @@ void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now
 }
 
 static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t round) {
+    /* The send time of one as old as REDLOCK_QUEUE_SENT_MAX rounds is forgotten. */
     const bool unknown = round == 0 || round < queue->first_round || round > queue->round ||
-                         queue->round - round >= REDLOCK_QUEUE_SENT_MAX; /* its send time is forgotten */
+                         queue->round - round >= REDLOCK_QUEUE_SENT_MAX;
     return unknown || round < queue->nodes[node].queued;
 }
 

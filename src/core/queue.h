@@ -69,7 +69,8 @@ struct redlock_queue {
     uint64_t holder_id;      /* that token, or the last one that had */
     int64_t holder_since_ns; /* when we first saw it there */
     int32_t ttl_ms;          /* that the WAITs of the current token ask for */
-    int64_t slowest_ns;      /* the slowest answer to the current WAIT so far, or to the one before */
+    /* The slowest answer to the current WAIT so far, or to the one before. */
+    int64_t slowest_ns;
     int64_t refresh_ns;
     int64_t look_ns;        /* when to find out why there is no quorum */
     int64_t ask_ns;         /* when the first in line asks, or the retry where too few answered */

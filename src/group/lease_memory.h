@@ -31,7 +31,7 @@ struct redlock_waiting {
     bool in_line;                /* counted there as waiting */
     bool counted;                /* in the statistics as queued */
     bool has_place;              /* the current token is that of a place, not of a first try */
-    bool lingers;                /* forgotten, but its token must still be known when a push comes */
+    bool lingers;                /* forgotten, but its token must be known when a push comes */
     struct redlock_queue *queue; /* behind this */
 };
 

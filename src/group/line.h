@@ -30,9 +30,9 @@ struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
     redlock_nodes refusing;                                 /* nodes that refuse our subscription */
     redlock_nodes forbidding;                               /* nodes that do not permit WAIT */
-    bool polls;                                             /* too few nodes can: acquires try again instead */
-    uint64_t polls_hash;                                    /* of the reason that was a WARNING; 0: none */
-    bool warned;                                            /* of a resource whose queue cannot be kept */
+    bool polls;                                             /* too few nodes can: acquires retry */
+    uint64_t polls_hash;                                    /* of the reason in the WARNING; or 0 */
+    bool warned;                                            /* of a queue that cannot be kept */
     redlock_nodes clocks;                                   /* nodes whose clock we have read */
     struct redlock_clock_sample samples[REDLOCK_NODES_MAX]; /* the best reading of each */
     uint64_t last_ticket;

@@ -25,7 +25,7 @@ struct redlock_owed_release {
     const char *token;
     size_t token_size;
     redlock_nodes nodes;
-    redlock_nodes uncertain; /* never answered a request that sets the key: it may still run there */
+    redlock_nodes uncertain; /* never answered a request that sets the key: it may yet run there */
     int64_t ttl_ms;          /* then the key is gone from the other nodes */
     bool keeps;              /* hand the lock to nobody */
 };

@@ -67,7 +67,8 @@ struct redlock_group {
     struct redlock_fence_keys fence_keys;
     char *fence_suffix;
     char *wait_suffix;
-    char holder[1 + REDLOCK_HOLDER_SIZE_MAX]; /* ends our tokens: the mark and the text; or nothing */
+    /* Ends our tokens: the mark and the text; or nothing. */
+    char holder[1 + REDLOCK_HOLDER_SIZE_MAX];
     uint8_t holder_size;
     struct redlock_line line;
     struct redlock_schedule schedule;

@@ -194,7 +194,8 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
 }
 
 void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT); /* an inspection ends with its votes */
+    /* An inspection ends with its votes. */
+    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT);
     finish_connect(group, query);
 }
 

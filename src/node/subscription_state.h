@@ -58,10 +58,12 @@ struct redlock_subscription {
     unsigned unconfirmed; /* of these, the tries that sent SUBSCRIBE while the node was READY */
     bool pinged;          /* LISTENING: the PONG is due at due_ns */
     bool push_warned, refusal_warned;
-    uint32_t leaving;                              /* replies to UNSUBSCRIBE that are to come */
-    uint32_t leaving_first;                        /* of these, before that of the channel asked for */
-    bool no_memory;                                /* to leave a channel; found at the next flush */
-    bool asking;                                   /* for one of the channels; the reply is to come */
+    uint32_t leaving; /* replies to UNSUBSCRIBE that are to come */
+    /* Of these, before that of the channel asked for. */
+    uint32_t leaving_first;
+    bool no_memory; /* to leave a channel; found at the next flush */
+    /* For one of the channels; the reply is to come. */
+    bool asking;
     const struct redlock_channels *channels;       /* NULL before redlock_node_hear() */
     struct redlock_channel *asked;                 /* NULL if it has left meanwhile */
     uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */

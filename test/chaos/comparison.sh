@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs one named experiment with and without protection, and holds what it says and leaves against what it must.
+# Runs one named experiment with and without protection, and holds what it says and leaves against
+# what it must.
 set -euo pipefail
 
 usage='usage: comparison.sh REDLOCK_CHAOS [--refusals] [ARGUMENT of run]…'

@@ -18,8 +18,8 @@ static void acquire(struct kit *kit, int client, const char *token, int64_t tick
     kit_ticket(kit, token, ticket);
 }
 
-/* Client 1 waits with ticket 5 from 4 s, client 2 with ticket 6 from 4.1 s. Client 1 was seen in line
- * in between, at these nodes. They get the lock after so many ms. */
+/* Client 1 waits with ticket 5 from 4 s, client 2 with ticket 6 from 4.1 s. Client 1 was seen in
+ * line in between, at these nodes. They get the lock after so many ms. */
 static void two(struct kit *kit, uint32_t seen_at, int64_t first_ms, int64_t second_ms) {
     acquire(kit, 0, "a", 5, CALM_S * S, CALM_S * S + first_ms * MS);
     acquire(kit, 1, "b", 6, CALM_S * S + 100 * MS, CALM_S * S + second_ms * MS);

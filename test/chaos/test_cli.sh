@@ -152,7 +152,8 @@ damaged() {
     done
 }
 
-# One that ends well, in a directory with any characters, without standard files, its SIGCHLD ignored, in any language.
+# One that ends well, in a directory with any characters, without standard files, its SIGCHLD
+# ignored, in any language.
 strange_run() {
     local out=$temp/"a 'run' \"of\" \$x;" status=0
     timeout 60 python3 -c '

@@ -158,7 +158,8 @@ static void the_data(const char *page) {
         assert_int_equal(found[1], lost[side]);
         assert_int_equal(length(run, "refusals"), refusals[side]);
         assert_int_equal(length(run, "faults"), 1);
-        /* With guards three of five nodes have no vote for a second: report_drive.js looks at what is drawn of it. */
+        /* With guards three of five nodes have no vote for a second: report_drive.js looks at what
+         * is drawn of it. */
         const json_t *fault = json_array_get(json_object_get(run, "faults"), 0);
         json_int_t from = json_integer_value(json_object_get(fault, "from"));
         assert_int_equal(json_integer_value(json_object_get(fault, "kept")) - from, side == 2 ? 10000 : 0);

@@ -34,7 +34,8 @@ answers() {
     timeout 20 docker version --format '{{.Server.Version}}' >/dev/null 2>&1
 }
 
-# try_daemon OPTIONS… : starts it and waits until it answers. False if it ends before; its words are in $folder/log.
+# try_daemon OPTIONS… : starts it and waits until it answers. False if it ends before; its words are
+# in $folder/log.
 try_daemon() {
     local deadline=$((SECONDS + START_TIMEOUT_S))
     dockerd --data-root "$folder/data" --exec-root "$folder/exec" --pidfile "$folder/pid" --host "$DOCKER_HOST" \
@@ -60,7 +61,7 @@ end_daemon() {
     daemon=
 }
 
-# Without the kernel's overlays; without iptables, where ports are still published by docker's own proxy.
+# Without the kernel's overlays and without iptables: docker's own proxy still publishes ports.
 start_daemon() {
     export DOCKER_HOST=unix://$folder/socket
     unset DOCKER_CONTEXT

@@ -58,7 +58,8 @@ find_program() {
     die "none of these programs is here: $*; on Debian: apt-get install redis-server"
 }
 
-# add PROGRAM PATH : the program at this path of the image, and each library where the loader finds it here.
+# add PROGRAM PATH : the program at this path of the image, and each library where the loader finds
+# it here.
 add() {
     local libraries library
     [[ -x $1 ]] || die "there is no program $1"

@@ -187,7 +187,8 @@ static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
         assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
     }
     cycle->accepted++;
-    assert_int_equal(redlock_release(lease, on_done, cycle), REDLOCK_OK); /* a release is accepted without memory */
+    /* A release is accepted without memory. */
+    assert_int_equal(redlock_release(lease, on_done, cycle), REDLOCK_OK);
     assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
 }
 
@@ -214,7 +215,8 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     use_a_lease(manager, cycle);
     complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
     redlock_acquire_options held = world_acquire_options(60000, 0);
-    complete(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle)); /* released by close */
+    /* Released by close. */
+    complete(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle));
     if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK) {
         cycle->accepted++;
     }
@@ -249,8 +251,8 @@ static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
 static void fail_each_in_turn(bool guarded) {
     sweep.guarded = guarded;
     long allocations = 1;
-    run_cycle(1, 0,
-              PATIENT_MS); /* the first allocations of the loop itself, and a check that all is well without failures */
+    /* The first allocations of the loop itself, and a check that all is well without failures. */
+    run_cycle(1, 0, PATIENT_MS);
     assert_true(sweep.count > 20);
     while (run_cycle(allocations, 1, PATIENT_MS)) {
         allocations++;

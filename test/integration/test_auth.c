@@ -156,7 +156,8 @@ static void the_same_server_twice_is_one_vote(void **state) {
     assert_non_null(strstr(world_node_info(manager, refused).error, "same server"));
     assert_non_null(strstr(world_node_info(manager, refused).error, world_node_info(manager, 1 - refused).name));
     struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "door", 60000); /* two servers of three nodes: a quorum */
+    /* Two servers of three nodes: a quorum. */
+    redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     server_kill(&world_servers.at[1]);
     assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
@@ -180,7 +181,8 @@ static void a_full_server_fails_with_its_own_words(void **state) {
     assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
     assert_non_null(strstr(outcome->message, "OOM"));
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK); /* needs no memory */
+    /* Needs no memory. */
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 2; i++) {
@@ -200,7 +202,8 @@ static void a_server_that_cannot_save_fails_with_its_own_words(void **state) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 2; i++) {
-        char path[128]; /* a directory in place of the dump: a rename onto it fails, also for root */
+        /* A directory in place of the dump: a rename onto it fails, also for root. */
+        char path[128];
         snprintf(path, sizeof path, "%s/dump.rdb", world_servers.at[i].directory);
         assert_int_equal(mkdir(path, 0700), 0);
         strcat(path, "/x");
@@ -244,7 +247,8 @@ static void a_loading_server_fails_and_then_votes(void **state) {
         drive_for(world_loop, 20);
     }
     assert_true(seen);
-    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2)); /* by itself, once it has loaded */
+    /* By itself, once it has loaded. */
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -98,7 +98,8 @@ static void a_bad_uri_is_refused_with_a_sentence(void **state) {
     assert_int_equal(redlock_client_open(NULL, &client, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 0);
     assert_int_equal(entries("/proc/self/fd"), descriptors);
-    kit_until(entries("/proc/self/task") == tasks); /* a joined thread may stay in the list for a moment */
+    /* A joined thread may stay in the list for a moment. */
+    kit_until(entries("/proc/self/task") == tasks);
 }
 
 static void open_waits_for_the_nodes(void **state) {
@@ -162,7 +163,8 @@ static void nothing_is_left_of_a_closed_client(void **state) {
         kit_close(client);
     }
     assert_int_equal(entries("/proc/self/fd"), descriptors);
-    kit_until(entries("/proc/self/task") == tasks); /* a joined thread may stay in the list for a moment */
+    /* A joined thread may stay in the list for a moment. */
+    kit_until(entries("/proc/self/task") == tasks);
     kit_expect_no_keys();
 }
 

@@ -150,7 +150,8 @@ static void a_lease_on_a_bare_quorum_is_lost_at_once(void **state) {
     redlock_lease *lease = acquire_watched(manager, "door", loss);
     assert_true(world_wait_with_key("door", 2, DRIVE_TIMEOUT_MS));
     chaos_clock_jump(clocks[1], JUMP_MS);
-    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS)); /* long before its deadline */
+    /* Long before its deadline. */
+    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     if (!strstr(loss->reason, name) || !strstr(loss->reason, "clock jumped forward by ")) {
         fail_msg("names neither node nor jump: %s", loss->reason);

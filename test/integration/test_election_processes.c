@@ -143,7 +143,8 @@ static void a_minority_of_nodes_fails(void **state) {
     line_up(members, 3);
     server_kill(&crowd_servers.at[1]);
     server_pause(&crowd_servers.at[4]);
-    const int64_t until_ms = support_now_ms() + 2 * TTL_MS; /* the leader must renew its lease now */
+    /* The leader must renew its lease now. */
+    const int64_t until_ms = support_now_ms() + 2 * TTL_MS;
     crowd_until(support_now_ms() > until_ms);
     assert_true(crowd_holds(members[0]));
     atomic_store(&members[0]->resigns, true);

@@ -242,7 +242,8 @@ static void a_set_on_an_abandoned_connection_does_not_run_late(void **state) {
     proxy_freeze_now(proxies[0]);
     proxy_forget_bytes(proxies[0]);
     for (size_t i = 1; i < 3; i++) {
-        proxy_hold(proxies[i], PROXY_REPLIES, true); /* undecided until the SET is on its way, with nothing behind it */
+        /* Undecided until the SET is on its way, with nothing behind it. */
+        proxy_hold(proxies[i], PROXY_REPLIES, true);
     }
     assert_int_equal(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));

@@ -168,13 +168,15 @@ static void a_client_that_waited_gets_a_larger_token(void **state) {
     redlock_acquire_options options = fencing_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     for (size_t i = 0; i < 5; i++) {
-        set_counter(&world_servers.at[i], "queue:fence", wall_token(HOUR_MS)); /* so that clocks alone do not do it */
+        /* So that clocks alone do not do it. */
+        set_counter(&world_servers.at[i], "queue:fence", wall_token(HOUR_MS));
     }
     redlock_lease *lease = acquire_fenced(holder, "queue");
     uint64_t token = redlock_lease_fence(lease);
     assert_true(token > wall_token(HOUR_MS / 2));
     assert_int_equal(redlock_acquire(waiter, "queue", &options, NULL, outcome_collect, waited), REDLOCK_OK);
-    assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS)); /* and so it was refused once */
+    /* And so it was refused once. */
+    assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS));
     assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waited));
     assert_int_equal(waited->code, REDLOCK_OK);
@@ -185,7 +187,8 @@ static void a_client_that_waited_gets_a_larger_token(void **state) {
 static void tokens_rise_after_a_minority_forgot(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    uint64_t far = wall_token(HOUR_MS); /* above all clocks: only the remaining counters make it rise */
+    /* Above all clocks: only the remaining counters make it rise. */
+    uint64_t far = wall_token(HOUR_MS);
     for (size_t i = 0; i < 5; i++) {
         set_counter(&world_servers.at[i], "flushed:fence", far);
     }

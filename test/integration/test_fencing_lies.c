@@ -103,7 +103,8 @@ static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
         assert_true(counter_at(0, key) < wall_number() + HOUR_NS);
         server_resume(&world_servers.at[2]);
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
-        assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS)); /* the attempt leaves no key */
+        /* The attempt leaves no key. */
+        assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS));
         assert_tokens_rise(manager, resource);
     }
 }

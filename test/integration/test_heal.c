@@ -65,7 +65,8 @@ static void a_majority_that_lost_it_is_a_loss(void **state) {
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* the other keys are released, and none comes back */
+    /* The other keys are released, and none comes back. */
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).healed, 0);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_int_equal(servers_key_count(&world_servers), 0);
@@ -82,7 +83,8 @@ static void a_healed_key_is_no_vote(void **state) {
     delete_at("door", 2);
     server_kill(&world_servers.at[2]);
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM); /* no key was set */
+    /* No key was set. */
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_false(server_has_key(&world_servers.at[0], "door"));
     assert_false(server_has_key(&world_servers.at[1], "door"));
     assert_true(redlock_lease_validity_ms(lease) > 0); /* the old deadline stands (R12) */
@@ -98,7 +100,8 @@ static void a_key_of_another_client_is_left_alone(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
     assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* by now it has gone to all healed nodes */
+    /* By now it has gone to all healed nodes. */
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("door", 1, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");

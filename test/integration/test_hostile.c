@@ -6,7 +6,8 @@
 #include "world.h"
 
 #define HOSTILE_TIMEOUT_MS 250
-#define MEMORY_GROWTH_KIB  (512 * 1024) /* the gigabyte bulk would show; ASan keeps 256 MiB of freed memory */
+/* The gigabyte bulk would show; ASan keeps 256 MiB of freed memory. */
+#define MEMORY_GROWTH_KIB (512 * 1024)
 
 struct hostile_case {
     const char *name;

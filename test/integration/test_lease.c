@@ -99,7 +99,8 @@ static void one_extend_at_a_time_and_a_release_replaces_it(void **state) {
     assert_int_equal(first->code, REDLOCK_ERR_CANCELLED);
     assert_int_equal(released->code, REDLOCK_OK);
     assert_int_equal(second->runs, 0);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* no extend came after the release */
+    /* No extend came after the release. */
+    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
 static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
@@ -132,7 +133,8 @@ static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
         assert_int_equal(world_statistics(manager).extends, 0); /* nothing was sent */
         assert_int_equal(loss->runs, 1);
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
-        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* our keys are deleted anyway */
+        /* Our keys are deleted anyway. */
+        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     }
 }
 
@@ -186,7 +188,8 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
         if (validity_ms > 0) {
             deadline_ns = now_ns + (validity_ms + 1) * 1000000;
         }
-        ev_run(world_loop, EVRUN_ONCE); /* only the timers of the library wake it: no node answers */
+        /* Only the timers of the library wake it: no node answers. */
+        ev_run(world_loop, EVRUN_ONCE);
         assert_true(support_now_ns() < now_ns + INT64_C(20000000000));
     }
     assert_int_equal(loss->validity_ms, 0);
@@ -230,7 +233,8 @@ static void lost_early_when_most_nodes_deny_it(void **state) {
     assert_int_equal(loss->validity_ms, 0);
     assert_int_equal(loss->runs, 1);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
-    assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS)); /* the keys of the thief stay, ours are gone */
+    /* The keys of the thief stay, ours are gone. */
+    assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stolen"), "thief");
 }
 
@@ -318,7 +322,8 @@ static void inspect_returns_the_holder_of_each_node(void **state) {
     }
     assert_true(ours >= 1);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_string_equal(server_ask(&world_servers.at[1], "TYPE", "seen"), "hash"); /* of another type: not ours */
+    /* Of another type: not ours. */
+    assert_string_equal(server_ask(&world_servers.at[1], "TYPE", "seen"), "hash");
 }
 
 int main(void) {

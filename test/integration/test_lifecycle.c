@@ -29,7 +29,8 @@ static void close_with_requests_in_flight(void **state) {
         outcomes[i] = world_outcome();
         assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
         if (i == 19) {
-            ev_run(world_loop, EVRUN_NOWAIT); /* twenty requests are on their way, twenty are not written yet */
+            /* Twenty requests are on their way, twenty are not written yet. */
+            ev_run(world_loop, EVRUN_NOWAIT);
         }
     }
     world_disown(manager);
@@ -329,7 +330,8 @@ static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state)
     struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);
     server_kill(&world_servers.at[3]);
-    redlock_lease *lease = world_acquire(manager, "pipe", 60000); /* no turn of the loop in between */
+    /* No turn of the loop in between. */
+    redlock_lease *lease = world_acquire(manager, "pipe", 60000);
     server_kill(&world_servers.at[1]);
     drive_extend(world_loop, lease, 60000, outcome);
     drive_release(world_loop, lease, outcome);

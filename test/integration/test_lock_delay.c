@@ -48,7 +48,8 @@ static void assert_others_get_it(const char *resource) {
 static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
     assert_true(world_wait_with_key(key, 5, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 5; i++) {
-        int64_t validity_ms = redlock_lease_validity_ms(lease); /* it was longer before, so at most this is left */
+        /* It was longer before, so at most this is left. */
+        int64_t validity_ms = redlock_lease_validity_ms(lease);
         int64_t pttl_ms = server_pttl_ms(&world_servers.at[i], key);
         assert_true(pttl_ms <= TTL_MS + DELAY_MS);
         assert_true(pttl_ms > DELAY_MS);
@@ -150,7 +151,8 @@ static void the_delay_ends(void **state) {
     int64_t before_ms = support_now_ms();
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_int_equal(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
-    assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10); /* the server's clock ends it, not ours */
+    /* The server's clock ends it, not ours. */
+    assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10);
     redlock_lease *next = waited->lease;
     assert_int_equal(loss->runs, 1);
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);

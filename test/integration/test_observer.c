@@ -291,7 +291,8 @@ static void two_nodes_down_change_nothing(void **state) {
     take(4, BOB, LONG_MS);
     resign_all(BOB);
     until_told(&told, "");
-    assert_in_range(told.count, before + 2, before + 3); /* perhaps also nobody, between two leaders */
+    /* Perhaps also nobody, between two leaders. */
+    assert_in_range(told.count, before + 2, before + 3);
 }
 
 static void a_lock_that_nobody_announces_is_found(void **state) {

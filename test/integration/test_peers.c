@@ -89,12 +89,14 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
         uint64_t attempts_before = world_statistics(manager).attempts;
         assert_int_equal(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
         if (waits) {
-            assert_in_range(outcome->attempts, 2, 5); /* 0, 100, 200, 300, 400 ms, or fewer on a slow machine */
+            /* 0, 100, 200, 300, 400 ms, or fewer on a slow machine. */
+            assert_in_range(outcome->attempts, 2, 5);
         } else {
             assert_int_equal(outcome->attempts, 1);
         }
         assert_int_equal(world_statistics(manager).attempts - attempts_before, outcome->attempts);
-        for (size_t i = 0; i < 2; i++) { /* the end of the wait ends an attempt that began just before */
+        /* The end of the wait ends an attempt that began just before. */
+        for (size_t i = 0; i < 2; i++) {
             redlock_vote_kind vote = outcome_vote(outcome, i);
             assert_true(vote == REDLOCK_VOTE_DENIED || (waits && vote == REDLOCK_VOTE_PENDING));
         }
@@ -217,7 +219,8 @@ static void rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters(void **state
                              REDLOCK_OK);
         }
         for (int turns = round % 4; turns > 0; turns--) {
-            ev_run(world_loop, EVRUN_NOWAIT); /* cancelled before the write, in flight, and between attempts */
+            /* Cancelled before the write, in flight, and between attempts. */
+            ev_run(world_loop, EVRUN_NOWAIT);
         }
         assert_int_equal(waiters.completed, 0);
         for (size_t i = 0; i < 100; i++) {

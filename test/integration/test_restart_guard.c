@@ -156,7 +156,8 @@ static void a_quarantine_lasts_for_ttl_max_and_ends(void **state) {
     redlock_lease *lease = waited->lease;
     assert_free(manager, 0);
     int code = drive_release(world_loop, lease, waited);
-    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_LOST); /* a short ttl, on a slow machine */
+    /* A short ttl, on a slow machine. */
+    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_LOST);
 }
 
 static void strict_new_nodes_are_not_trusted(void **state) {
@@ -261,12 +262,14 @@ static void a_quarantined_node_extends_and_releases(void **state) {
     uint64_t connects = world_node_info(manager, 2).connects;
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
-    server_stop(&world_servers.at[2]); /* it saves everything before it ends; the guard cannot know that */
+    /* It saves everything before it ends; the guard cannot know that. */
+    server_stop(&world_servers.at[2]);
     server_restart(&world_servers.at[2]);
     assert_true(drive_reconnected(world_loop, manager, 2, connects + 1));
     assert_quarantined(manager, 2, "it restarted");
     server_kill(&world_servers.at[1]);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK); /* by that node and one other */
+    /* By that node and one other. */
+    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_GRANTED);
     assert_quarantined(manager, 2, "it restarted");
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);

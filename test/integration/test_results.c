@@ -239,8 +239,8 @@ static void statistics_add_up(void **state) {
     drive_for(world_loop, 10);
     assert_int_equal(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
-    uint64_t dropped =
-        world_statistics(manager).releases_dropped; /* a slow node may owe longer than such a short ttl */
+    /* A slow node may owe longer than such a short ttl. */
+    uint64_t dropped = world_statistics(manager).releases_dropped;
     for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
     }

@@ -3,9 +3,10 @@
 #include "core/fence.h"
 #include "scripts_kit.h"
 
-#define HOUR_US  INT64_C(3600000000)
-#define DAY_MS   INT64_C(86400000)
-#define LONG_US  (HOUR_US + HOUR_US / 6) /* outside of what a node accepts, however slow this machine is */
+#define HOUR_US INT64_C(3600000000)
+#define DAY_MS  INT64_C(86400000)
+/* Outside of what a node accepts, however slow this machine is. */
+#define LONG_US  (HOUR_US + HOUR_US / 6)
 #define SHORT_US (HOUR_US - HOUR_US / 6)
 
 static void the_sha1s_are_the_servers(void **state) {
@@ -131,7 +132,8 @@ static void a_token_is_written_back_where_the_lock_is_ours(void **state) {
         assert_granted(&message);
         assert_counter(100);
         assert_int_equal(server_pttl_ms(server, "door:fence"), -1);
-        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100); /* an equal number need not be ours */
+        /* An equal number need not be ours. */
+        assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100);
         assert_says("not below");
         message.fence = 99;
         assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, 100);

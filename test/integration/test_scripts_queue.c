@@ -128,7 +128,8 @@ static void waiters_are_served_in_the_order_of_their_tickets(void **state) {
         lock_as(OURS);
         assert_queued((struct wait){.token = FIRST, .ticket = 30, .by_source = by_source}, 0, OURS);
         assert_queued((struct wait){.token = THIRD, .ticket = 20, .by_source = by_source}, 0, OURS);
-        assert_queued((struct wait){.token = SECOND, .ticket = 20, .by_source = by_source}, 0, OURS); /* by token */
+        /* By token. */
+        assert_queued((struct wait){.token = SECOND, .ticket = 20, .by_source = by_source}, 0, OURS);
         assert_queued((struct wait){.token = FIRST, .ticket = 30, .by_source = by_source}, 2, OURS);
         static const char *const order[] = {OURS, SECOND, THIRD, FIRST};
         for (int i = 0; i < 3; i++) {
@@ -151,7 +152,8 @@ static void the_queues_keys_end_by_themselves(void **state) {
     assert_in_range(server_pttl_ms(server, WAITERS), QUEUE_MS / 2, QUEUE_MS);
     assert_string_equal(server_ask(server, "PEXPIRE", QUEUE, "400000"), "1");
     assert_string_equal(server_ask(server, "PEXPIRE", WAITERS, "400000"), "1");
-    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS); /* one entry, and a later end */
+    /* One entry, and a later end. */
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_string_equal(say("ZCARD", QUEUE), "1");
     assert_string_equal(say("HLEN", WAITERS), "1");
     assert_true(server_pttl_ms(server, QUEUE) > 400000 && server_pttl_ms(server, WAITERS) > 400000);
@@ -182,7 +184,8 @@ static void who_holds_the_lock_is_told_so(void **state) {
         assert_string_equal(server_ask(server, "PEXPIRE", "door", "100000"), "1");
         assert_taken((struct wait){.token = FIRST, .ticket = 1, .enters_only = enters_only});
         assert_in_range(server_pttl_ms(server, "door"), TTL_MS / 2, TTL_MS);
-        assert_string_equal(server_ask(server, "PEXPIRE", "door", "900000"), "1"); /* never shortened */
+        /* Never shortened. */
+        assert_string_equal(server_ask(server, "PEXPIRE", "door", "900000"), "1");
         assert_taken((struct wait){.token = FIRST, .ticket = 1, .enters_only = enters_only});
         assert_in_range(server_pttl_ms(server, "door"), TTL_MS + 1, 900000);
         assert_int_equal(server_key_count(server), 1);
@@ -195,7 +198,8 @@ static void who_cannot_be_told_is_passed_over(void **state) {
         start_anew();
         lock_as(OURS);
         assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
-        assert_queued((struct wait){.token = SECOND, .ticket = 2, .stale_ms = -1}, 1, OURS); /* stale at once */
+        /* Stale at once. */
+        assert_queued((struct wait){.token = SECOND, .ticket = 2, .stale_ms = -1}, 1, OURS);
         assert_string_equal(server_ask(server, "ZADD", QUEUE, "3", "no details"), "1");
         assert_string_equal(server_ask(server, "ZADD", QUEUE, "3", "odd details"), "1");
         assert_string_equal(server_ask(server, "HSET", WAITERS, "odd details", "99999999999999 1000 5 9"), "1");

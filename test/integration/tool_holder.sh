@@ -83,8 +83,8 @@ for option in '' --holder=; do
     expect 0 tool release bare "$token"
 done
 
-# Who waited in the queue hears it from the nodes. This holder may have waited, too: it hands over, so
-# the nodes are asked once and not again and again.
+# Who waited in the queue hears it from the nodes. This holder may have waited, too: it hands over,
+# so the nodes are asked once and not again and again.
 expect 0 tool acquire -t 1h -w 1s --holder deploy@web-3 held
 expect 75 tool acquire -w 2s held
 says "$err" "'held': held by deploy@web-3: 0 of 3 nodes granted it, 2 are needed \(.*: queued behind deploy@web-3\)"

@@ -115,8 +115,9 @@ static const struct {
     {"\x1b[31m\n\t\x7f", "\\x1b[31m\\x0a\\x09\\x7f", "\"\\u001b[31m\\u000a\\u0009\\u007f\""},
     {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f", "\"gr\xc3\xbc\xc3\x9f\""},
     {"\xe2\x82\xac \xf0\x9f\x94\x92", "\xe2\x82\xac \xf0\x9f\x94\x92", "\"\xe2\x82\xac \xf0\x9f\x94\x92\""},
-    {"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""},                          /* a C1 control */
-    {"a\xe2\x80\xae", "a\\xe2\\x80\\xae", "\"a\\u202e\""},              /* overrides the direction of the text */
+    {"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""}, /* a C1 control */
+    /* Overrides the direction of the text. */
+    {"a\xe2\x80\xae", "a\\xe2\\x80\\xae", "\"a\\u202e\""},
     {"\xf3\xa0\x81\x81", "\\xf3\\xa0\\x81\\x81", "\"\\udb40\\udc41\""}, /* a tag */
     {"\xff", "\\xff", "\"\\ufffd\""},                                   /* never in UTF-8 */
     {"\xc3", "\\xc3", "\"\\ufffd\""},                                   /* cut off */
@@ -124,7 +125,8 @@ static const struct {
     {"\xc0\x80", "\\xc0\\x80", "\"\\ufffd\\ufffd\""},                   /* overlong */
     {"\xe0\x80\x80", "\\xe0\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\""},   /* overlong */
     {"\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\ufffd\\ufffd\\ufffd\""},   /* a surrogate */
-    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""}, /* past U+10FFFF */
+    /* Past U+10FFFF. */
+    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
     {"\xf0\x9f\x94x", "\\xf0\\x9f\\x94x", "\"\\ufffd\\ufffd\\ufffdx\""},
 };
 

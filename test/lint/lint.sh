@@ -8,7 +8,7 @@ skip() {
     exit 77
 }
 
-# What belongs to the project: in a checkout what git knows or would add, in a release tarball every file.
+# What belongs to the project: what git knows or would add; in a release tarball every file.
 sources() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git -c core.quotePath=false ls-files --cached --others --exclude-standard -- "$@"
@@ -53,12 +53,14 @@ man() {
     command -v mandoc >/dev/null || skip "no mandoc"
     mapfile -t files < <(sources 'docs/man/*')
     ((${#files[@]})) || skip "there are no man pages"
-    # A style message (such as a missing date of the operating system) is none of ours; warnings and errors are.
+    # A style message (such as a missing date of the operating system) is none of ours; warnings and
+    # errors are.
     mandoc -T lint -W warning "${files[@]}"
     echo "${#files[@]} pages"
 }
 
-# uncited TOP : each heading of docs/protocols.md that a comment there cites and that the page does not have.
+# uncited TOP : each heading of docs/protocols.md that a comment there cites and that the page does
+# not have.
 uncited() {
     (cd "$1" && grep -rhzoE 'docs/protocols\.md,[[:space:]*]*"[^"]+"' src test include --include='*.[ch]' \
         --include='*.lua') | tr '\0\n' '\n ' |
@@ -78,20 +80,27 @@ citations() {
     echo "every cited heading is there"
 }
 
-# too_wide FILE…: the lines that are wider than they may be: 120 columns; prose and the comments of
-# the library and the tool 100, but not in tables and blocks of code.
+# too_wide FILE…: the lines that are wider than they may be: 120 columns; comments, also behind
+# code, and prose 100, but not tables and blocks of code in prose.
 too_wide() {
-    local file prose=() code=() comments=(/dev/null)
+    local file prose=() code=(/dev/null) slashes=(/dev/null) hashes=(/dev/null)
     for file in "$@"; do
-        if [[ $file == *.md ]]; then prose+=("$file"); else code+=("$file"); fi
-        if [[ $file == *(*/)@(src|include|tools/redlock)/*.@(c|h|lua) ]]; then comments+=("$file"); fi
+        case $file in
+        *.md) prose+=("$file") ;;
+        *.[ch] | *.cpp | *.go | *.java | *.mjs | *.rs) code+=("$file") slashes+=("$file") ;;
+        *.lua) code+=("$file") ;;
+        *) code+=("$file") hashes+=("$file") ;;
+        esac
     done
     {
         LC_ALL=C.UTF-8 grep -HnE '^.{121,}' "${code[@]}"
-        LC_ALL=C.UTF-8 grep -HnE '^ *(/\*|\*|--) ' "${comments[@]}" | LC_ALL=C.UTF-8 grep -E '^[^:]*:[0-9]*:.{101,}'
+        LC_ALL=C.UTF-8 grep -HnE '^.{101,}' "${slashes[@]}" | grep -E ':[0-9]+: *(\*|//) |/\*\*?<? | // '
+        LC_ALL=C.UTF-8 grep -HnE '^.{101,}' "${code[@]}" | grep -E '\.lua:[0-9]*:(.* )?-- '
+        # Behind code, a # without a quote after it: that is no text.
+        LC_ALL=C.UTF-8 grep -HnE '^.{101,}' "${hashes[@]}" | grep -E "^[^:]*:[0-9]*:( *#|.* +# [^\"']*\$)"
         awk 'FNR == 1 { code = 0 } /^ *```/ { code = !code } code || /^ *[|!]/ { next }
             { print FILENAME ":" FNR ":" $0 }' "${prose[@]}" | LC_ALL=C.UTF-8 grep -E '^[^:]*:[0-9]*:.{101,}'
-    } | sed -E 's/^([^:]*:[0-9]*):.*/\1: too wide/'
+    } | sed -E 's/^([^:]*:[0-9]*):.*/\1: too wide/' | LC_ALL=C sort -u
 }
 
 width() {
@@ -107,14 +116,25 @@ width() {
     trap 'rm -rf "$temp"' EXIT
     printf '%0121d\n' 0 >"$temp/wide.c"
     printf '%0120d\n' 0 >"$temp/narrow.c"
-    mkdir "$temp/src"
-    printf '/* %098d */\n/* %0094d */\n' 0 0 >"$temp/src/comment.c"
+    printf '/* %098d */\n * %098d\n%080d; /* %013d */\n/* %0094d */\n' 0 0 0 0 0 >"$temp/comment.c"
+    printf '    // %098d\n%0101d // %03d\n' 0 0 0 >"$temp/comment.go"
+    printf '%s %098d\n' '--' 0 >"$temp/comment.lua"
+    printf '# %099d\n%0101d # %03d\n"%090d # %05d"\n# %098d\n' 0 0 0 0 0 0 >"$temp/comment.sh"
     # shellcheck disable=SC2016 # a block of code
     printf '%0101d\n| %0101d |\n```\n%0101d\n```\n' 0 0 0 >"$temp/wide.md"
-    wrong=$(too_wide "$temp"/*.* "$temp/src/comment.c" || true)
-    [[ $wrong == "$temp/wide.c:1: too wide"*"$temp/src/comment.c:1: too wide"*"$temp/wide.md:1: too wide" &&
-        $(wc -l <<<"$wrong") == 3 ]] ||
-        { echo "control failed: of the planted lines these were found: $wrong"; exit 1; }
+    wrong=$(too_wide "$temp"/*.* | sed "s|^$temp/||" || true)
+    diff - <(echo "$wrong") <<END || { echo "control failed: not what was planted (<) was found (>)"; exit 1; }
+comment.c:1: too wide
+comment.c:2: too wide
+comment.c:3: too wide
+comment.go:1: too wide
+comment.go:2: too wide
+comment.lua:1: too wide
+comment.sh:1: too wide
+comment.sh:2: too wide
+wide.c:1: too wide
+wide.md:1: too wide
+END
     echo "${#files[@]} files"
 }
 

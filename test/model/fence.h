@@ -19,9 +19,10 @@ enum fence_bug {
 
 struct fence_config {
     unsigned nodes;
-    const char *attempts; /* a letter each: "AAB": two of client A, one after the other, and one of client B */
-    unsigned
-        proposals; /* clocks are anything: a proposal is one of so many numbers, or the next that the client may use */
+    /* A letter each: "AAB": two of client A, one after the other, and one of client B. */
+    const char *attempts;
+    /* Clocks are anything: a proposal is one of so many numbers, or the client's next one. */
+    unsigned proposals;
     unsigned rounds;   /* of write-backs in one attempt: one, and again when beaten */
     unsigned losses;   /* how often a node loses its counter and its key */
     bool collide;      /* numbers have no digits of their own for each client */

@@ -9,10 +9,10 @@ enum { FREE = 0, LEFT_BEHIND = FENCE_ATTEMPTS_MAX + 1, NUMBER_BITS = 6, NUMBER_M
 /*
  * A try is one attempt of a client: its own lock token, one proposal.
  *
- * UNUSED   begin                             → ASKING   the acquire script to all nodes, with a proposal
+ * UNUSED   begin                             → ASKING   a proposal to all nodes (acquire script)
  * ASKING   q heard GRANTED, all accepted     → GRANTED  fast: the proposal is the fencing token
- *          q heard GRANTED, not all accepted → WRITING  slow: higher than all heard, written back where
- *                                                       no DENIED was heard
+ *          q heard GRANTED, not all accepted → WRITING  slow: higher than all heard, written back
+ *                                                       where no DENIED was heard
  * WRITING  q heard that acknowledged         → GRANTED  what was written is the fencing token
  *          a refusal was heard, rounds left  → WRITING  once more, higher than that
  * ASKING, WRITING  given up                  → OVER
@@ -43,7 +43,8 @@ struct fence_try {
 };
 
 struct fence_node {
-    unsigned lock; /* FREE, 1 + the number of the try whose token it is, or LEFT_BEHIND: nobody compares it any more */
+    /* FREE, 1 + the number of the try whose token it is, or LEFT_BEHIND: nobody compares it. */
+    unsigned lock;
     unsigned counter;
 };
 

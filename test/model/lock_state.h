@@ -13,15 +13,19 @@ enum { LOCK_CLIENTS = 2 };
 enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + LOCK_CLIENTS };
 
 /*
- * IDLE       begin                             → ACQUIRING  SET to the nodes that it may ask, under a fresh token
+ * IDLE       begin                             → ACQUIRING  SET to the nodes that it may ask,
+ *                                                           under a fresh token
  * ACQUIRING  q heard GRANTED, deadline not yet → HELD
  *            deadline, given up                → IDLE
- * HELD       extend                            → EXTENDING  EXTEND to all nodes with which it is connected
- *            heal                              → HELD       SET to one node, before the deadline that
- *                                                           the last round had met
- * EXTENDING  q heard that matched              → HELD       the deadline anew, from this round's start
+ * HELD       extend                            → EXTENDING  EXTEND to all nodes with which it
+ *                                                           is connected
+ *            heal                              → HELD       SET to one node, before the deadline
+ *                                                           that the last round had met
+ * EXTENDING  q heard that matched              → HELD       the deadline anew, from this
+ *                                                           round's start
  *            given up                          → HELD       the old deadline stands
- * HELD, EXTENDING  deadline, release           → IDLE       its keys are left behind, until released or expired
+ * HELD, EXTENDING  deadline, release           → IDLE       its keys are left behind, until
+ *                                                           released or expired
  */
 enum phase { IDLE, ACQUIRING, HELD, EXTENDING };
 
@@ -49,7 +53,8 @@ struct lock_node {
     unsigned owner;
     unsigned left;    /* ticks that its key lives */
     unsigned stepped; /* its clock was stepped in this run */
-    unsigned marker;  /* LOCK_MARKER: the ticks since the marker was set, and one; 0: there is none */
+    /* LOCK_MARKER: the ticks since the marker was set, and one; 0: there is none. */
+    unsigned marker;
 };
 
 struct lock_state {

@@ -11,19 +11,21 @@ enum queue_bug {
     QUEUE_RIGHT,
     QUEUE_SAME_TOKEN,    /* a yield keeps its token */
     QUEUE_BOUND_ARRIVAL, /* the bound of a push is the time when it arrives */
-    QUEUE_NO_SERIALS,    /* a push has no serial: its bound is the last WAIT that the node answered */
-    QUEUE_NEWEST_BOUND,  /* the deadline follows the newest of the bounds that are counted */
-    QUEUE_LATE_BACKING,  /* a late push adds backing whatever its bound is */
-    QUEUE_STALE_SERVED   /* a node serves an entry that is stale */
+    /* A push has no serial: its bound is the last WAIT that the node answered. */
+    QUEUE_NO_SERIALS,
+    QUEUE_NEWEST_BOUND, /* the deadline follows the newest of the bounds that are counted */
+    QUEUE_LATE_BACKING, /* a late push adds backing whatever its bound is */
+    QUEUE_STALE_SERVED  /* a node serves an entry that is stale */
 };
 
 struct queue_config {
     unsigned nodes;
     unsigned lost; /* more nodes, which do not answer: they count only for the quorum */
     unsigned clients;
-    unsigned ttl;   /* ticks */
-    unsigned stale; /* ticks until an entry is stale; clients may die, and a WAIT is not late; 0: none of this */
-    bool in_order;  /* a node executes no WAIT of a client after a younger one */
+    unsigned ttl; /* ticks */
+    /* Ticks until an entry is stale; clients may die, and a WAIT is not late; 0: none of this. */
+    unsigned stale;
+    bool in_order; /* a node executes no WAIT of a client after a younger one */
     enum queue_bug bug;
 };
 

@@ -12,7 +12,7 @@ enum { FREE, FIRST_HOLDER, FIRST_OWNER };
  * OUT      begin                         → TRYING  SET to all nodes
  *          begin                         → QUEUED  TAKE to all nodes
  * TRYING   q nodes are ours              → HELD
- *          q nodes cannot be ours        → QUEUED  RELEASE of the token and ENTER, under a fresh one
+ *          q nodes cannot be ours        → QUEUED  RELEASE of the token; ENTER, under a fresh one
  * QUEUED   q nodes are ours              → HELD
  *          all answered, no quorum       → QUEUED  TAKE to all nodes
  *          all answered, ours are few    → QUEUED  a yield: RELEASE and TAKE, under a fresh token
@@ -38,8 +38,10 @@ struct order_link {
 
 struct order_client {
     unsigned phase;
-    unsigned slow; /* ORDER_OWN_CLOCK: its ticket is before all tickets of clients whose clocks are right */
-    unsigned due;  /* bit i: client i was queued on a quorum when this one began, and so comes first */
+    /* ORDER_OWN_CLOCK: its ticket is before all tickets of clients whose clocks are right. */
+    unsigned slow;
+    /* Bit i: client i was queued on a quorum when this one began, and so comes first. */
+    unsigned due;
     struct order_link links[ORDER_NODES_MAX];
 };
 

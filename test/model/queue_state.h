@@ -11,9 +11,10 @@ enum { FREE, FIRST_OWNER, LEFT_BEHIND = FIRST_OWNER + QUEUE_CLIENTS_MAX };
 /* A WAIT of a client is known by its age: the ticks since it was sent. A client sends one in a tick
  * at most, so a younger WAIT has a higher serial. These fields are an age and one; 0 is none. */
 struct queue_link {
-    unsigned sent;     /* bit a: the WAIT of age a is under way */
-    unsigned entry;    /* the WAIT that the node has in its queue */
-    unsigned grant;    /* the youngest WAIT that the node granted, whether or not its client has heard it */
+    unsigned sent;  /* bit a: the WAIT of age a is under way */
+    unsigned entry; /* the WAIT that the node has in its queue */
+    /* The youngest WAIT that the node granted, whether or not its client has heard it. */
+    unsigned grant;
     unsigned backs;    /* HELD: the client counts on this node until its deadline */
     unsigned answered; /* QUEUE_NO_SERIALS: the youngest WAIT that was answered */
     unsigned push;     /* some bugs: a push is under way */

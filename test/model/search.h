@@ -34,7 +34,8 @@ struct search_result {
     const char *violation; /* NULL: none, in all states that there are */
     bool exhausted;        /* false: a violation or the bound on states ended the search */
     uint64_t states, transitions;
-    unsigned depth; /* the longest of the shortest paths to a state; with a violation its number of steps */
+    /* The longest of the shortest paths to a state; with a violation its number of steps. */
+    unsigned depth;
     double seconds;
     size_t bytes;
     uint64_t goals[MODEL_GOALS_MAX]; /* how often each was reached */

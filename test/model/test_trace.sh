@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What redlock_model prints and how it exits: a counterexample is a numbered trace that ends with what is wrong.
+# What redlock_model prints and how it exits: a counterexample is a numbered trace that ends with
+# what is wrong.
 set -euo pipefail
 
 model=${1:?usage: test_trace.sh REDLOCK_MODEL}
@@ -38,10 +39,11 @@ steps 9 "a grant that began after another had returned has a lower fencing token
 # Two attempts, two nodes each, a restart and a connection between them, two quorums heard.
 expect 1 lock --bug unguarded
 steps 10 "A and B hold the lock at the same time"
-# Somebody queued on two nodes, a second one with a slow clock queued on two nodes, and two handovers to it.
+# Somebody queued on two nodes, a second one with a slow clock queued on two nodes, and two
+# handovers to it.
 expect 1 order --bug own-clock
 steps 9 "a client holds the lock that began when an earlier one was queued on a quorum"
-# A place on three nodes, two of them handed over, a lease, and the RELEASE that reaches the third node.
+# A place on three nodes, two handed over, a lease, and the RELEASE that reaches the third node.
 expect 1 order --bug stays-queued
 steps 9 "a token is queued at a node that has executed its RELEASE"
 
@@ -49,7 +51,8 @@ expect 1 lock --expect-violation
 grep -q "^no violation in any state: " <<<"$said" || fail "it does not say that nothing is wrong"
 expect 1 lock --states 1000
 grep -q "^GIVEN UP, no violation so far: 1,000 states" <<<"$said" || fail "it does not say that it gave up"
-# One attempt alone is never beaten and follows no other: a search that came across too little has proved little.
+# One attempt alone is never beaten and follows no other: a search that came across too little has
+# proved little.
 expect 1 fence --attempts A
 grep -q "grant after a grant: MISSING" <<<"$said" || fail "it does not say what it did not come across"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The ACL of docs/operations.md is enough for all that the tool does, and lets a user do nothing else.
+# The ACL of docs/operations.md is enough for all that the tool does, and allows nothing else.
 set -euo pipefail
 
 command -v redis-server >/dev/null || { echo "skipped: no redis-server"; exit 77; }

@@ -115,7 +115,7 @@ options() {
 leaks() {
     diff "$1/before" "$1/after" || true
     grep -vE '^BUILDSYSTEM_TARGETS redlock_' "$1/inside" || true
-    # The command that compiles the user's file may have one flag of ours: the folder of the headers.
+    # The command that compiles the user's file may have one flag of ours: the headers' folder.
     grep '"command".*/program\.c' "$1/compile_commands.json" | tr ' ' '\n' | grep -E '^-[^oc]' |
         grep -vFx -- "-I$REDLOCK_SOURCE/include" || true
     "$REDLOCK_CMAKE" --install "$1" --prefix "$work/installed" >"$work/log" 2>&1 || cat "$work/log"

@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-#define SIM_WALL_NS INT64_C(1800000000000000000) /* the time of the wall clocks at the start of the world: in 2027 */
+/* The time of the wall clocks at the start of the world: in 2027. */
+#define SIM_WALL_NS INT64_C(1800000000000000000)
 
 struct sim_clock {
     int64_t offset_ns;

@@ -13,8 +13,9 @@
 #include "servers.h"
 
 #define CONFORMANCE_ANSWER_MAX 512
-#define TTL_LEAST_MS           200000          /* ttls above half of this may differ a little */
-#define HEARD                  "redlock:heard" /* somebody listens to this channel, and to no other */
+#define TTL_LEAST_MS           200000 /* ttls above half of this may differ a little */
+/* Somebody listens to this channel, and to no other. */
+#define HEARD "redlock:heard"
 
 extern struct servers servers; /* one */
 extern struct fake_node fake;

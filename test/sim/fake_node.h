@@ -29,8 +29,9 @@ struct fake_key {
     uint8_t name_size, value_size;
     char name[FAKE_NAME_MAX];
     char value[FAKE_VALUE_MAX];
-    int64_t expires_ms; /* on the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never */
-    int64_t gone_ns;    /* for the simulator: the true time of that */
+    /* On the node's clock; gone when the clock shows more (as in Redis); FAKE_NO_TTL for never. */
+    int64_t expires_ms;
+    int64_t gone_ns; /* for the simulator: the true time of that */
 };
 
 /* A member of a queue's sorted set, or a field of the hash of its waiters. */

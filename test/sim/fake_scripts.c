@@ -45,7 +45,8 @@ static void run_extend(struct fake_node *node, bool may_shorten, const struct si
     } else if (!fake_integer(&a[2], &ttl_ms)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
     } else if (!may_shorten && fake_ttl(node, key) >= ttl_ms) {
-        fake_reply_integer(reply, 1); /* it already lives so long: nothing is written, and nothing is refused */
+        /* It already lives so long: nothing is written, and nothing is refused. */
+        fake_reply_integer(reply, 1);
     } else if (!fake_refused(node, false, reply)) {
         fake_expire(node, key, ttl_ms);
         fake_reply_integer(reply, 1);

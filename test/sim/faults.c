@@ -66,7 +66,8 @@ static void crash(struct sim_world *world, unsigned index, enum sim_fault fault)
             until = later(until, key->gone_ns);
         }
     }
-    bool silent = !replaced && sim_random_percent(&world->random, 30); /* no RST: the host is gone, not the process */
+    /* No RST: the host is gone, not the process. */
+    bool silent = !replaced && sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.clients; i++) {
         node->killed_gen[i] = world->clients[i].links[index].gen + 1;
         if (replaced && sim_random_percent(&world->random, 50)) {

@@ -3,12 +3,14 @@
 #define SIM_FAULTS_H
 
 enum sim_fault {
-    SIM_FAULT_HANG,    /* a node does nothing for a while, then everything */
-    SIM_FAULT_CRASH,   /* a node's process ends and comes back with its data */
-    SIM_FAULT_FORGET,  /* the same without its data; where the lock needs that, it stays away until all its keys would
-                          have expired */
-    SIM_FAULT_REPLACE, /* the same; another host takes the place of the node, with its queues. Some clients do not
-                          notice on their first connections */
+    SIM_FAULT_HANG,  /* a node does nothing for a while, then everything */
+    SIM_FAULT_CRASH, /* a node's process ends and comes back with its data */
+    /* The same without its data. Where the lock needs that, it stays away until all its keys would
+     * have expired. */
+    SIM_FAULT_FORGET,
+    /* The same; another host takes the place of the node, with its queues. Some clients do not
+     * notice on their first connections. */
+    SIM_FAULT_REPLACE,
     SIM_FAULT_BREAK,   /* a connection is lost, with what is under way */
     SIM_FAULT_CUT,     /* nothing passes between a client and a node, one way or both */
     SIM_FAULT_ISOLATE, /* nothing passes between a client and all nodes */

@@ -99,7 +99,8 @@ void sim_leftover_event(struct sim_world *world) {
     }
     world->phase = SIM_PROBING;
     if (sim_is_guarded(world)) {
-        free_ns += (world->profile.guarded_ttl_max_ms * 102 / 100 + 10) * SIM_MS; /* quarantines end */
+        /* Quarantines end. */
+        free_ns += (world->profile.guarded_ttl_max_ms * 102 / 100 + 10) * SIM_MS;
     }
     sim_push(world, free_ns + SIM_MS, (struct sim_event){.kind = SIM_PROBE});
 }

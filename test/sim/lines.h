@@ -7,8 +7,9 @@
 
 #include "token.h"
 
-#define SIM_LINE_NODES    7
-#define SIM_LINES_MAX     128 /* a client: of tokens that were drawn so much earlier nothing is known */
+#define SIM_LINE_NODES 7
+/* A client: of tokens that were drawn so much earlier nothing is known. */
+#define SIM_LINES_MAX     128
 #define SIM_PLACES_MAX    64
 #define SIM_QUEUE_TTL_MAX 15000
 
@@ -21,17 +22,19 @@ struct sim_reply;
 /* A token that waits, or waited. */
 struct sim_line {
     char token[SIM_TOKEN_SIZE];
-    uint32_t released;                     /* bit i: its release was sent to node i */
-    int64_t good_until_ms[SIM_LINE_NODES]; /* on the node's clock; 0: the node executed no WAIT for it */
-    int64_t taken_ns[SIM_LINE_NODES];      /* when the node gave it the lock first; 0: never */
+    uint32_t released; /* bit i: its release was sent to node i */
+    /* On the node's clock; 0: the node executed no WAIT for it. */
+    int64_t good_until_ms[SIM_LINE_NODES];
+    int64_t taken_ns[SIM_LINE_NODES]; /* when the node gave it the lock first; 0: never */
 };
 
 /* An acquire that waits. It keeps its ticket, and has a new token after each yield. */
 struct sim_place {
     uint8_t client, resource;
     uint64_t ticket;
-    int64_t asked_ns;                 /* true time of its first WAIT */
-    int64_t since_ns[SIM_LINE_NODES]; /* in line at that node, or granted, without a break; 0: not */
+    int64_t asked_ns; /* true time of its first WAIT */
+    /* In line at that node, or granted, without a break; 0: not. */
+    int64_t since_ns[SIM_LINE_NODES];
 };
 
 /* The message goes to these nodes now. */

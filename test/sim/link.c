@@ -135,8 +135,8 @@ static bool lost_on_the_way(struct sim_world *world, const struct sim_event *eve
         return true;
     }
     if (event->gen < *killed) {
-        if (!dying &&
-            client->links[event->node].mute_ns <= world->now_ns) { /* RST: the node does not know this connection */
+        /* RST: the node does not know this connection. */
+        if (!dying && client->links[event->node].mute_ns <= world->now_ns) {
             sim_link_break_at(world, event->client, event->node, world->now_ns + sim_delay_ns(world));
         }
         return true;
@@ -300,7 +300,8 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     struct sim_entry entry = *entry_at(link, link->head++);
     link->timeouts = 0;
     drop_withdrawn(link);
-    bool returns = link->state == SIM_LINK_STALLED && link->head == link->tail; /* the PONG is the last */
+    /* The PONG is the last. */
+    bool returns = link->state == SIM_LINK_STALLED && link->head == link->tail;
     if (returns) {
         link->state = SIM_LINK_READY;
         SIM_TRACE(world, "client %u: node %u answers again", event->client, event->node);
@@ -314,7 +315,8 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     }
     const struct sim_reply *reply = event->data;
     if (reply->fake.type == REDLOCK_REPLY_OTHER) {
-        sim_link_break(world, event->client, event->node); /* who knows what comes next on this connection */
+        /* Who knows what comes next on this connection. */
+        sim_link_break(world, event->client, event->node);
     }
     if (returns && client->group != NULL) {
         redlock_group_ready_changed(client->group, event->node, true);

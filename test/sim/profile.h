@@ -11,9 +11,9 @@ struct sim_world;
 
 /*
  * What is assumed, and what protects.
- * TRUSTED  no node forgets a lock before its ttl, and no node's clock steps: the lock needs no guards
+ * TRUSTED  no node forgets a lock before its ttl, and no node's clock steps: no guards needed
  * GUARDED  nodes forget and clocks step, within what docs/safety.md allows for; guards are on
- * RECKLESS nodes forget and clocks step as they like, with no guards: the lock is not safe, and fencing tokens are
+ * RECKLESS nodes forget and clocks step as they like, without guards: only fencing tokens are safe
  */
 enum sim_trust { SIM_TRUSTED, SIM_GUARDED, SIM_RECKLESS };
 
@@ -26,25 +26,30 @@ struct sim_profile {
     bool may_kill;    /* CLIENT KILL ID is permitted (R9) */
     bool auto_extend; /* users like it */
     enum sim_trust trust;
-    bool early;        /* each client has met each node before anything happens */
-    bool counters_die; /* nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong */
-    bool prompt;  /* no pauses and no delays beyond the node timeout: clocks are read well, and may step by little */
+    bool early; /* each client has met each node before anything happens */
+    /* Nodes may lose counters of fencing tokens; else clients' wall clocks may be wrong. */
+    bool counters_die;
+    /* No pauses or delays beyond the node timeout: clocks are read well, and may step by little. */
+    bool prompt;
     bool storm;   /* locks are dropped all the time, and most proposals are too low */
     bool fencing; /* users ask for fencing tokens */
-    bool same_digits; /* all clients draw the same low digits for them: where no counter is lost, it does not matter */
-    bool heal;        /* as they should be */
-    bool crowd;       /* many wait for one resource, and who has it releases it soon */
-    bool stalls;      /* pushes come later than keys end, often */
-    bool overtakes;   /* later grants are known before them; then a clock steps */
-    bool replaced;    /* so are nodes, often */
-    bool all_probe;   /* at the end all clients want each resource at once */
+    /* All clients draw the same low digits for them. No harm where no counter is lost. */
+    bool same_digits;
+    bool heal;               /* as they should be */
+    bool crowd;              /* many wait for one resource, and who has it releases it soon */
+    bool stalls;             /* pushes come later than keys end, often */
+    bool overtakes;          /* later grants are known before them; then a clock steps */
+    bool replaced;           /* so are nodes, often */
+    bool all_probe;          /* at the end all clients want each resource at once */
     unsigned old_clients;    /* bit i: client i never queues */
     unsigned refusing;       /* bit i: node i lets nobody use a queue */
     unsigned stall_permille; /* pushes after which nothing comes on that subscription for long */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;
-    bool forgets_at_once;       /* a node that forgot comes back before what it had granted has ended */
-    bool steps_at_boot;         /* and then its clock is set, so that it seems to have been up for long */
+    /* A node that forgot comes back before what it had granted has ended. */
+    bool forgets_at_once;
+    /* And then its clock is set, so that it seems to have been up for long. */
+    bool steps_at_boot;
     int64_t guarded_ttl_max_ms; /* with the lock delay */
     int64_t lock_delay_max_ms;
     int64_t fence_expiry_ms;
@@ -63,12 +68,14 @@ struct sim_profile {
 /* Runs that break an assumption, or run without a protection. */
 enum sim_control {
     SIM_CONTROL_NONE,
-    SIM_CONTROL_SKEW,             /* clocks run at rates beyond the drift */
-    SIM_CONTROL_MEMORYLESS,       /* nodes forget, and nothing protects against it */
-    SIM_CONTROL_GUARDED,          /* nothing is broken: all schedules are GUARDED, as in the next two */
+    SIM_CONTROL_SKEW,       /* clocks run at rates beyond the drift */
+    SIM_CONTROL_MEMORYLESS, /* nodes forget, and nothing protects against it */
+    /* Nothing is broken: all schedules are GUARDED, as in the next two. */
+    SIM_CONTROL_GUARDED,
     SIM_CONTROL_NO_RESTART_GUARD, /* GUARDED, but for that */
     SIM_CONTROL_NO_CLOCK_GUARD,
-    SIM_CONTROL_RIGHTED,        /* a clock is set right just before a client reads it for the first time */
+    /* A clock is set right just before a client reads it for the first time. */
+    SIM_CONTROL_RIGHTED,
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */
     SIM_CONTROL_STARVED         /* at the end, nodes do not serve one of the clients */
 };

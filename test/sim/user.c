@@ -64,7 +64,8 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         options->wait_timeout_ms = 10000;
         if (sim_is_guarded(world)) {
             options->ttl_ms = world->profile.guarded_ttl_max_ms;
-            options->wait_timeout_ms += 3 * world->profile.guarded_ttl_max_ms; /* a step may be seen only now */
+            /* A step may be seen only now. */
+            options->wait_timeout_ms += 3 * world->profile.guarded_ttl_max_ms;
         }
         options->retry_delay_min_ms = 5;
         options->retry_delay_max_ms = 50;

@@ -79,7 +79,7 @@ struct sim_bytes {
 /*
  * A client's connection to a node, as src/node/node.c behaves towards the group:
  * FRESH    never connected: requests wait, and are FAILED at their timeout
- * READY    requests are written in their turn; each gets UNKNOWN at its timeout, FAILED if it was not written
+ * READY    requests are written in turn; at its timeout each is UNKNOWN, or FAILED if unwritten
  * STALLED  refuses; a PING stands behind what is in flight; any reply → READY
  * DOWN     refuses; reconnects
  */
@@ -156,7 +156,8 @@ struct sim_node {
     bool down;
     int64_t down_until_ns;
     int64_t hung_until_ns, strange_until_ns;
-    int64_t late_ns[SIM_CLIENTS_MAX];     /* bytes of connections that were given up come no sooner */
+    /* Bytes of connections that were given up come no sooner. */
+    int64_t late_ns[SIM_CLIENTS_MAX];
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
     uint32_t heard_gen[SIM_CLIENTS_MAX];  /* the subscription that it believes in; 0: none */
     bool refuses_queue;                   /* an ACL lacks what a queue needs */
@@ -173,11 +174,14 @@ struct sim_lease {
     bool expired; /* it was held, and its deadline is surely over by its owner's clock */
     bool has_on_lost, auto_extend, capped;
     bool extending; /* a caller's extend is pending */
-    bool shared;    /* another client has a handle for the same token: what that one does is no bug */
+    /* Another client has a handle for the same token: what that one does is no bug. */
+    bool shared;
     int64_t lock_delay_ms;
-    int64_t expired_ns, expired_paused_ns; /* when that was seen, and what its client had been paused for by then */
-    int64_t ends_ns;                       /* its deadline is before this, on its owner's clock; 0: not known */
-    int64_t ttl_ms;                        /* the least that was ever asked */
+    /* When that was seen, and what its client had been paused for by then. */
+    int64_t expired_ns, expired_paused_ns;
+    /* Its deadline is before this, on its owner's clock; 0: not known. */
+    int64_t ends_ns;
+    int64_t ttl_ms; /* the least that was ever asked */
     char token[SIM_TOKEN_SIZE + 1];
 };
 
@@ -195,7 +199,8 @@ struct sim_call {
     int64_t ttl_ms, lock_delay_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
-    int64_t within_ns;                 /* it must complete so soon, pauses aside; SIM_NEVER until it is cancelled */
+    /* It must complete so soon, pauses aside; SIM_NEVER until it is cancelled. */
+    int64_t within_ns;
 };
 
 /* A lease that was granted, with what other leases must respect. */
@@ -205,7 +210,8 @@ struct sim_grant {
     bool fenced, ended; /* ended: released by somebody */
     uint64_t fence;
     int64_t asked_ns, answered_ns; /* true time */
-    int64_t promised_ns;           /* with its lock delay, nobody else may be granted it until then */
+    /* With its lock delay, nobody else may be granted it until then. */
+    int64_t promised_ns;
 };
 
 /* When each node set the key under a token, by an acquire or to heal it: the first and the last
@@ -236,10 +242,11 @@ struct sim_client {
     struct redlock_group *group; /* NULL: not any more */
     struct sim_clock clock;
     bool closing, drained, crashed;
-    bool in_api;            /* a call into the library is under way: no callback may run */
-    bool stepping;          /* the library runs */
-    bool probing;           /* a checker reads the clock: no leap */
-    int64_t step_ns;        /* true time inside a step; leaps ahead of the world's when the process is descheduled */
+    bool in_api;   /* a call into the library is under way: no callback may run */
+    bool stepping; /* the library runs */
+    bool probing;  /* a checker reads the clock: no leap */
+    /* True time inside a step; leaps ahead of the world's when the process is descheduled. */
+    int64_t step_ns;
     int64_t busy_until_ns;  /* paused, or still in its last step */
     int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
     int64_t paused_ns;      /* in total, with what is left of a pause */
@@ -291,7 +298,8 @@ struct sim_world {
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
     struct sim_place places[SIM_PLACES_MAX];
     unsigned place_count;
-    char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1]; /* tokens whose keys may stay until their ttl */
+    /* Tokens whose keys may stay until their ttl. */
+    char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
     unsigned forgotten_count;
     const char *only_checker; /* all others are silent; NULL for none */
     /* the first violation */

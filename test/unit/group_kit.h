@@ -23,7 +23,8 @@ struct group_setup {
     struct redlock_group_config config;
 };
 
-extern const struct group_setup three_nodes, five_nodes; /* the keys of five_nodes begin with "locks:" */
+/* The keys of five_nodes begin with "locks:". */
+extern const struct group_setup three_nodes, five_nodes;
 /* Guards with a ttl_max_ms of 20000. */
 extern const struct group_setup three_observed, five_observed, five_strict; /* the restart guard */
 extern const struct group_setup three_clocks, five_clocks;                  /* the clock guard */

@@ -115,7 +115,8 @@ static void the_most_exact_reading_stays_the_reference(void **state) {
     (void)state;
     struct redlock_clock clock = {0};
     const struct redlock_clock_sample wide = {.sent_ns = 10 * S, .read_ns = 11 * S, .server_us = EPOCH_US + 10900000};
-    redlock_clock_judge(&clock, &wide, NULL); /* an error of half a second; the clock is off by 0.4 s */
+    /* An error of half a second; the clock is off by 0.4 s. */
+    redlock_clock_judge(&clock, &wide, NULL);
     assert_int_equal(clock.offset_ns, EPOCH_US * US + 400 * MS);
     assert_int_equal(judge(&clock, 12 * S, 0, NULL), REDLOCK_CLOCK_STEADY);
     assert_int_equal(clock.offset_ns, EPOCH_US * US);
@@ -123,7 +124,8 @@ static void the_most_exact_reading_stays_the_reference(void **state) {
     const struct redlock_clock_sample again = {.sent_ns = 12 * S, .read_ns = 13 * S, .server_us = EPOCH_US + 12900000};
     assert_int_equal(redlock_clock_judge(&clock, &again, NULL), REDLOCK_CLOCK_STEADY);
     assert_int_equal(clock.offset_ns, EPOCH_US * US);
-    assert_int_equal(clock.error_ns, ERROR_NS + 5 * MS); /* 1 % of the half second between the middles of the two */
+    /* 1 % of the half second between the middles of the two. */
+    assert_int_equal(clock.error_ns, ERROR_NS + 5 * MS);
     assert_int_equal(clock.at_ns, 12 * S + 500 * MS);
 }
 
@@ -147,7 +149,8 @@ static void a_clock_that_creeps_away_is_found(void **state) {
             verdict = judge(&clock, at_ns, sign * (at_ns - 10 * S) / 10, NULL);
         }
         assert_int_equal(verdict, sign > 0 ? REDLOCK_CLOCK_FORWARD : REDLOCK_CLOCK_BACKWARD);
-        assert_true(at_ns <= 10 * S + 60 * MS); /* 10 % of 60 ms is 6 ms: more than two errors and a millisecond */
+        /* 10 % of 60 ms is 6 ms: more than two errors and a millisecond. */
+        assert_true(at_ns <= 10 * S + 60 * MS);
     }
 }
 

@@ -238,7 +238,8 @@ static void a_node_that_is_not_ready_is_left_alone(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
     assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_UNKNOWN, 0);
-    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS); /* node 1 has yet to answer */
+    /* Node 1 has yet to answer. */
+    assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), REDLOCK_NEVER_NS);
     redlock_debt_vote(&debt, 1, REDLOCK_VOTE_GRANTED, 0);
     assert_int_equal(redlock_debt_next_ns(&debt, 2, 0), EXPIRES);
     assert_true(redlock_debt_next_ns(&debt, 3, 0) < EXPIRES);

@@ -124,7 +124,8 @@ static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
     redlock_fence_note(&fence, 1, false, made_at(2 * WALL_US), WALL_US);
     redlock_fence_note(&fence, 2, false, made_at(3 * WALL_US), WALL_US);
     redlock_fence_note(&fence, 3, false, proposal + 50, WALL_US);
-    redlock_fence_note(&fence, 4, false, 12, WALL_US); /* it could have accepted, by its own counter */
+    /* It could have accepted, by its own counter. */
+    redlock_fence_note(&fence, 4, false, 12, WALL_US);
     assert_int_equal(fence.far, 7);
     assert_int_equal(fence.not_below, 15);
     assert_int_equal(fence.seen, proposal + 50);
@@ -140,7 +141,8 @@ static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
     assert_true(redlock_fence_propose(&fence, WALL_US)); /* nor does it change the next attempt, */
     assert_int_equal(fence.token, proposal + 1000);
     redlock_fence_note(&followed, 0, true, 0, WALL_US);
-    assert_true(redlock_fence_propose(&followed, WALL_US)); /* even if the node accepts the number that followed */
+    /* Even if the node accepts the number that followed. */
+    assert_true(redlock_fence_propose(&followed, WALL_US));
     assert_int_equal(followed.token, proposal + 1000);
 }
 
@@ -161,7 +163,8 @@ static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
     assert_false(redlock_fence_is_won(&fence, ~(redlock_nodes)0, 3));
     assert_false(redlock_fence_is_won(&fence, 31, 2));
     assert_true(redlock_fence_is_won(&fence, REDLOCK_NODE(30), 1));
-    assert_true(redlock_fence_propose(&fence, 1)); /* the next attempt begins above what this one raised and saw */
+    /* The next attempt begins above what this one raised and saw. */
+    assert_true(redlock_fence_propose(&fence, 1));
     assert_int_equal(fence.token, 5001);
     assert_int_equal(fence.accepted, 0);
     assert_true(redlock_fence_propose(&fence, 1)); /* no node took it */
@@ -263,8 +266,8 @@ static void begin(struct play *play, struct asker *asker) {
     asker->asked = asker->granted = 0;
     asker->floor = play->largest;
     if (draw(play, 3) == 0) {
-        asker->fence =
-            (struct redlock_fence){.client = asker->fence.client}; /* another process with the same low digits */
+        /* Another process with the same low digits. */
+        asker->fence = (struct redlock_fence){.client = asker->fence.client};
     }
     assert_true(redlock_fence_propose(&asker->fence, play->wall_us + asker->skew_us));
 }
@@ -325,10 +328,12 @@ static void tokens_rise_in_any_order(void **state) {
         play.nodes = 1 + draw(&play, seed % 10 == 0 ? REDLOCK_NODES_MAX : 6);
         const uint32_t skew_us = draw(&play, 2) == 0 ? 3 : 100000;
         for (unsigned i = 0; i < CLIENTS; i++) {
-            play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i); /* low digits may be equal by chance */
+            /* Low digits may be equal by chance. */
+            play.askers[i].fence.client = (uint16_t)(seed % 3 == 0 ? 0 : i);
             play.askers[i].skew_us = draw(&play, skew_us);
         }
-        for (unsigned i = 0; seed % 5 == 0 && i < play.nodes; i++) { /* a clock was wrong once, or a node lies */
+        /* A clock was wrong once, or a node lies. */
+        for (unsigned i = 0; seed % 5 == 0 && i < play.nodes; i++) {
             play.counters[i] = draw(&play, 2) == 0 ? made_at(WALL_US * (1 + draw(&play, 3))) : 0;
         }
         for (int event = 0; event < EVENTS; event++) {
@@ -344,7 +349,8 @@ static void tokens_rise_in_any_order(void **state) {
 static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
     (void)state;
     assert_int_equal(redlock_fence_ahead_us(0, made_at(WALL_US + 1000), WALL_US), 1000);
-    assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 900), WALL_US), 1000); /* made a while ago */
+    /* Made a while ago. */
+    assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 900), WALL_US), 1000);
     assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 1001), WALL_US), 1001);
     assert_int_equal(redlock_fence_ahead_us(5, made_at(WALL_US), WALL_US), 5);
     assert_int_equal(redlock_fence_ahead_us(5, made_at(WALL_US - 1000), WALL_US), 5);

@@ -35,7 +35,8 @@ static void won_at_the_third_vote(void **state) {
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_ERR_INVALID);
     assert_int_equal(released.count, 0);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* also at the pending nodes (R8) */
+    /* Also at the pending nodes (R8). */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(released.count, 1);
     assert_int_equal(released.code, REDLOCK_OK);
@@ -52,7 +53,8 @@ static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state
     assert_int_equal(seen.count, 0); /* lost, but the code depends on the last node (R13) */
     fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.count, 1);
-    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED); /* three nodes answered, one of them denied */
+    /* Three nodes answered, one of them denied. */
+    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
     for (unsigned i = 1; i < 5; i++) {
         assert_non_null(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE));
@@ -173,7 +175,8 @@ static void extends_and_loses(void **state) {
     fake_env_pass_ms(&fake, 5000);
     assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
     assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_ERR_BUSY);
-    assert_int_equal(redlock_lease_validity_ms(lease), 5000 - 102); /* not before a quorum has confirmed */
+    /* Not before a quorum has confirmed. */
+    assert_int_equal(redlock_lease_validity_ms(lease), 5000 - 102);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     }
@@ -244,7 +247,8 @@ static void no_script_is_sent_again_by_source(void **state) {
 /* A node that never knows a script gets its source once, not again and again. */
 static void no_script_twice_is_a_failed_vote(void **state) {
     (void)state;
-    redlock_group_ready_changed(fake.group, 0, true); /* the timer does not ask nodes that are not ready */
+    /* The timer does not ask nodes that are not ready. */
+    redlock_group_ready_changed(fake.group, 0, true);
     struct seen seen, released = {0}, inspected = {0};
     redlock_lease *lease = take(NULL, &seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
@@ -316,7 +320,8 @@ static void a_loss_says_what_the_nodes_said(void **state) {
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
     fake_env_turn(&fake);
     assert_non_null(strstr(released.message, "the lease is lost: its deadline passed"));
-    assert_null(strstr(released.message, "are needed")); /* no count of votes for which no node was asked */
+    /* No count of votes for which no node was asked. */
+    assert_null(strstr(released.message, "are needed"));
 }
 
 static void a_capped_lease_says_so(void **state) {

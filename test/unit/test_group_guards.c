@@ -39,7 +39,8 @@ static void an_acquire_that_waits_can_be_cancelled(void **state) {
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
     greet_all();
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5); /* those of the other request */
+    /* Those of the other request. */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_int_equal(other.count, 1);
 }
@@ -193,8 +194,9 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
     assert_non_null(strstr(fake.log, "of our CLOCK_BOOTTIME"));
     assert_int_equal(statistics().clock_jumps, 2);
     assert_int_equal(statistics().quarantines, 2);
-    acquire(NULL, &other);                                                      /* both abstain */
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 3 + 2); /* two wait for the first request */
+    acquire(NULL, &other); /* both abstain */
+    /* Two wait for the first request. */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 3 + 2);
     redlock_release(seen.lease, NULL, NULL);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
 }
@@ -221,7 +223,8 @@ static void a_vote_with_a_jumped_clock_does_not_count(void **state) {
     assert_int_equal(seen.count, 0);
     grant(3, 3);
     assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(seen.votes[0], REDLOCK_VOTE_UNKNOWN); /* it may have set the key, so it gets a release */
+    /* It may have set the key, so it gets a release. */
+    assert_int_equal(seen.votes[0], REDLOCK_VOTE_UNKNOWN);
     redlock_release(seen.lease, NULL, NULL);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);

@@ -393,7 +393,8 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
             assert_string_not_equal(tokens[i], tokens[k]);
         }
     }
-    assert_memory_equal(tokens[0], tokens[2], 8); /* half of the token is the random bytes as drawn */
+    /* Half of the token is the random bytes as drawn. */
+    assert_memory_equal(tokens[0], tokens[2], 8);
     assert_memory_equal(tokens[1], tokens[3], 8);
 }
 

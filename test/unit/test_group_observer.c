@@ -1,4 +1,4 @@
-/* Observers over a fake env: whom they ask, what they hear, when the callback runs, what is freed. */
+/* Observers over a fake env: whom they ask, what they hear, when callbacks run, what is freed. */
 #include <stdio.h>
 #include <stdlib.h>
 

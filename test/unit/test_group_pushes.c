@@ -25,7 +25,7 @@ static void a_quorum_of_pushes_makes_a_lease(void **state) {
     push(2, 2); /* late, and it counts */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* also out of the queues */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* out of queues, too */
     assert_false(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->keeps);
     push(3, 3); /* the release is behind it on the node */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);

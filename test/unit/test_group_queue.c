@@ -12,7 +12,8 @@ static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
     redlock_request *request = wait_for_it(&seen);
     const struct fake_sent *try = &fake.sent[0];
     assert_int_equal(strlen(try->token), 48);
-    assert_memory_equal(try->token, "0000000000000000", 16); /* it will hand over, and waits for nobody */
+    /* It will hand over, and waits for nobody. */
+    assert_memory_equal(try->token, "0000000000000000", 16);
     assert_null(fake.channel);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
@@ -92,7 +93,8 @@ static void nobody_jumps_a_queue_that_this_process_waits_in(void **state) {
     struct seen first, second, third;
     redlock_request *one = queue_up(&first);
     redlock_request *two = wait_for_it(&second);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 2); /* the late ones of `first` */
+    /* The late ones of `first`. */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 2);
     assert_true(fake_env_waiting(&fake, 0, REDLOCK_OP_WAIT)->place.takes);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_WAIT)->place.id, 1);
     redlock_request_cancel(one);
@@ -154,7 +156,8 @@ static void the_second_in_line_looks_when_the_holder_may_be_dead(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
     fake_env_pass_ms(&fake, 2);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5);
-    assert_false(last_wait(0)->place.takes); /* the holder may be alive, with a node that lost its key */
+    /* The holder may be alive, with a node that lost its key. */
+    assert_false(last_wait(0)->place.takes);
     for (unsigned i = 0; i < 5; i++) {
         fake_env_queue(&fake, i, EARLIER, 8);
     }
@@ -228,7 +231,8 @@ static void the_log_tells_of_changes_only(void **state) {
         refresh();
     }
     assert_int_equal(count_in_log("1 before us"), 5);
-    for (unsigned polls = 0; polls < 3; polls++) { /* a stranger holds the lock, and nobody waits before us */
+    /* A stranger holds the lock, and nobody waits before us. */
+    for (unsigned polls = 0; polls < 3; polls++) {
         while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
             fake_env_pass_ms(&fake, 1);
         }
@@ -243,7 +247,8 @@ static void the_log_tells_of_changes_only(void **state) {
         fake_env_pass_ms(&fake, 1);
     }
     for (unsigned i = 0; i < 5; i++) {
-        fake_env_queue(&fake, i, "another", 0); /* another holder, and it does not hand over either */
+        /* Another holder, and it does not hand over either. */
+        fake_env_queue(&fake, i, "another", 0);
     }
     assert_int_equal(count_in_log("0 before us"), 10);
     const uint64_t polls = statistics().polls;
@@ -286,8 +291,9 @@ static void an_inspection_tells_the_median(void **state) {
     } rows[] = {
         {{0, 0, 0, 0, 0}, {-1, -1, -1, -1, -1}, {0, -1}},
         {{3, 3, 3, 3, 3}, {2000, 2001, 2002, 2003, 2004}, {3, 2002}},
-        {{9, 3, 0, 4, 3}, {900000, 2001, -1, 2003, 0}, {3, 2001}}, /* two wrong clocks, and a node without a queue */
-        {{1, 0, 0, 0, 1}, {500, -1, -1, -1, 500}, {0, -1}},        /* gone from most nodes */
+        /* Two wrong clocks, and a node without a queue. */
+        {{9, 3, 0, 4, 3}, {900000, 2001, -1, 2003, 0}, {3, 2001}},
+        {{1, 0, 0, 0, 1}, {500, -1, -1, -1, 500}, {0, -1}}, /* gone from most nodes */
         {{-2, -2, 2, 2, 2}, {0, 0, 10, 10, 10}, {2, 10}},
         {{-2, -1, -1, 2, 2}, {0, -1, -1, 10, 10}, {-1, -1}}, /* too few can tell */
         {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1}},    /* an ACL forbids TIME */

@@ -65,7 +65,8 @@ static void without_subscriptions_it_polls(void **state) {
     assert_non_null(strstr(fake.log, "too few nodes can keep a queue, so waiting tries again after random delays; "
                                      "node node2:6379: NOPERM no channels"));
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* out of the queues */
-    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED); /* this also ends the first try of the other one */
+    /* This also ends the first try of the other one. */
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
     fake_env_pass_ms(&fake, 200);

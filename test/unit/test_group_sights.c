@@ -138,7 +138,8 @@ static void an_answer_shows_that_the_run_is_up(void **state) {
     greet_all();
     fake_env_pass_ms(&fake, 1000000);
     acquire_watched(&seen);
-    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed); /* only the clock guard asks for the time */
+    /* Only the clock guard asks for the time. */
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     grant_with_clock(2, REDLOCK_OP_ACQUIRE, (struct redlock_clock_sample){0});

@@ -92,7 +92,8 @@ static void the_same_run_is_as_it_was(void **state) {
     assert_int_equal(greet(0, "a", T0 + 100 * S, (struct said){0}), 0);
     expect_free(0, T0 + 100 * S);
     assert_int_equal(greet(0, "b", T0 + 200 * S, (struct said){0}), 1);
-    assert_int_equal(greet(0, "c", T0 + 201 * S, (struct said){0}), 1); /* again: the latest counts */
+    /* Again: the latest counts. */
+    assert_int_equal(greet(0, "c", T0 + 201 * S, (struct said){0}), 1);
     expect_quarantine(0, T0 + 201 * S, T0 + 201 * S + LENGTH_NS, REDLOCK_GUARD_RESTARTED);
 }
 
@@ -127,7 +128,8 @@ static void a_step_forward_starts_a_quarantine_with_the_clock_guard(void **state
         expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(sample(0, T0 + 2 * S, 120 * S), REDLOCK_CLOCK_STEADY);
         expect_quarantine(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
-        assert_int_equal(sample(0, T0 + 3 * S, 130 * S), REDLOCK_CLOCK_FORWARD); /* the latest counts */
+        /* The latest counts. */
+        assert_int_equal(sample(0, T0 + 3 * S, 130 * S), REDLOCK_CLOCK_FORWARD);
         expect_quarantine(0, T0 + 3 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(guard.nodes[0].step_ns, 10 * S);
         assert_int_equal(sample(0, T0 + 4 * S, 0), REDLOCK_CLOCK_BACKWARD);

@@ -124,7 +124,8 @@ static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) 
             assert_int_equal(greet(0, "b", T0 + 120 * S, (struct said){.up_s = 1000}), may_not_vote);
             assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 120 * S), may_not_vote);
             greet_two("a", T0 + 130 * S);
-            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0); /* so it is the next time */
+            /* So it is the next time. */
+            assert_int_equal(greet(0, "b", T0 + 130 * S, (struct said){.up_s = 1010}), 0);
             assert_int_equal(redlock_guard_may_not_vote(&guard, T0 + 130 * S), may_not_vote);
         }
     }

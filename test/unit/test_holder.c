@@ -96,7 +96,8 @@ static void every_request_has_the_whole_token(void **state) {
         strcpy(copy, token);
         assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, copy);
-        fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN); /* the lease ends, and the release is owed */
+        /* The lease ends, and the release is owed. */
+        fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
         redlock_group_ready_changed(fake.group, 2, true);
         assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, copy);
         redlock_group_ready_changed(fake.group, 0, true);

@@ -9,7 +9,7 @@ root=${1:?usage: test_includes.sh TOP_OF_THE_TREE}
 # their own folder and the floors below, not the others of their floor.
 floors=("core base" "result wire loop" "group node" "election" "manager" "blocking")
 
-# What a layer may include of the system: decisions are pure, only what talks to the world may see it.
+# What a layer may include of the system: decisions are pure; only some layers see the world.
 pure="assert inttypes limits stdarg stdbool stddef stdint string"
 declare -A libc=(
     [public]="stdbool stddef stdint"
@@ -32,7 +32,8 @@ chaos_folders=(
     'report: report checks history faults'
     'conductor: conductor report client checks links backends history faults'
 )
-# What plans and judges is pure, and knows JSON at most; what talks to the world is one file's business each.
+# What plans and judges is pure, and knows JSON at most; what talks to the world is one file's
+# business each.
 chaos_pure=' faults/* history/history* history/lines* checks/* report/* '
 chaos_pure_libc="$pure errno stdio stdlib jansson"
 declare -A chaos_edges=(
@@ -162,7 +163,7 @@ check_include() {
     esac
 }
 
-# circles TOP: the sources of src that include each other in a circle; a source and its header are one.
+# circles TOP: the sources of src that include each other in a circle. A header is its source.
 circles() {
     (cd "$1/src" && grep -rHoE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include "[^"]+"' . |
         sed -E 's|^\./||; s|\.[ch]:[^"]*"| |; s|\.h"$||' | awk '$1 != $2' | { tsort >/dev/null; } 2>&1)
@@ -200,7 +201,7 @@ check() {
     ((errors == 0))
 }
 
-# plant FILE LINE WORDS: the tree with that line at the end of the file is refused, with these words.
+# plant FILE LINE WORDS: a tree with that line at the end of the file is refused, with these words.
 controls=0
 plant() {
     local file=$1 line=$2 words=$3 said

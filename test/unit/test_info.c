@@ -85,7 +85,8 @@ static void numbers_beyond_their_bounds(void **state) {
     assert_int_equal(parsed("uptime_in_seconds:0000000000000000000000000077\n").uptime_s, 77);
     assert_int_equal(parsed("uptime_in_seconds:9000000001\n").uptime_s, -1);
     assert_int_equal(parsed("uptime_in_seconds:999999999999999999\n").uptime_s, -1);
-    assert_int_equal(parsed("uptime_in_seconds:18446744073709551617\n").uptime_s, -1); /* 1 in 64 bits */
+    /* It would be 1 in 64 bits. */
+    assert_int_equal(parsed("uptime_in_seconds:18446744073709551617\n").uptime_s, -1);
     struct redlock_info info = parsed("maxmemory:18446744073709551615\nmaxmemory_policy:allkeys-lru\n");
     assert_true(redlock_info_evicts(&info));
 }

@@ -119,7 +119,8 @@ static void a_quorum_names_the_leader(void **state) {
 static void a_quorum_says_that_nobody_leads(void **state) {
     (void)state;
     assert_asked(ALL);
-    redlock_leadership_answer(&it, 0, &(struct redlock_leader_word){.token_size = 9, .ttl_ms = -1}, now_ns); /* NULL */
+    /* Its token is NULL. */
+    redlock_leadership_answer(&it, 0, &(struct redlock_leader_word){.token_size = 9, .ttl_ms = -1}, now_ns);
     answer(1, "", -1);
     answer(2, ALICE, 5000);
     assert_no_news();

@@ -13,7 +13,8 @@ static void a_quorum_wins_at_once(void **state) {
     life.at_ms = 3;
     life_votes(&life, "G.GG");
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* counted from the start, not from the votes */
+    /* Counted from the start, not from the votes. */
+    assert_int_equal(life_held_until_ms(&life), END_MS);
     assert_int_equal(life_next_ms(&life), END_MS);
     assert_int_equal(life.core.attempts, 1);
 }
@@ -42,7 +43,8 @@ static void denied_by_most_is_contended(void **state) {
     assert_int_equal(life_next_ms(&life), -1);
     life_start(&life, 5);
     life_votes(&life, "DDD");
-    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED)); /* also at the pending nodes (R8) */
+    /* Also at the pending nodes (R8). */
+    life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED));
 }
 
 static void a_tie_is_contended_at_once(void **state) {

@@ -417,7 +417,8 @@ static void an_extend_supersedes_a_renewal_but_no_other(void **state) {
     life_votes(&life, "GGG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 4010 + 19798);
-    assert_in_range(life_next_ms(&life), 4010 + 6000, 4010 + 6666); /* later renewals: at a third of the new ttl */
+    /* Later renewals: at a third of the new ttl. */
+    assert_in_range(life_next_ms(&life), 4010 + 6000, 4010 + 6666);
 }
 
 int main(void) {

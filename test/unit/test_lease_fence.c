@@ -55,7 +55,8 @@ static void a_higher_counter_is_written_back(void **state) {
     fenced(&life, 5);
     life_fenced(&life, 0, G, 0);
     life_fenced(&life, 1, G, NUMBER + 400000);
-    life_fenced(&life, 2, D, NUMBER + 9000000); /* the lock is another's there, but its counter counts */
+    /* The lock is another's there, but its counter counts. */
+    life_fenced(&life, 2, D, NUMBER + 9000000);
     life.at_ms = 3;
     life_fenced(&life, 3, G, 0);
     /* At once, without waiting for a fifth node that might accept (R7); not to the node that
@@ -75,7 +76,8 @@ static void a_higher_counter_is_written_back(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
     assert_int_equal(life.core.fence.token, written);
     assert_true(life.core.fence_written);
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* the ttl counts from the first round (R1) */
+    /* The ttl counts from the first round (R1). */
+    assert_int_equal(life_held_until_ms(&life), END_MS);
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
@@ -273,7 +275,8 @@ static void the_counters_of_most_nodes_are_followed(void **state) {
     life_fenced(&life, 1, D, far);
     life_expect(&life, FENCING, NOTHING);
     life_fenced(&life, 3, D, far + 2000);
-    life_expect(&life, FENCING, SENDS(FENCE, 31, 3)); /* they do not: the lowest of the other counters, not the lie */
+    /* They do not: the lowest of the other counters, not the lie. */
+    life_expect(&life, FENCING, SENDS(FENCE, 31, 3));
     assert_int_equal(life.core.fence.token, far + 1000);
     life_fenced(&life, 1, G, 0);
     life_fenced(&life, 2, G, 0);
@@ -309,7 +312,8 @@ static void the_last_number_is_followed_by_an_error(void **state) {
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, LIE);
-    life_expect(&life, WAITING, .cleanup = 7); /* no number is above that, and one more node is no quorum */
+    /* No number is above that, and one more node is no quorum. */
+    life_expect(&life, WAITING, .cleanup = 7);
     life.at_ms = 60000;
     life_timer(&life);
     life_expect(&life, ENDED, ACQUIRED(ERR_LIMIT));
@@ -327,7 +331,8 @@ static void a_renewal_is_timed_from_the_first_round(void **state) {
     life.at_ms = 8001;
     accepted(&life);
     life_expect(&life, HELD, ACQUIRED(OK));
-    assert_true(life_next_ms(&life) <= 3334); /* long due, and not only a third of the ttl after 8000 */
+    /* Long due, and not only a third of the ttl after 8000. */
+    assert_true(life_next_ms(&life) <= 3334);
     life_timer(&life);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 3));
 }

@@ -202,7 +202,8 @@ static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
     life_timer(&life);
     life_expect(&life, HELD, .heal = 24);
     assert_int_equal(life_next_ms(&life), END_MS); /* once */
-    life_vote(&life, 4, F);                        /* to the ACQUIRE, and read late: it says nothing about the heal */
+    /* To the ACQUIRE, and read late: it says nothing about the heal. */
+    life_vote(&life, 4, F);
     life_release(&life);
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2)); /* also where it was healed */
 }
@@ -318,7 +319,8 @@ static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
     life_begin(&life);
     assert_int_equal(redlock_lease_key_ttl_ms(&life.core), TTL_MS + 15000);
     life_votes(&life, "GG");
-    assert_int_equal(life_held_until_ms(&life), END_MS); /* the lock delay makes the lease no longer */
+    /* The lock delay makes the lease no longer. */
+    assert_int_equal(life_held_until_ms(&life), END_MS);
     life.at_ms = END_MS;
     life_timer(&life);
     life_expect(&life, LOST, .lost = true);

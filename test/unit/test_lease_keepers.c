@@ -39,7 +39,8 @@ static void a_lease_that_a_quorum_may_keep_is_not_lost(void **state) {
     life_votes(&life, "DGFF");
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
     life_extend(&life, TTL_MS);
-    life_votes(&life, "FGG"), life_vote(&life, 4, G); /* a node whose answer never came had set it */
+    /* A node whose answer never came had set it. */
+    life_votes(&life, "FGG"), life_vote(&life, 4, G);
     life_expect(&life, HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
     life_vote(&life, 1, D);
@@ -135,7 +136,8 @@ static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
     struct life life;
     begin_fencing(&life, 0);
     life_vote(&life, 3, D);
-    life_fenced(&life, 4, D, life.core.fence.token); /* its key is ours; only its counter was too high */
+    /* Its key is ours; only its counter was too high. */
+    life_fenced(&life, 4, D, life.core.fence.token);
     end_fencing(&life);
     life_extend(&life, TTL_MS);
     life_vote(&life, 0, D);

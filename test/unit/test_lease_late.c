@@ -106,7 +106,8 @@ static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
     life_votes(&life, "GGG");
     life_extend(&life, TTL_MS);
     assert_true(redlock_lease_counts_under_guards(&life.core, 0, 31, 31)); /* it backs the lease */
-    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 15)); /* but not because of its clock */
+    /* But not because of its clock. */
+    assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 15));
     assert_false(redlock_lease_counts_under_guards(&life.core, 4, 16, 16));
     life_release(&life);
     assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));

@@ -17,15 +17,17 @@ struct onlooker {
     struct life life;
     uint32_t random;
     unsigned n;
-    int64_t sent_ms, sent_ttl_ms;  /* of the current round */
-    int64_t expiry_ms[NODES_MAX];  /* the earliest time at which the key of a node that granted can go */
+    int64_t sent_ms, sent_ttl_ms; /* of the current round */
+    /* The earliest time at which the key of a node that granted can go. */
+    int64_t expiry_ms[NODES_MAX];
     redlock_nodes voted, may_hold; /* this round; keys and places of the current token */
     /* A place in queues: */
     bool queues;
-    redlock_nodes asked, before;            /* this round; may_hold before it */
-    uint32_t first_round;                   /* of the token */
-    uint32_t granted_round[NODES_MAX];      /* the last WAIT that the node granted */
-    uint32_t queued_round[NODES_MAX];       /* the last WAIT that it answered "queued", or that a void reaches */
+    redlock_nodes asked, before;       /* this round; may_hold before it */
+    uint32_t first_round;              /* of the token */
+    uint32_t granted_round[NODES_MAX]; /* the last WAIT that the node granted */
+    /* The last WAIT that it answered "queued", or that a void reaches. */
+    uint32_t queued_round[NODES_MAX];
     int64_t wait_sent_ms[WAITS_REMEMBERED]; /* by round */
     redlock_nodes granted;                  /* this round */
     int64_t begun_ms, held_from_ms;         /* the first event; the first HELD */
@@ -188,7 +190,8 @@ static void timer(struct onlooker *o, unsigned depth) {
     if (o->life.did.send == REDLOCK_OP_EXTEND) {
         const struct redlock_plan *plan = &o->life.plan;
         assert_true(now_ns < redlock_lease_held_until_ns(&before)); /* R12 */
-        assert_true(plan->auto_extend || o->queues);                /* old grants are extended once */
+        /* Old grants are extended once. */
+        assert_true(plan->auto_extend || o->queues);
         assert_true(plan->auto_extend_max_ms == 0 || o->life.at_ms < o->held_from_ms + plan->auto_extend_max_ms);
     }
     const bool changed = memcmp(&before, &o->life.core, sizeof before) != 0 ||

@@ -27,7 +27,8 @@ static void what_the_votes_say(void **state) {
         life.at_ms = 500;
         life_release(&life);
         life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
-        assert_int_equal(life_held_until_ms(&life), -1); /* at once: the caller has given up the lease */
+        /* At once: the caller has given up the lease. */
+        assert_int_equal(life_held_until_ms(&life), -1);
         assert_int_equal(life_next_ms(&life), -1);
         life_votes(&life, table[i].votes);
         life_expect(&life, ENDED, .released = true, .released_code = table[i].code);

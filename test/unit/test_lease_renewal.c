@@ -177,7 +177,8 @@ static void a_failed_extend_by_the_caller_is_renewed_too(void **state) {
     life.at_ms = 4000;
     life_timer(&life);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
-    assert_int_equal(life.core.round_ttl_ms, 20000); /* with the ttl that the caller asked for last */
+    /* With the ttl that the caller asked for last. */
+    assert_int_equal(life.core.round_ttl_ms, 20000);
 }
 
 static void an_adopted_lease_renews_once_it_is_held(void **state) {

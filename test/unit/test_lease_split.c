@@ -111,7 +111,8 @@ static void who_hears_too_few_nodes_gives_its_grants_up(void **state) {
     life_queued(&life, 4, LIFE_VIEW(LATER, 9, 60000, 0));
     life_expect(&life, QUEUED, .cleanup = 31, WAITS(0, 3, YIELDED));
     assert_true(life.did.fresh_token);
-    life_expect_next(&life, 50, 200); /* two of them would hand the lock to each other all the time */
+    /* Two of them would hand the lock to each other all the time. */
+    life_expect_next(&life, 50, 200);
     life_timer(&life);
     life_expect(&life, QUEUED, WAITS(31, 4, POLLED));
     assert_true(life_queue(&life)->takes);

@@ -60,7 +60,8 @@ static void who_is_behind_takes_nothing(void **state) {
     life_queued(&life, 4, LIFE_VIEW(DIRECT, 10, 60000, 1));
     life_expect(&life, QUEUED, WAITS(31, 4, REFRESHED));
     assert_true(life_queue(&life)->takes);
-    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1)); /* at once only where it had taken nothing */
+    /* At once only where it had taken nothing. */
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
     life_expect(&life, QUEUED, NOTHING);
     assert_int_equal(life_queue(&life)->passed_over, 1); /* the same holder all the time */
 }
@@ -182,7 +183,8 @@ static void the_next_ones_look_too_when_the_holders_keys_have_ended(void **state
         life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
         assert_false(life_queue(&life)->takes);
         life_queued(&life, 0, LIFE_VIEW(NONE, 0, -2, before));
-        life_queued(&life, 1, LIFE_VIEW(EARLIER, 8, 500, before)); /* split: who looked would take a part again */
+        /* Split: who looked would take a part again. */
+        life_queued(&life, 1, LIFE_VIEW(EARLIER, 8, 500, before));
         life_vote(&life, 2, U);
         life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     }

@@ -131,18 +131,22 @@ static void a_ticket_follows_the_clocks_of_most_nodes(void **state) {
     (void)state;
     const int64_t base_us = 1795000000000000, ahead_us[] = {base_us + 3, base_us - 3600000000, base_us};
     const int64_t now_ns = 700 * REDLOCK_NS_PER_MS;
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us); /* no clock is known yet */
+    /* No clock is known yet. */
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us);
     redlock_line_note_clock(&line, 4, &(struct redlock_clock_sample){.server_us = 0});
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us + 1); /* larger each time */
+    /* Larger each time. */
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us + 1);
     for (unsigned i = 0; i < 3; i++) {
         const struct redlock_clock_sample now = sample(500 + i, ahead_us[i]);
         redlock_line_note_clock(&line, 2 * i, &now);
     }
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us); /* the slow clock has no say */
-    const struct redlock_clock_sample now = sample(600, base_us + 9);             /* read again */
+    /* The slow clock has no say. */
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us);
+    const struct redlock_clock_sample now = sample(600, base_us + 9); /* read again */
     redlock_line_note_clock(&line, 2, &now);
     assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 3);
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 4); /* the same moment */
+    /* The same moment. */
+    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 4);
 }
 
 static void a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try(void **state) {

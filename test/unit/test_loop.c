@@ -212,7 +212,8 @@ static void watches_have_timer_flush_and_descriptor(void **state) {
         reactor.flush_soon(reactor.ctx, &watches[i]);
         reactor.flush_soon(reactor.ctx, &watches[i]);
     }
-    reactor.detach(reactor.ctx, &watches[2]); /* the last of the list; the next one goes behind the second */
+    /* The last of the list; the next one goes behind the second. */
+    reactor.detach(reactor.ctx, &watches[2]);
     reactor.flush_soon(reactor.ctx, &watches[0]);
     ev_run(ev, EVRUN_NOWAIT);
     assert_int_equal(flushes, 2);

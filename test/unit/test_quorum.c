@@ -42,7 +42,8 @@ static void a_round_starts_with_those_asked_pending(void **state) {
     assert_int_equal(round.asked, 9);
     assert_int_equal(round.quorum, 3);
     assert_int_equal(redlock_round_pending(&round), 9);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST); /* two can never become three */
+    /* Two can never become three. */
+    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
 }
 
 static void the_first_vote_counts(void **state) {
@@ -75,7 +76,8 @@ static void a_node_that_is_asked_later_has_a_vote_and_may_win_the_round(void **s
     assert_int_equal(redlock_round_vote(&round, 1, REDLOCK_VOTE_GRANTED), 1);
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     redlock_round_ask(&round, REDLOCK_NODE(0) | REDLOCK_NODE(1));
-    assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1)); /* a node that has voted is not asked again */
+    /* A node that has voted is not asked again. */
+    assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1));
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
     assert_int_equal(redlock_round_vote(&round, 3, REDLOCK_VOTE_GRANTED), REDLOCK_NODE(1));
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_WON);

@@ -262,7 +262,8 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         COUNTED("$20\r\n0x000000000000000042\r\n"),
         COUNTED("$20\r\n09223372036854775808\r\n"),
         COUNTED("$20\r\n99999999999999999999\r\n"),
-        COUNTED("$20\r\n00000000000000000000\r\n"), /* no counter is 0: it was raised to some number */
+        /* No counter is 0: it was raised to some number. */
+        COUNTED("$20\r\n00000000000000000000\r\n"),
         COUNTED("$0\r\n\r\n"),
         COUNTED(":42\r\n"),
         COUNTED("+00000000000000000042\r\n"),

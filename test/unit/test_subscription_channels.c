@@ -223,7 +223,8 @@ static void a_channel_is_left(void **state) {
     struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     take_out(a);
     peer_expect(&second, LEAVE("a"));
-    peer_say(&second, SAID("a", "$0\r\n\r\n") LEFT("a") A_PUSH); /* a last word is told; nobody cares */
+    /* A last word is told; nobody cares. */
+    peer_say(&second, SAID("a", "$0\r\n\r\n") LEFT("a") A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
     a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     /* At once again. */

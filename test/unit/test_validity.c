@@ -40,7 +40,8 @@ static void a_deadline_is_start_and_ttl_less_drift(void **state) {
     assert_int_equal(redlock_deadline_ns(0, 10000), 9898 * MS);
     assert_int_equal(redlock_deadline_ns(77, 10000), 9898 * MS + 77);
     assert_int_equal(redlock_deadline_ns(5 * MS, 3), 5 * MS);
-    assert_int_equal(redlock_deadline_ns(5 * MS, 1), 3 * MS); /* before its start: such a lease is never held */
+    /* Before its start: such a lease is never held. */
+    assert_int_equal(redlock_deadline_ns(5 * MS, 1), 3 * MS);
     const int64_t century_ns = INT64_C(3155760000000) * MS;
     assert_int_equal(redlock_deadline_ns(century_ns, REDLOCK_TTL_MS_MAX),
                      century_ns + (REDLOCK_TTL_MS_MAX - 21474839) * MS);

@@ -77,7 +77,8 @@ struct tool_options {
     bool contended_expected; /* -E was given: print nothing about this failure */
     const char *resource;
     const char *token;
-    char **operands; /* status: resources; run, elect: the command and its arguments, terminated by NULL */
+    /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
+    char **operands;
     size_t operand_count;
 };
 

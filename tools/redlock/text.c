@@ -48,16 +48,17 @@ bool tool_is_unsafe(uint32_t code) {
     static const struct {
         uint32_t first, last;
     } ranges[] = {
-        {0x0000, 0x001F},   /* C0 controls */
-        {0x007F, 0x009F},   /* DEL and C1 controls, which control some terminals */
-        {0x00AD, 0x00AD},   /* soft hyphen */
-        {0x034F, 0x034F},   /* combining grapheme joiner */
-        {0x061C, 0x061C},   /* Arabic letter mark: direction */
-        {0x115F, 0x1160},   /* Hangul fillers */
-        {0x17B4, 0x17B5},   /* Khmer vowels without a shape */
-        {0x180B, 0x180F},   /* Mongolian selectors and vowel separator */
-        {0x200B, 0x200F},   /* zero width space and joiners, marks of direction */
-        {0x2028, 0x202E},   /* line and paragraph separator, embeddings and overrides of direction */
+        {0x0000, 0x001F}, /* C0 controls */
+        {0x007F, 0x009F}, /* DEL and C1 controls, which control some terminals */
+        {0x00AD, 0x00AD}, /* soft hyphen */
+        {0x034F, 0x034F}, /* combining grapheme joiner */
+        {0x061C, 0x061C}, /* Arabic letter mark: direction */
+        {0x115F, 0x1160}, /* Hangul fillers */
+        {0x17B4, 0x17B5}, /* Khmer vowels without a shape */
+        {0x180B, 0x180F}, /* Mongolian selectors and vowel separator */
+        {0x200B, 0x200F}, /* zero width space and joiners, marks of direction */
+        /* Line and paragraph separator, embeddings and overrides of direction. */
+        {0x2028, 0x202E},
         {0x2060, 0x206F},   /* word joiner, invisible operators, isolates of direction */
         {0x3164, 0x3164},   /* Hangul filler */
         {0xFE00, 0xFE0F},   /* variation selectors */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the contender in Go whose sources are in SOURCE_DIR: build_peer.sh SOURCE_DIR OUT_DIR makes OUT_DIR/run.
-# Exits with 77 and one line that says why where Go or the module proxy is missing.
+# Builds the contender in Go whose sources are in SOURCE_DIR: build_peer.sh SOURCE_DIR OUT_DIR makes
+# OUT_DIR/run. Exits with 77 and one line that says why where Go or the module proxy is missing.
 set -euo pipefail
 
 if [[ $# -ne 2 ]]; then

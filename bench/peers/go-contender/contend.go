@@ -28,7 +28,7 @@ type contestFigures struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// contest is what the clients of the one resource share; its first members are the command's arguments.
+// contest is what the clients of one resource share. The command's arguments come first.
 type contest struct {
 	clients                          int64
 	hold, begin, space, end, freedAt int64
@@ -56,7 +56,8 @@ func sleepUntil(us int64) {
 	time.Sleep(time.Duration(us-nowUS()) * time.Microsecond)
 }
 
-// newContest reads "CLIENTS HOLD_US BEGIN_US SPACE_US END_US" and then FREE_US of a line, or COUNTER of a loop.
+// newContest reads "CLIENTS HOLD_US BEGIN_US SPACE_US END_US" and then FREE_US of a line, or
+// COUNTER of a loop.
 func newContest(locker Locker, again bool, words []string) (*contest, error) {
 	c := &contest{locker: locker, again: again}
 	if len(words) != 6 {

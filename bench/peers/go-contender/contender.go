@@ -1,4 +1,5 @@
-// Package contender is what the contenders in Go share: commands in, figures out, as bench/README.md says.
+// Package contender is what the contenders in Go share: commands in, figures out, as
+// bench/README.md says.
 package contender
 
 import (
@@ -86,7 +87,8 @@ func Run(name, version, notes string, library Library) {
 	}
 }
 
-// answer says done first and then the figures: the driver reads the processor clock at done, before we format JSON.
+// answer says done first and then the figures: the driver reads the processor clock at done, before
+// we format JSON.
 func (s *session) answer(words []string) {
 	figures, err := s.do(words)
 	s.done()

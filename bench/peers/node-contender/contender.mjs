@@ -69,8 +69,8 @@ async function execute(session, [command, ...words]) {
 }
 
 /*
- * about: name, library (as npm names it), notes. makeLocks(clients), with one ioredis client a node,
- * gives an object with
+ * about: name, library (as npm names it), notes. makeLocks(clients), with one ioredis client a
+ * node, gives an object with
  *   tryAcquire(resource): one try; resolves to a lock, or rejects
  *   acquire(resource, signal): waits as the library waits; may reject once the signal is aborted
  *   release(lock): rejects where it failed

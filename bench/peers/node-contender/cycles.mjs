@@ -1,4 +1,4 @@
-// Workers that acquire and release, each its own names; every one is a loop of awaits in the one thread.
+// Workers that acquire and release, each its own names. Each is a loop of awaits in one thread.
 const NAMES = 8;
 
 const microseconds = (ms) => Math.round(ms * 10_000) / 10;

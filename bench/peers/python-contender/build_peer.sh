@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a contender in Python: build_peer.sh PEER_DIR OUT_DIR makes OUT_DIR/run; 77 where Python, its
-# venv module or the registry is missing.
+# Builds a contender in Python: build_peer.sh PEER_DIR OUT_DIR makes OUT_DIR/run; 77 where Python,
+# its venv module or the registry is missing.
 set -euo pipefail
 
 peer=$1

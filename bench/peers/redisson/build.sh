@@ -19,7 +19,7 @@ major=${major%%.*}
 command -v java >/dev/null || skip 'needs java'
 command -v mvn >/dev/null || skip 'needs Maven (mvn)'
 
-# Built from a copy, since Maven writes beside its pom.xml; what stands for this very source is kept.
+# Builds a copy, since Maven writes beside its pom.xml. What was built of this source is kept.
 same() {
     diff -rq "$here/$1" "$out/$1" >/dev/null 2>&1
 }

@@ -1,4 +1,5 @@
-# redlock-py as a contender of one resource, each client a thread: commands in, figures out, as bench/README.md says.
+# redlock-py as a contender of one resource, each client a thread: commands in, figures out, as
+# bench/README.md says.
 from __future__ import annotations
 
 import json

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the contender for rslock: build.sh OUT_DIR makes OUT_DIR/run; 77 where cargo or the registry is missing.
+# Builds the contender for rslock: build.sh OUT_DIR makes OUT_DIR/run; 77 where cargo or the
+# registry is missing.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -25,8 +25,9 @@
 #include "servers.h"
 
 #define MONKEY_NODES_MAX 5
-#define MONKEY_SLOTS     6     /* managers at once, those that are closing included */
-#define MONKEY_CALLS     65536 /* used again as late as possible, so that a second completion still finds it */
+#define MONKEY_SLOTS     6 /* managers at once, those that are closing included */
+/* Used again as late as possible, so that a second completion still finds it. */
+#define MONKEY_CALLS     65536
 #define MONKEY_HOLDINGS  16384
 #define MONKEY_LIVE_MAX  256
 #define MONKEY_RESOURCES 12

@@ -17,8 +17,8 @@
 bool chaos_admin_ping(uint16_t port, struct chaos_error *error);
 /*
  * Does what the fault's kind says: SLOW, BUSY (sent, and taken by the node's kernel, without
- * waiting for the answer), SCRIPT_FLUSH, FLUSHALL, DISCONNECT (all but the user chaos), UNSUBSCRIBE, MAXCLIENTS,
- * OOM, PASSWORD.
+ * waiting for the answer), SCRIPT_FLUSH, FLUSHALL, DISCONNECT (all but the user chaos),
+ * UNSUBSCRIBE, MAXCLIENTS, OOM, PASSWORD.
  *
  * Under MAXCLIENTS a node takes no new connection, ours included. So the one that began it is kept
  * in *held until chaos_admin_end() has undone it, and what is asked of the node meanwhile is asked

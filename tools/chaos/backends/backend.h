@@ -43,8 +43,8 @@ struct chaos_backend_ops {
     bool (*restart)(struct chaos_backend *backend, size_t node, bool empty, struct chaos_error *error);
     bool (*pause)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
     bool (*resume)(struct chaos_backend *backend, size_t node, struct chaos_error *error);
-    /* From now on all packets from and to the node are lost, until they are not any more or until its
-     * restart. Of processes it is refused: they have no network of their own. */
+    /* From now on all packets from and to the node are lost, until they are not any more or until
+     * its restart. Of processes it is refused: they have no network of their own. */
     bool (*lose)(struct chaos_backend *backend, size_t node, bool lost, struct chaos_error *error);
     /*
      * Ends all nodes, removes their keys, and what it made outside of directory; logs stay. False

@@ -63,9 +63,9 @@ static bool parse_version(struct server *server, const char *text) {
     return version != NULL && sscanf(strchr(version, '=') + 1, "%d.%d", &server->major, &server->minor) == 2;
 }
 
-/* `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It is
- * run once, with --version. False with a sentence where there is none, where it is something else,
- * and where it is older than Redis 6.0, which knew no users. */
+/* `name`: a program as a shell would find it; NULL: redis-server, then valkey-server, of PATH. It
+ * is run once, with --version. False with a sentence where there is none, where it is something
+ * else, and where it is older than Redis 6.0, which knew no users. */
 static bool find_server(struct server *server, const char *name, struct chaos_error *error) {
     struct chaos_said said;
     if (!ask_version(server, name != NULL ? name : "redis-server", &said)) {

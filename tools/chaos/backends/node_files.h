@@ -9,10 +9,10 @@
 #include "backends/clock.h"
 
 /*
- * Chooses ports[n], of 127.0.0.1, on which nobody listens, and none of the other ports. It is none of those that the
- * kernel gives to connections: while the node is dead, a client that tries again and again would be
- * given the node's own port some day, be connected to itself, and keep the node from coming back.
- * False, and 0, if there is none.
+ * Chooses ports[n], of 127.0.0.1, on which nobody listens, and none of the other ports. It is none
+ * of those that the kernel gives to connections: while the node is dead, a client that tries again
+ * and again would be given the node's own port some day, be connected to itself, and keep the node
+ * from coming back. False, and 0, if there is none.
  */
 bool chaos_node_port(uint16_t *ports, size_t count, size_t n);
 

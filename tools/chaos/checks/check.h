@@ -72,8 +72,8 @@ struct chaos_verdict {
     int64_t releases, released, release_lost, release_no_quorum;
     int64_t leases_lost; /* that ended without a release, in their owner's eyes */
     int64_t increments;  /* that were done */
-    /* Acquires that got the lock before one that had begun a node timeout earlier, or more; acquires
-     * of which check_order.c could tell whether they broke the order. */
+    /* Acquires that got the lock before one that had begun a node timeout earlier, or more;
+     * acquires of which check_order.c could tell whether they broke the order. */
     int64_t passed_over, order_judged;
     /* by the resource, for it had seen a higher fencing token */
     int64_t reads_refused, writes_refused;
@@ -113,8 +113,8 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
  * nothing: one machine. What each check looks for stands above it, and what of it is proven in
  * docs/checker.md: check_overlap.c, check_keys.c, check_updates.c, check_operations.c (LATE),
- * check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE). Each
- * can be run alone (check_parts.h).
+ * check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE).
+ * Each can be run alone (check_parts.h).
  */
 void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */

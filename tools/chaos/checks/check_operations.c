@@ -6,7 +6,7 @@
  * was stopped in between, or if its process lived on beyond that and it never completed.
  * What is proven: docs/checker.md.
  */
-#define AFTER_PAUSE_US INT64_C(100000) /* to catch up with the answers and timers that wait for it */
+#define AFTER_PAUSE_US INT64_C(100000) /* to catch up with answers and timers that wait */
 
 static int64_t allowed_until(const struct chaos_case *c, const struct chaos_operation *operation) {
     const struct chaos_history *history = c->history;

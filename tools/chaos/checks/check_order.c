@@ -1,4 +1,4 @@
-/* ORDER: nobody in line is passed over. And how often somebody was, whether or not that is wrong. */
+/* ORDER: nobody in line is passed over. And how often somebody was, wrong or not. */
 #include <stdlib.h>
 
 #include "checks/check_parts.h"

@@ -56,7 +56,7 @@ static void count_protection(struct chaos_case *c) {
     }
 }
 
-/* Of the operations that were OK, with so many attempts at most, and this ticket or a higher one. */
+/* Of operations that were OK, with so many attempts at most, and this ticket or a higher one. */
 static struct chaos_percentiles latency(const struct chaos_history *history, enum chaos_what what, int64_t attempts_max,
                                         int64_t ticket_min) {
     int64_t *times_us = chaos_allocate(history->operation_count, sizeof *times_us);

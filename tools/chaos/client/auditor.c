@@ -20,7 +20,7 @@
 
 /*
  * state    event                                             → state
- * AWAY     a sweep begins, RETRY_MS after the last try: it connects, and AUTH is to be sent → BEHIND
+ * AWAY     a sweep, RETRY_MS after the last try: connects, sends AUTH → BEHIND
  * IDLE     a sweep begins: the questions are to be sent      → ASKED
  * ASKED    the last answer                                   → IDLE
  *          the sweep ends without it                         → BEHIND

@@ -102,7 +102,7 @@ static bool stay(struct hold *hold, int64_t hold_us) {
 
 enum increment { INCREMENT_DONE, INCREMENT_LOST, INCREMENT_REFUSED };
 
-/* Whether the access was granted; a refusal is written down. `read`: see chaos_journal_refused(). */
+/* Whether the access was granted; writes a refusal down. `read`: see chaos_journal_refused(). */
 static bool is_granted(const struct hold *hold, enum chaos_access access, int64_t read,
                        const struct chaos_receipt *receipt) {
     if (access == CHAOS_ACCESS_BROKEN) {

@@ -164,8 +164,8 @@ static bool take(struct chaos_options *options, const struct about *about, const
     }
 }
 
-/* Reads the options of a command, and moves what is none behind them. Where that begins in argv; 0 for --help; -1: said
- * why. */
+/* Reads the options of a command, and moves the rest behind them. Returns where the rest begins in
+ * argv; 0: --help; -1: said why. */
 static int take_all(int argc, char **argv, int command, struct chaos_options *options) {
     struct option known[ABOUTS + 2] = {{"help", no_argument, NULL, 'h'}};
     for (int i = 0, count = 1; i < ABOUTS; i++) {
@@ -259,7 +259,7 @@ static bool parse_run(int argc, char **argv, int rest, struct chaos_options *opt
         return false;
     }
     if (protection->ttl_max_ms == 0 && chaos_has_guard(protection)) {
-        protection->ttl_max_ms = options->settings.ttl_ms + protection->lock_delay_ms; /* what this run needs */
+        protection->ttl_max_ms = options->settings.ttl_ms + protection->lock_delay_ms; /* enough */
     }
     return true;
 }

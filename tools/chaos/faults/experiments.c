@@ -187,7 +187,7 @@ static void slow_node(struct plan *plan) {
     }
 }
 
-/* What a queue must survive, one after the other. In between, it is seen whether the line is in order. */
+/* What a queue must survive, one after the other. In between, the order of the line is judged. */
 static void queue(struct plan *plan) {
     enum { KINDS = 5 };
     int64_t slots = KINDS * fit(plan, KINDS * 6000, 1, 10), slot_ms = (plan->to_ms - plan->from_ms) / slots;

@@ -28,9 +28,9 @@ extern const struct chaos_amount_about {
  * exclusive: not while another exclusive fault is on the same node or client.
  * breaks: Redlock does not promise safety under it (a node forgets keys, or its clock is off by
  * more than the drift).
- * phrase: what one node (or client) suffers; several: what more of them do, NULL: the same words. '@'
- * stands for the nodes, '&' for the clients, '#' for the amount without its sign, '<' and '>' for a
- * word that depends on it.
+ * phrase: what one node (or client) suffers; several: what more of them do, NULL: the same words.
+ * '@' stands for the nodes, '&' for the clients, '#' for the amount without its sign, '<' and '>'
+ * for a word that depends on it.
  */
 #define CHAOS_FAULT_MAP(X)                                                                                             \
     X(KILL, "kill", NODES, NONE, true, true, false, "SIGKILL; at the end started again, with what its AOF has",        \

@@ -36,8 +36,8 @@ void chaos_wrong_member(struct chaos_reading *reading, const char *key, const ch
 /*
  * When the event of the line is to be taken: its time, pass and rank. First of all comes the
  * `start`, by which all others are judged; then what others refer to whatever the time; the rest by
- * time, and at one time what ends something last. False for an event of a kind that we do not know: it is
- * ignored.
+ * time, and at one time what ends something last. False for an event of a kind that we do not know:
+ * it is ignored.
  */
 bool chaos_reading_place(struct chaos_reading *reading, struct chaos_line *line);
 /* Takes in the event, in its turn. */

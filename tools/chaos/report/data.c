@@ -96,7 +96,7 @@ static json_t *client_data(const struct chaos_view *view, int client) {
                      unhealthy_spans(view, client));
 }
 
-/* Until when the guards keep the fault's nodes from voting; its begin where they do not, or it never ended. */
+/* Until when guards keep the fault's nodes from voting; its begin: they do not, or no end. */
 static json_int_t kept_until(const struct chaos_view *view, const struct chaos_band *band) {
     const struct chaos_history *history = view->history;
     bool kept = band->to_us != CHAOS_NEVER_US && chaos_is_guarded(history, &band->fault);

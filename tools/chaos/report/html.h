@@ -10,8 +10,8 @@
 
 /*
  * Writes the format, which is HTML. %s is escaped, as text and as an attribute's value in double
- * quotes; NULL is "". Nothing else may follow a %. Bytes that are not UTF-8, control characters, and
- * characters that change the direction of the line become U+FFFD.
+ * quotes; NULL is "". Nothing else may follow a %. Bytes that are not UTF-8, control characters,
+ * and characters that change the direction of the line become U+FFFD.
  */
 void chaos_html(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Plain text by a format of printf(), cut off where it does not fit. The macro brings a buffer that

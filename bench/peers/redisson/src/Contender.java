@@ -7,7 +7,7 @@ import java.util.function.Supplier;
 
 final class Contender {
     static final long TTL_MS = 10_000;
-    /** What a command may take after its own end: with a node down, calls that queue can take hours. */
+    /** What a command may take after its end: with a node down, queued calls can take hours. */
     static final long GRACE_MS = 30_000;
 
     private static final String NOTES =
@@ -42,7 +42,8 @@ final class Contender {
         return () -> "{}";
     }
 
-    /** Does the work; the answer it returns makes its JSON after "done", so that the driver does not count it. */
+    /** Does the work; the answer it returns makes its JSON after "done", so that the driver does
+     * not count it. */
     private Supplier<String> run(List<String> words) throws Exception {
         String command = words.get(0);
         if (command.equals("connect") && words.size() > 1) {

@@ -1,4 +1,4 @@
-// Clients of one resource: acquire with Redisson's own waiting, hold, release; once or again and again.
+// Clients of one resource: acquire with Redisson's own waiting, hold, release; once or many times.
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

@@ -54,7 +54,8 @@ final class Nodes {
         }
     }
 
-    /** Owns locks, and may lock its own again: never the same twice, since a command given up may still be at work. */
+    /** Owns locks, and may lock its own again: never the same twice, since a command given up may
+     * still be at work. */
     long newThread() {
         return threads.incrementAndGet();
     }

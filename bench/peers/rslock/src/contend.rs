@@ -1,4 +1,4 @@
-// Clients of one resource: acquire with rslock's own waiting, hold, release; once or again and again.
+// Clients of one resource: acquire with rslock's own waiting, hold, release; once or many times.
 use super::{LockError, LockManager, Report, GRACE, TTL};
 use serde_json::json;
 use std::fs;
