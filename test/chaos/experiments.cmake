@@ -23,6 +23,10 @@ chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seco
 chaos_experiment(queue ${chaos} clean -- queue --seconds 20 --seed 1)
 chaos_experiment(queue_protected ${chaos} clean -- queue --protect --seconds 12 --seed 1)
 chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
+chaos_experiment(everything_protected ${chaos} clean --refusals -- everything --protect --seconds 12 --seed 1)
+# The guards keep nodes from voting that come back without locks and queues, while all wait.
+chaos_experiment(queue_forgetful ${chaos} clean -- --schedule ${CMAKE_CURRENT_SOURCE_DIR}/forgetful-queue.txt
+  --persistence none --protect --resources 1 --hold 10ms --seconds 12 --seed 1)
 # Faults that break Redlock's assumptions: violations without protection, none with it. More clients
 # and resources than by default make violations likely in a short run, and so do several bursts of
 # restarts: on a loaded machine the first may come before the clients hold much.
