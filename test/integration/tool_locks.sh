@@ -143,20 +143,20 @@ scripts_run() {
 expect 0 tool acquire -t 1h handed
 token=$(cat "$out")
 before=$(scripts_run)
-env REDLOCK_WAIT_SUFFIX=/line "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 --json acquire -t 1s -w 1h handed \
+env REDLOCK_WAIT_SUFFIX=/line "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 --json acquire -t 4s -w 1h handed \
     >"$work/handed" 2>"$work/log" &
 waiter=$!
-eventually gives_above $((before + 9)) scripts_run
+eventually gives_above $((before + 6)) scripts_run
 is 'the queue' "$(redis 0 exists handed/line)" 1
 is 'the queue of the usual name' "$(redis 0 exists handed:wait)" 0
 expect 0 tool release --wait-suffix /line handed "$token"
 wait $waiter
 is 'the exit status of the waiter' $? 0
+expect 0 tool release handed "$(jq -r .token "$work/handed")"
 json '.handed_over == true and .passed_over == 0 and .waited_ms > 0' "$work/handed"
 for port in "${ports[@]}"; do
     is "lines about the place at $port" "$(grep -c "wait 'handed': node 127.0.0.1:$port: DENIED" "$work/log")" 1
 done
-expect 0 tool release handed "$(jq -r .token "$work/handed")"
 
 # A signal ends the wait, and nothing is left behind. (A shell's background job ignores SIGINT by
 # default.)
