@@ -153,9 +153,10 @@ static void queue_at(unsigned first, unsigned last) {
 }
 
 static void until_refresh(void) {
-    while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+    for (unsigned ms = 0; ms < 3000 && fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0; ms++) {
         fake_env_pass_ms(&fake, 1);
     }
+    assert_int_not_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
 }
 
 /* Nodes that fail on different days were never bad together. */
