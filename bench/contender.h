@@ -75,8 +75,8 @@ void contender_samples_end(struct contender_samples *samples);
 /* Writes the members of the answer to `cycles`. */
 void contender_write_cycles(FILE *json, const struct contender_cycles *cycles);
 
-/* Reads "WORKERS MS SAMPLES [REST_US]" and allocates the samples. Returns false if the text has another
- * form. */
+/* Reads "WORKERS MS SAMPLES [REST_US]" and allocates the samples. Returns false if the text has
+ * another form. */
 bool contender_read_cycles(const char *arguments, struct contender_cycles *cycles);
 
 /* Adds a wait that begins now. Returns its index. */

@@ -52,8 +52,8 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
     child_must(redlock_client_close(client) == REDLOCK_OK);
 }
 
-/* ASan of gcc 12 copies the locks of its allocator: in a child that was forked while a thread had one,
- * the next malloc() waits for ever. */
+/* ASan of gcc 12 copies the locks of its allocator: in a child that was forked while a thread had
+ * one, the next malloc() waits for ever. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CHILD_MAY_ALLOCATE false
 #elif defined(__has_feature)

@@ -197,7 +197,8 @@ static void a_grant_a_handover_and_a_release_are_told(void **state) {
     ASSERT_ALL_TOLD(&told, "", ALICE, BOB, "");
     const long long later = until_calm();
     in_time = in_time && support_now_ms() - free_since_ms < 2000;
-    if (in_time) { /* on a slow machine it may have asked: a free lock may be taken without a word */
+    /* On a slow machine it may have asked: a free lock may be taken without a word. */
+    if (in_time) {
         assert_int_equal(later, calls);
     }
 }
