@@ -294,6 +294,7 @@ typedef struct redlock_statistics {
     uint64_t yields;           /**< Of these, the times it gave its grants back. */
     uint64_t polls;            /**< Times the first in line asked, because nobody would tell it. */
     uint64_t passed_over;      /**< Times a waiter saw the lock go to one that came later. */
+    uint64_t left_free;        /**< Releases that left the lock free for a moment, for pollers. */
 } redlock_statistics;
 
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */

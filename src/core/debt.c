@@ -27,6 +27,10 @@ void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_
     *debt = (struct redlock_debt){.owing = owing, .uncertain = owing & uncertain, .expires_ns = expires_ns};
 }
 
+void redlock_debt_wait(struct redlock_debt *debt, int64_t until_ns) {
+    debt->retry_ns = until_ns;
+}
+
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
     redlock_nodes idle = open_debts(debt, now_ns) & ~debt->asked;
     redlock_nodes ask = idle & ready;

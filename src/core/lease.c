@@ -36,7 +36,8 @@ static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *a
     actions->released_code = REDLOCK_ERR_LOST;
 }
 
-static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave,
+                       struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
     case REDLOCK_LEASE_HELD:
@@ -50,6 +51,9 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, struct 
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->keys.touched) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.touched, now_ns, actions);
+        if (may_leave && redlock_waiter_leaves(lease, now_ns)) {
+            actions->handing = REDLOCK_HAND_LATER;
+        }
         break;
     case REDLOCK_LEASE_LOST:
         end_lost(lease, actions);
@@ -304,7 +308,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         redlock_extension_ask(lease, event, actions);
         break;
     case REDLOCK_EVENT_RELEASE:
-        on_release(lease, event->now_ns, actions);
+        on_release(lease, event->now_ns, event->may_leave, actions);
         break;
     }
 }

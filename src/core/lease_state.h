@@ -66,7 +66,9 @@
  *            late vote; keys that the deadline depends on are missing, and the last EXTEND, with a
  *            shorter ttl, was WON
  *                                 → HELD       the deadline of that EXTEND; LOST if it has passed
- *            release              → RELEASING  send RELEASE where the cleanup would go
+ *            release              → RELEASING  send RELEASE where the cleanup would go; now and
+ *                                              then, if the lock was handed to us, it is left free
+ *                                              for a moment (core/waiter.h)
  * EXTENDING  WON                  → HELD       extended OK; the deadline of this round, or the old
  *                                              one if that is later and still backed (R12)
  *            fewer than a quorum may have the key
@@ -172,6 +174,7 @@ struct redlock_event {
     bool accepted;    /* the node raised its counter to the lease's fencing token */
     uint64_t counter; /* or sent this counter; 0 for neither */
     bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
+    bool may_leave;   /* RELEASE: the lock may be left free for a moment */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_queue_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -187,8 +190,8 @@ struct redlock_actions {
     redlock_nodes cleanup; /* release the current token on these nodes */
     /* Of these, the nodes where an earlier request may still set the key. */
     redlock_nodes uncertain;
-    bool keeps;       /* the cleanup hands the lock to nobody */
-    bool fresh_token; /* draw a token before you send */
+    enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
+    bool fresh_token;             /* draw a token before you send */
     enum redlock_queue_step step;
     enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;

@@ -14,4 +14,12 @@ enum redlock_operation {
     REDLOCK_OP_WAIT   /* take the lock, or a place in its queue */
 };
 
+/* To whom a RELEASE gives the lock, as the script has it. */
+enum redlock_handing {
+    REDLOCK_HAND_OVER = 0,   /* to the next in line; if nobody waits, the lock is free */
+    REDLOCK_HAND_NOBODY = 1, /* the lock is free */
+    REDLOCK_HAND_FREE = 2,   /* as HAND_OVER, but a lock that is free goes to the next in line, too */
+    REDLOCK_HAND_LATER = 50  /* if somebody waits, nobody in line gets it for so many ms */
+};
+
 #endif

@@ -21,6 +21,10 @@
  * others who poll would always be quicker. */
 #define POLL_MIN_MS 10
 #define POLL_MAX_MS 40
+/* A lock that goes from waiter to waiter is left free once in so much time. A handover takes time,
+ * too: without it, locks that are held for microseconds would never be left. */
+#define LEAVE_EVERY_MS 10000
+#define HANDOVER_NS    500000
 
 _Static_assert(REDLOCK_WAITER_QUEUE_TTL_MS > STALE_AFTER * REFRESH_MAX_MS, "no place outlives its queue");
 
@@ -191,6 +195,12 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
     lease->keys.backing = redlock_queue_backing(lease->queue, bound_ns);
 }
 
+bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
+    const int64_t held_ns = now_ns - lease->begun_ns + HANDOVER_NS;
+    return lease->queue && lease->queue->granted != 0 &&
+           redlock_between_ns(&lease->jitter, 0, LEAVE_EVERY_MS * REDLOCK_NS_PER_MS - 1) < held_ns;
+}
+
 int redlock_waiter_reason(const struct redlock_lease_core *lease) {
     if (answered(lease) >= lease->votes.quorum) {
         return REDLOCK_ERR_CONTENDED;
@@ -214,7 +224,7 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
         actions->fresh_token = true;
         lease->attempts++;
     }
-    actions->keeps = keeps;
+    actions->handing = keeps ? REDLOCK_HAND_NOBODY : REDLOCK_HAND_OVER;
     if (lease->queue->yields < YIELDS_HANDED) {
         lease->queue->yields++;
     }

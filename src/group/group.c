@@ -302,7 +302,9 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     group->drained_ctx = ctx;
     /* One node timeout for the releases that this sends, and one to send them again after
      * NOSCRIPT. */
-    group->close_deadline_ns = redlock_group_now_ns(group) + 2 * group->node_timeout_ns + REDLOCK_NS_PER_MS;
+    const int64_t later_ms = group->owed_waiting ? REDLOCK_HAND_LATER : 0;
+    group->close_deadline_ns =
+        redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
     for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
         next = owner->next;
         redlock_lease_close((struct redlock_lease *)owner);
@@ -321,7 +323,7 @@ int redlock_group_statistics(const struct redlock_group *group, redlock_statisti
     }
     redlock_statistics now = group->statistics;
     now.size = statistics->size < sizeof now ? statistics->size : sizeof now;
-    now.releases_owed = group->owed.count;
+    now.releases_owed = group->owed.count - group->owed_waiting;
     memcpy(statistics, &now, now.size);
     return REDLOCK_OK;
 }

@@ -44,15 +44,16 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
 
 /* The library makes this release (R8). The place in a queue may be served until it is stale; then
  * the key lives for its ttl. */
-static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain, bool keeps) {
+static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
+                enum redlock_handing handing) {
     const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
-    redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
-                                                                  .token = lease->token,
-                                                                  .token_size = lease->token_size,
-                                                                  .nodes = nodes,
-                                                                  .uncertain = uncertain,
-                                                                  .ttl_ms = lease->ttl_sent_max_ms + stale_ms,
-                                                                  .keeps = keeps});
+    (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
+                                                                        .token = lease->token,
+                                                                        .token_size = lease->token_size,
+                                                                        .nodes = nodes,
+                                                                        .uncertain = uncertain,
+                                                                        .ttl_ms = lease->ttl_sent_max_ms + stale_ms,
+                                                                        .handing = handing});
 }
 
 void redlock_lease_free(struct redlock_lease *lease) {
@@ -62,7 +63,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     const redlock_nodes owing = redlock_lease_owing(&lease->core) | crossed;
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
-        owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), false);
+        owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), REDLOCK_HAND_OVER);
     }
     if (lease->waiting) {
         redlock_waiting_end(lease);
@@ -197,6 +198,9 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     if (actions->send == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;
+    } else if (actions->handing == REDLOCK_HAND_LATER) {
+        message.handing = redlock_waiting_leave(lease, actions->send_nodes);
+        lease->waiting->handing = (uint8_t)message.handing;
     }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = message.ttl_ms;
@@ -310,7 +314,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     }
     count_extend(lease, before);
     if (actions.cleanup) { /* R8 */
-        owe(lease, actions.cleanup, actions.uncertain, actions.keeps);
+        owe(lease, actions.cleanup, actions.uncertain, actions.handing);
     }
     redlock_nodes refused = 0;
     int random_code = REDLOCK_OK;
@@ -382,6 +386,8 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     if (lease->core.operation == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;
+    } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
+        message.handing = (enum redlock_handing)lease->waiting->handing;
     }
     message.by_source = true;
     message.now_ns = redlock_group_now_ns(lease->group);

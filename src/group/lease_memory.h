@@ -32,6 +32,7 @@ struct redlock_waiting {
     bool counted;                /* in the statistics as queued */
     bool has_place;              /* the current token is that of a place, not of a first try */
     bool lingers;                /* forgotten, but its token must be known when a push comes */
+    uint8_t handing;             /* enum redlock_handing, of the RELEASE of this lease */
     struct redlock_queue *queue; /* behind this */
 };
 

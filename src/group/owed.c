@@ -10,13 +10,23 @@
 #define ASKED_A_TURN  1024 /* for a node that came back; other work of the loop needs its turn */
 #define LOOKS_TO_DROP 16
 
+/* A key stays until its ttl. What ends the time in which a lock is left free leaves no key. */
+static void count_dropped(struct redlock_group *group, enum redlock_handing handing) {
+    group->statistics.releases_dropped += handing != REDLOCK_HAND_FREE;
+}
+
+static void wait_no_more(struct redlock_group *group, struct redlock_owed *owed) {
+    group->owed_waiting -= owed->waits;
+    owed->waits = false;
+}
+
 /* A release that is being asked cannot be dropped. Moves it to the end, so that the next look does
  * not meet it again. There are never more of these than requests that the nodes take. */
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
         struct redlock_owner *owner = group->owed.first;
         if (!owner->in_flight) {
-            group->statistics.releases_dropped++;
+            count_dropped(group, (enum redlock_handing)((struct redlock_owed *)owner)->handing);
             redlock_owed_free(group, (struct redlock_owed *)owner);
             return;
         }
@@ -37,7 +47,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .token = owed->room + owed->target.key_size + 1,
                                       .token_size = owed->token_size,
                                       .wait_suffix = group->wait_suffix,
-                                      .keeps = owed->keeps,
+                                      .handing = (enum redlock_handing)owed->handing,
                                       .now_ns = now_ns};
     const redlock_nodes refused = nodes & ~redlock_group_send(group, &owed->owner, nodes, &message);
     for (unsigned i = 0; refused && i < group->node_count; i++) {
@@ -51,7 +61,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
 static void end_or_schedule(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns) {
     if (redlock_debt_over(&owed->debt, now_ns)) {
         if (owed->debt.owing) {
-            group->statistics.releases_dropped++;
+            count_dropped(group, (enum redlock_handing)owed->handing);
         }
         redlock_owed_free(group, owed);
         return;
@@ -59,7 +69,7 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
     redlock_schedule_set(&group->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
 }
 
-void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
+bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
     const struct redlock_target *target = release->target;
     if (group->owed.count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
@@ -73,11 +83,11 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     }
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
-        group->statistics.releases_dropped++;
-        return;
+        count_dropped(group, release->handing);
+        return false;
     }
     memset(owed, 0, sizeof *owed);
-    owed->keeps = release->keeps;
+    owed->handing = (uint8_t)release->handing;
     owed->token_size = (uint8_t)release->token_size;
     memcpy(owed->room, target->key, target->key_size + 1);
     memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
@@ -86,8 +96,15 @@ void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
-    ask(group, owed, redlock_debt_ask(&owed->debt, release->nodes, now_ns), false, now_ns);
+    if (release->delay_ms > 0) {
+        owed->waits = true;
+        group->owed_waiting++;
+        redlock_debt_wait(&owed->debt, redlock_after_ms(now_ns, release->delay_ms));
+    } else {
+        ask(group, owed, redlock_debt_ask(&owed->debt, release->nodes, now_ns), false, now_ns);
+    }
     end_or_schedule(group, owed, now_ns);
+    return true;
 }
 
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
@@ -102,6 +119,7 @@ void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed,
 }
 
 void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns) {
+    wait_no_more(group, owed);
     if (!redlock_debt_over(&owed->debt, now_ns)) {
         ask(group, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false, now_ns);
     }
@@ -131,6 +149,7 @@ void redlock_owed_go_on(struct redlock_group *group) {
 }
 
 void redlock_owed_free(struct redlock_group *group, struct redlock_owed *owed) {
+    wait_no_more(group, owed);
     if (group->owed_next == &owed->owner) {
         group->owed_next = owed->owner.next;
     }

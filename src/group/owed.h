@@ -15,8 +15,9 @@ struct redlock_owed {
     struct redlock_debt debt;
     struct redlock_target target; /* the key is in `room` */
     uint8_t token_size;
-    bool keeps;
-    char room[]; /* the key, terminated; then the token */
+    uint8_t handing; /* enum redlock_handing */
+    bool waits;      /* not asked yet, on purpose */
+    char room[];     /* the key, terminated; then the token */
 };
 
 /* A release to make. The target and the token are copied. */
@@ -27,12 +28,13 @@ struct redlock_owed_release {
     redlock_nodes nodes;
     redlock_nodes uncertain; /* never answered a request that sets the key: it may yet run there */
     int64_t ttl_ms;          /* then the key is gone from the other nodes */
-    bool keeps;              /* hand the lock to nobody */
+    enum redlock_handing handing;
+    int64_t delay_ms; /* not before this time; 0: now */
 };
 
-/* Sends a release now, and owns it until it is confirmed or over (R8). Without memory, the keys
- * live until their ttl, and the release counts as dropped. */
-void redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release);
+/* Sends a release, and owns it until it is confirmed or over (R8). Without memory, returns false:
+ * the keys live until their ttl, and the release counts as dropped. */
+bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release);
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer);
 void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns);

@@ -78,6 +78,7 @@ struct redlock_group {
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_owner *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
+    uint32_t owed_waiting;   /* releases that are to be sent a little later */
     struct redlock_lease *callbacks_first, *callbacks_last;
     struct redlock_errand *errands_done; /* their callbacks are to run */
     uint64_t in_flight;                  /* answers to come, of all owners */

@@ -283,8 +283,10 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     lease->data = data;
     lease->release_pending = true;
     group->statistics.requests_pending++;
-    redlock_lease_feed(lease,
-                       &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(group)});
+    /* Those who compete for an election wait in line: nobody else needs a chance. */
+    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                      .now_ns = redlock_group_now_ns(group),
+                                                      .may_leave = !lease->target.announced && !group->closing});
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }

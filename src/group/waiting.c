@@ -5,6 +5,7 @@
 
 #include "base/holder.h"
 #include "core/waiter.h"
+#include "group/owed.h"
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
@@ -90,6 +91,23 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
                                   .channel = lease->group->line.channel,
                                   .id = lease->waiting->id,
                                   .takes = lease->waiting->queue->takes};
+}
+
+/* After that time, the refreshes of those who wait have found a lock that is still free. */
+#define LEFT_MS 3000
+
+enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
+    struct redlock_group *group = lease->group;
+    const struct redlock_owed_release then = {.target = &lease->target,
+                                              .token = lease->token,
+                                              .token_size = lease->token_size,
+                                              .nodes = nodes,
+                                              .ttl_ms = LEFT_MS,
+                                              .handing = REDLOCK_HAND_FREE,
+                                              .delay_ms = REDLOCK_HAND_LATER};
+    const bool ends = group->owed.count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
+    group->statistics.left_free += ends;
+    return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
 
 /* A waiter's token begins with its ticket. The ticket of a first try is 0. */

@@ -15,6 +15,9 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
                              const struct redlock_actions *actions);
 /* The place that the next WAIT asks for. */
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
+/* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
+ * HAND_LATER; HAND_OVER if there is no memory. */
+enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes);
 /* What a node's answer "queued" says. */
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */

@@ -10,7 +10,7 @@
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  384
-#define SCRIPT_SIZE_MAX 2200
+#define SCRIPT_SIZE_MAX 2300
 
 _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 3 * REDLOCK_RESOURCE_SIZE_MAX + 2 * REDLOCK_FENCE_SUFFIX_SIZE_MAX +
                        REDLOCK_TOKEN_SIZE_MAX + REDLOCK_CHANNEL_SIZE_MAX <=
@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) char *format_release(char *at, cons
 
 /* Kept apart, like redlock_format_wait(): inlined, each costs a plain lock some instructions. */
 __attribute__((noinline)) static char *format_announced_release(char *at, const struct redlock_message *message) {
-    at = redlock_resp_integer(format_release(at, message, 4), message->keeps);
+    at = redlock_resp_integer(format_release(at, message, 4), message->handing);
     return redlock_resp_integer(at, 1);
 }
 
@@ -126,8 +126,8 @@ char *redlock_format_release(char *at, const struct redlock_message *message) {
     if (message->target->announced) {
         return format_announced_release(at, message);
     }
-    at = format_release(at, message, message->keeps ? 3 : 2);
-    return message->keeps ? redlock_resp_integer(at, 1) : at;
+    at = format_release(at, message, message->handing ? 3 : 2);
+    return message->handing ? redlock_resp_integer(at, message->handing) : at;
 }
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {

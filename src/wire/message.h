@@ -53,7 +53,7 @@ struct redlock_message {
     const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
     const char *wait_suffix;                     /* WAIT, RELEASE, INSPECT: not NULL; terminated */
     const struct redlock_place *place;           /* WAIT; `round` is its serial */
-    bool keeps;                                  /* RELEASE: hand the lock to nobody */
+    enum redlock_handing handing;                /* RELEASE */
     int64_t now_ns;                              /* when it is sent; at or before now */
     void *owner;                                 /* returned with each answer */
     uint32_t round;                              /* returned with each answer */

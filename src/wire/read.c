@@ -215,7 +215,8 @@ static int64_t bounded_ttl_ms(int64_t ttl_ms) {
     return ttl_ms < HOLDER_TTL_MS_MAX ? ttl_ms : HOLDER_TTL_MS_MAX;
 }
 
-/* {1, nil, 0, 0, time}: granted; {0, holder or nil, PTTL, rank, time}: queued. */
+/* {1, nil, 0, 0, time}: granted; {0, holder or nil, PTTL, rank, time}: queued. A lock that is left
+ * free has a PTTL: so long nobody in line gets it. */
 void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements, *holder = &element[1];
     int64_t server_us;
@@ -230,7 +231,7 @@ void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer 
     if (element[0].integer == 1 && is_free && ttl_ms == 0 && rank == 0) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else if (element[0].integer == 0 && rank >= 0 && rank <= UINT32_MAX &&
-               (is_free ? ttl_ms == -2 : holder->type == REDLOCK_REPLY_STRING && ttl_ms >= -1)) {
+               (is_free ? ttl_ms == -2 || ttl_ms > 0 : holder->type == REDLOCK_REPLY_STRING && ttl_ms >= -1)) {
         answer->vote = REDLOCK_VOTE_DENIED;
         answer->text =
             is_free ? redlock_text_constant(&queued_free) : redlock_holder_queued(holder->bytes, holder->size);

@@ -107,9 +107,10 @@ bool crowd_is_subscribed(struct servers *servers, long long channels, size_t nod
 bool crowd_has_no_key(struct servers *servers);
 
 /* Polls until the condition holds. Fails the test at the deadline, or if a process has ended. */
-#define crowd_until(condition)                                                                                         \
+#define crowd_until(condition) crowd_until_within(CROWD_TIMEOUT_MS, condition)
+#define crowd_until_within(timeout_ms, condition)                                                                      \
     do {                                                                                                               \
-        const int64_t until_deadline_ms = support_now_ms() + CROWD_TIMEOUT_MS;                                         \
+        const int64_t until_deadline_ms = support_now_ms() + (timeout_ms);                                             \
         while (!(condition)) {                                                                                         \
             crowd_look(#condition, until_deadline_ms);                                                                 \
         }                                                                                                              \

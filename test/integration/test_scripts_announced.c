@@ -33,7 +33,7 @@ static struct redlock_answer release_as(const char *token, bool keeps) {
     message.target = target;
     message.token = token;
     message.token_size = strlen(token);
-    message.keeps = keeps;
+    message.handing = keeps ? REDLOCK_HAND_NOBODY : REDLOCK_HAND_OVER;
     message.by_source = by_source;
     return ask(&message);
 }

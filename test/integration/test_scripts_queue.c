@@ -2,123 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scripts_kit.h"
-
-#define FIRST   "00000000000000aa0123456789abcdef0123456789abcdef"
-#define SECOND  "00000000000000bb0123456789abcdef0123456789abcdef"
-#define THIRD   "00000000000000cc0123456789abcdef0123456789abcdef"
-#define QUEUE   "door:wait"
-#define WAITERS "door:waiter"
-#define CHANNEL "redlock:heard"
-#define DEAF    "redlock:nobody"
-
-#define STALE_MS INT64_C(300000)
-#define QUEUE_MS INT64_C(900000)
-
-static struct raw listener;
-
-static struct redlock_message message_with(enum redlock_operation operation, const char *token) {
-    struct redlock_message message = message_of(operation, 0);
-    message.token = token;
-    message.token_size = strlen(token);
-    return message;
-}
-
-/* A WAIT of the serial 5 and the id 9, which takes a lock that is free. */
-struct wait {
-    const char *token;
-    uint64_t ticket;
-    const char *channel; /* NULL: CHANNEL */
-    int64_t stale_ms;    /* 0: STALE_MS */
-    bool enters_only, by_source;
-};
-
-static struct redlock_answer wait_as(struct wait wait) {
-    struct redlock_message message = message_with(REDLOCK_OP_WAIT, wait.token);
-    const struct redlock_place place = {.ticket = wait.ticket,
-                                        .stale_ms = wait.stale_ms == 0 ? STALE_MS : wait.stale_ms,
-                                        .queue_ttl_ms = QUEUE_MS,
-                                        .channel = wait.channel == NULL ? CHANNEL : wait.channel,
-                                        .id = 9,
-                                        .takes = !wait.enters_only};
-    message.place = &place;
-    message.round = 5;
-    message.by_source = wait.by_source;
-    const int64_t before_us = server_now_us();
-    struct redlock_answer answer = ask(&message);
-    if (answer.vote == REDLOCK_VOTE_GRANTED || answer.vote == REDLOCK_VOTE_DENIED) {
-        assert_true(answer.clock.server_us >= before_us && answer.clock.server_us <= server_now_us());
-    }
-    return answer;
-}
-
-static void assert_taken(struct wait wait) {
-    assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_GRANTED);
-    assert_value("door", wait.token);
-}
-
-/* Queued: as number `rank`, behind this holder; NULL for none. */
-static void assert_queued(struct wait wait, uint32_t rank, const char *holder) {
-    const struct redlock_answer answer = wait_as(wait);
-    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
-    assert_int_equal(answer.rank, rank);
-    if (holder == NULL) {
-        assert_null(answer.holder);
-        assert_int_equal(answer.holder_ttl_ms, -2);
-        assert_false(server_has_key(server, "door"));
-        return;
-    }
-    assert_int_equal(answer.holder_size, strlen(holder));
-    assert_memory_equal(answer.holder, holder, answer.holder_size);
-    assert_true(answer.holder_ttl_ms > TTL_MS / 2 && answer.holder_ttl_ms <= TTL_MS);
-}
+#include "queue_scripts.h"
 
 static void assert_refused(struct wait wait, const char *words) {
     assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_FAILED);
     assert_says(words);
-}
-
-enum released { MISSING, OTHERS, DELETED, HANDED_OVER };
-
-static enum released release_with(const char *token, bool keeps) {
-    struct redlock_message message = message_with(REDLOCK_OP_RELEASE, token);
-    message.keeps = keeps;
-    const struct redlock_answer answer = ask(&message);
-    if (answer.vote == REDLOCK_VOTE_GRANTED) {
-        return answer.handed_over ? HANDED_OVER : DELETED;
-    }
-    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
-    return server_has_key(server, "door") ? OTHERS : MISSING;
-}
-
-static enum released release_as(const char *token) {
-    return release_with(token, false);
-}
-
-static void assert_free(void) {
-    assert_false(server_has_key(server, "door"));
-}
-
-/* Subscribers see this push next. */
-static void assert_pushed(const char *token) {
-    char kind[16], channel[32], id[8], serial[8], got[80], key[16];
-    long long seconds, microseconds;
-    assert_int_equal(sscanf(raw_read(&listener), "%15s %31s %7s %7s %lld %lld %79s %15s", kind, channel, id, serial,
-                            &seconds, &microseconds, got, key),
-                     8);
-    assert_string_equal(kind, "message");
-    assert_string_equal(channel, CHANNEL);
-    assert_string_equal(id, "9");
-    assert_string_equal(serial, "5");
-    assert_string_equal(got, token);
-    assert_string_equal(key, "door");
-    const int64_t at_us = seconds * 1000000 + microseconds, now_us = server_now_us();
-    assert_true(at_us <= now_us && at_us > now_us - 60 * INT64_C(1000000));
-}
-
-/* Nothing was pushed: a ping is answered first. */
-static void assert_silence(void) {
-    assert_string_equal(raw_ask(&listener, "PING"), "pong\n\n");
 }
 
 static void waiters_are_served_in_the_order_of_their_tickets(void **state) {
@@ -247,7 +135,7 @@ static void a_release_can_keep_the_lock_from_the_queue(void **state) {
     (void)state;
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
-    assert_int_equal(release_with(OURS, true), DELETED);
+    assert_int_equal(release_with(OURS, REDLOCK_HAND_NOBODY), DELETED);
     assert_free();
     assert_silence();
     assert_string_equal(say("ZCARD", QUEUE), "1");
@@ -260,11 +148,11 @@ static void a_release_leaves_the_queue(void **state) {
         lock_as(OURS);
         assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
         assert_queued((struct wait){.token = SECOND, .ticket = 2}, 1, OURS);
-        assert_int_equal(release_with(FIRST, keeps), OTHERS);
+        assert_int_equal(release_with(FIRST, (enum redlock_handing)keeps), OTHERS);
         assert_string_equal(server_ask(server, "ZRANGE", QUEUE, "0", "-1"), SECOND "\n");
         assert_string_equal(say("HKEYS", WAITERS), SECOND "\n");
         unlock();
-        assert_int_equal(release_with(SECOND, keeps), MISSING);
+        assert_int_equal(release_with(SECOND, (enum redlock_handing)keeps), MISSING);
         assert_int_equal(server_key_count(server), 0);
     }
     /* A lock that was healed while its token was in line does not go to itself. */
@@ -422,23 +310,6 @@ static void a_replica_keeps_a_place_after_its_release(void **state) {
     assert_int_equal(release_as(SECOND), DELETED);
     assert_free();
 }
-
-static int queue_setup(void **state) {
-    int failed = scripts_setup(state);
-    (void)server_ask(server, "ACL", "SETUSER", "all", "allchannels"); /* unknown before Redis 6.2 */
-    if (failed || !raw_open_tcp(&listener, "127.0.0.1", server->port)) {
-        return -1;
-    }
-    assert_string_equal(raw_ask(&listener, "AUTH", "all", "geheim"), "OK");
-    return strcmp(raw_ask(&listener, "SUBSCRIBE", CHANNEL), "subscribe\n" CHANNEL "\n1\n");
-}
-
-static int queue_teardown(void **state) {
-    raw_close(&listener);
-    return scripts_teardown(state);
-}
-
-#define QUEUE_TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/operation.h"
 #include "core/planted.h"
 #include "fake_store.h"
 #include "wire/channel.h"
@@ -221,6 +222,17 @@ static bool enter(struct fake_node *node, const struct sim_argument *a, struct f
     return true;
 }
 
+#define LEFT "left"
+
+/* For how long nobody in line gets the lock; 0: they may. */
+static int64_t left_ms(struct fake_node *node, const struct sim_argument *waiters) {
+    struct fake_key *set;
+    const struct fake_part *left =
+        find_set(node, waiters, FAKE_HASH, &set) ? find_part(node, set, LEFT, sizeof LEFT - 1) : NULL;
+    const int64_t ms = left == NULL ? 0 : left->good_until_ms - node->now_ms;
+    return ms > 0 && ms < 60000 ? ms : 0;
+}
+
 static void reply_granted(struct fake_node *node, struct fake_reply *reply) {
     *reply = (struct fake_reply){.type = REDLOCK_REPLY_ARRAY, .shape = FAKE_WAIT, .integer = 1};
     fake_reply_time(reply, node);
@@ -243,7 +255,9 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     if (!enter(node, a, reply)) {
         return;
     }
-    if (lock == NULL && fake_is(&a[11], "1")) {
+    const bool takes = lock == NULL && fake_is(&a[11], "1");
+    const int64_t left = takes ? left_ms(node, &a[2]) : 0;
+    if (takes && left == 0) {
         if (serve(node, a, token) != SERVED) {
             delete_lock(node, &a[0]);
         } else if (announces) {
@@ -262,7 +276,7 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     reply->type = REDLOCK_REPLY_ARRAY;
     reply->shape = FAKE_WAIT;
     reply->integer = 0;
-    reply->ttl_ms = fake_ttl(node, lock);
+    reply->ttl_ms = left > 0 ? left : fake_ttl(node, lock);
     reply->rank = rank_of(node, queue, find_part(node, queue, token->bytes, token->size));
     fake_reply_time(reply, node);
 }
@@ -275,7 +289,24 @@ static struct sim_argument join(const struct sim_argument *first, const struct s
     return (struct sim_argument){name, (size_t)(end - name)};
 }
 
-void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, bool announces,
+/* a: lock, queue, waiters. NOBODY: nobody waits, so the lock is not left. */
+static enum served leave_free(struct fake_node *node, const struct sim_argument *a, int64_t ms) {
+    struct fake_key *queue, *waiters;
+    if (ms <= REDLOCK_HAND_FREE || fake_find(node, &a[2]) == NULL) {
+        return NOBODY;
+    }
+    if (!find_set(node, &a[1], FAKE_ZSET, &queue) || !find_set(node, &a[2], FAKE_HASH, &waiters)) {
+        return WRONG_TYPE;
+    }
+    struct fake_part *left = put_part(node, waiters, &(struct sim_argument){LEFT, sizeof LEFT - 1});
+    if (left != NULL) {
+        left->good_until_ms = node->now_ms + ms;
+        delete_lock(node, &a[0]);
+    }
+    return left != NULL ? SERVED : NOBODY;
+}
+
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, bool announces,
                         struct fake_reply *reply) {
     char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
     const struct sim_argument of_queue = join(&a[0], &a[2], queue);
@@ -285,17 +316,24 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
         if (!REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave(node, &names[1], FAKE_ZSET, &a[1])) {
             (void)leave(node, &names[2], FAKE_HASH, &a[1]);
         }
-        fake_reply_integer(reply, lock == NULL ? 0 : -1);
-        return;
+        if (handing == REDLOCK_HAND_FREE) {
+            (void)leave(node, &names[2], FAKE_HASH, &(struct sim_argument){LEFT, sizeof LEFT - 1});
+        }
+        if (lock != NULL || handing != REDLOCK_HAND_FREE) {
+            fake_reply_integer(reply, lock == NULL ? 0 : -1);
+            return;
+        }
     }
     if (fake_refused(node, false, reply)) {
         return;
     }
-    if (!keeps && fake_find(node, &names[1]) != NULL) {
+    if (handing != REDLOCK_HAND_NOBODY && fake_find(node, &names[1]) != NULL) {
         if (leave(node, &names[1], FAKE_ZSET, &a[1])) {
             (void)leave(node, &names[2], FAKE_HASH, &a[1]);
         }
-        if (serve(node, names, &a[1]) == SERVED) {
+        enum served served = leave_free(node, names, handing);
+        served = served == NOBODY ? serve(node, names, &a[1]) : served;
+        if (served == SERVED) {
             fake_reply_integer(reply, 2);
             if (announces) {
                 announce(node, &a[0]);
@@ -303,8 +341,8 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bo
             return;
         }
     }
+    fake_reply_integer(reply, announces || fake_find(node, &a[0]) != NULL);
     delete_lock(node, &a[0]);
-    fake_reply_integer(reply, 1);
     if (announces) {
         announce(node, &a[0]);
     }

@@ -285,7 +285,9 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         if (REDLOCK_PLANTED(RELEASE_ANY_TOKEN)) {
             run_planted_release(node, a, reply);
         } else {
-            fake_queue_release(node, a, count > 3 && fake_is(&a[3], "1"), count > 4, reply);
+            int64_t handing = 0;
+            (void)(count > 3 && fake_integer(&a[3], &handing));
+            fake_queue_release(node, a, handing, count > 4, reply);
         }
         break;
     case REDLOCK_SCRIPT_EXTEND:

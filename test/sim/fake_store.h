@@ -42,8 +42,8 @@ bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
 /* --- fake_queue.c --- */
 /* a: lock, queue, waiters, and the first nine arguments of a WAIT. */
 void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply);
-/* a: lock, token, suffix. */
-void fake_queue_release(struct fake_node *node, const struct sim_argument *a, bool keeps, bool announces,
+/* a: lock, token, suffix. `handing`: enum redlock_handing, or a time to leave the lock free. */
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, bool announces,
                         struct fake_reply *reply);
 /* a: lock, suffix. How many wait, and for how long the first has. */
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);

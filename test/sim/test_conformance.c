@@ -48,6 +48,14 @@ static uint64_t pick_fence(void) {
     return numbers[sim_random_below(&rng, sim_random_percent(&rng, 80) ? 5 : 11)];
 }
 
+/* Nobody leaves the lock of an election free. The longest counts as over: a shorter time would end
+ * between the two answers. test_scripts_queue has those. */
+static enum redlock_handing pick_handing(bool announced) {
+    static const unsigned kinds[] = {REDLOCK_HAND_OVER,   REDLOCK_HAND_OVER, REDLOCK_HAND_OVER,
+                                     REDLOCK_HAND_NOBODY, REDLOCK_HAND_FREE, TTL_LEAST_MS};
+    return (enum redlock_handing)kinds[sim_random_below(&rng, announced ? 5 : 6)];
+}
+
 /* What the library itself sends. */
 static void ask_as(enum redlock_operation operation, const char *key) {
     static const char suffix[] = ":fence";
@@ -73,7 +81,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,
                                       .place = &place,
                                       .round = (uint32_t)sim_random_below(&rng, 1000),
-                                      .keeps = sim_random_percent(&rng, 20),
+                                      .handing = pick_handing(target.announced),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();

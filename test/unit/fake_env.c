@@ -80,7 +80,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
                                    .timed = message->timed,
-                                   .keeps = message->keeps,
+                                   .handing = message->handing,
                                    .announced = message->target != NULL && message->target->announced};
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);

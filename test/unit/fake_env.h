@@ -18,7 +18,7 @@ struct fake_sent {
     int64_t ttl_ms;
     uint64_t fence;
     bool timed;
-    bool keeps;
+    enum redlock_handing handing;
     bool announced;
     struct redlock_place place; /* of a WAIT */
     char key[64];

@@ -26,6 +26,7 @@ static void step(struct life *life, struct redlock_event event) {
     }
     event.now_ns = T0 + life->at_ms * MS;
     event.in_line = life->in_line;
+    event.may_leave = life->may_leave;
     event.view = &life->view;
     event.wall_us = life->wall_us;
     event.may_not_vote = life->may_not_vote;
@@ -170,11 +171,11 @@ void life_expect_next(struct life *life, int64_t least_ms, int64_t most_ms) {
 
 static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {
     snprintf(text, size,
-             "cleanup %x keeps %d step %d send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired "
+             "cleanup %x handing %d step %d send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired "
              "%d (%d) extended "
              "%d (%d) "
              "released %d (%d)",
-             (unsigned)actions->cleanup, actions->keeps, (int)actions->step, (int)actions->send,
+             (unsigned)actions->cleanup, (int)actions->handing, (int)actions->step, (int)actions->send,
              (unsigned)actions->send_nodes, (unsigned)actions->round, (unsigned)actions->heal, actions->lost,
              actions->lost_by_votes, actions->lost_by_clock, actions->acquired, actions->acquired_code,
              actions->extended, actions->extended_code, actions->released, actions->released_code);

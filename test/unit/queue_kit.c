@@ -85,7 +85,7 @@ void assert_given_back(const struct fake_sent *wait) {
     const struct fake_sent *release = fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE);
     assert_string_equal(release->token, wait->token);
     assert_string_equal(release->key, wait->key);
-    assert_false(release->keeps);
+    assert_int_equal(release->handing, REDLOCK_HAND_OVER);
     assert_owed(1, 0);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     assert_owed(0, 0);

@@ -26,7 +26,7 @@ static void a_quorum_of_pushes_makes_a_lease(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* out of queues, too */
-    assert_false(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->keeps);
+    assert_int_equal(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_OVER);
     push(3, 3); /* the release is behind it on the node */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);

@@ -24,7 +24,7 @@ static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
         char ticket[17];
         assert_int_equal(release->operation, REDLOCK_OP_RELEASE);
         assert_string_equal(release->token, try->token);
-        assert_false(release->keeps); /* who is in line before us must not be passed over */
+        assert_int_equal(release->handing, REDLOCK_HAND_OVER); /* who is in line before us must not be passed over */
         assert_int_equal(wait->operation, REDLOCK_OP_WAIT);
         assert_int_equal(strlen(wait->token), 48);
         (void)snprintf(ticket, sizeof ticket, "%016llx", (unsigned long long)wait->place.ticket);
@@ -182,7 +182,7 @@ static void statistics_count_what_waiters_did(void **state) {
     }
     assert_int_equal(statistics().yields, 1); /* one other token has a quorum */
     for (unsigned i = 0; i < 5; i++) {
-        assert_true(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->keeps);
+        assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
         fake_env_queue(&fake, i, LATER, 0);
     }

@@ -72,7 +72,7 @@ static void behind_another_that_has_a_quorum_it_yields_to_nobody(void **state) {
         life_votes(&life, ".DDD");
         life_expect(&life, QUEUED, NOTHING);
         life_vote(&life, 4, U);
-        life_expect(&life, QUEUED, .cleanup = 31, .keeps = true, WAITS(31, 3, YIELDED));
+        life_expect(&life, QUEUED, .cleanup = 31, .handing = REDLOCK_HAND_NOBODY, WAITS(31, 3, YIELDED));
         assert_true(life.did.fresh_token);
         assert_false(life_queue(&life)->takes);
         assert_int_equal(life_queue(&life)->granted, 0);
@@ -138,7 +138,7 @@ static void a_split_lock_is_handed_over_only_twice(void **state) {
         life.view.holder_id += yields < 4;
         life_vote(&life, 2, D);
         assert_int_equal(life.did.step, REDLOCK_QUEUE_YIELDED);
-        assert_int_equal(life.did.keeps, yields >= 2);
+        assert_int_equal(life.did.handing == REDLOCK_HAND_NOBODY, yields >= 2);
     }
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */
 }

@@ -1,4 +1,5 @@
 /* When a waiter asks again and polls: the first rows of core/waiter.h. */
+#include "core/backoff.h"
 #include "core/waiter.h"
 #include "life.h"
 
@@ -261,6 +262,62 @@ static void a_lock_that_goes_to_a_later_ticket_is_counted(void **state) {
     }
 }
 
+/* --- It is released --- */
+
+#define DRAWN_NS (10000 * MS) /* below this */
+
+/* The release of a lock that all nodes handed over, held for so long. */
+static bool is_left_free(uint32_t jitter, int64_t held_ns) {
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life_votes(&life, "GG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life.core.jitter = jitter;
+    life.core.begun_ns = T0 + 20 * MS - held_ns;
+    life.at_ms = 20;
+    life.may_leave = true;
+    life_release(&life);
+    const bool later = life.did.handing == REDLOCK_HAND_LATER;
+    life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2), .handing = later ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER);
+    return later;
+}
+
+static void the_longer_it_was_held_the_likelier_it_is_left_free(void **state) {
+    const int64_t handover_ns = MS / 2;
+    (void)state;
+    for (uint32_t seed = 0; seed < 1000; seed++) {
+        uint32_t jitter = seed;
+        const int64_t drawn_ns = redlock_between_ns(&jitter, 0, DRAWN_NS - 1);
+        assert_false(is_left_free(seed, drawn_ns - handover_ns));
+        assert_true(is_left_free(seed, drawn_ns - handover_ns + 1));
+        assert_true(is_left_free(seed, DRAWN_NS));
+    }
+}
+
+static void nothing_else_is_left_free(void **state) {
+    (void)state;
+    enum { TRIED, CLOSES, LOST, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        struct life life;
+        life_init(&life, 3);
+        life_may_queue(&life);
+        life.in_line = way != TRIED;
+        life_begin(&life);
+        life_votes(&life, "GG");
+        life.core.begun_ns = T0 - DRAWN_NS;
+        life.may_leave = way != CLOSES;
+        life.at_ms = way == LOST ? END_MS : 20;
+        if (way == LOST) {
+            life_timer(&life);
+            life_release(&life);
+            life_expect(&life, ENDED, RELEASED(ERR_LOST));
+            continue;
+        }
+        life_release(&life);
+        life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_are_refreshed_after_a_quarter_of_the_ttl),
@@ -277,6 +334,8 @@ int main(void) {
         cmocka_unit_test(the_first_behind_a_stranger_polls),
         cmocka_unit_test(who_is_not_the_first_behind_a_stranger_does_not_poll),
         cmocka_unit_test(a_lock_that_goes_to_a_later_ticket_is_counted),
+        cmocka_unit_test(the_longer_it_was_held_the_likelier_it_is_left_free),
+        cmocka_unit_test(nothing_else_is_left_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

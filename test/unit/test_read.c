@@ -177,6 +177,9 @@ static void a_wait_says_who_is_before_us(void **state) {
     answer = vote_of(WAITING, QUEUED(NO_NUMBER, "-2", "1"), text);
     assert_string_equal(text, "queued for a free lock");
     assert_true(answer.holder == NULL && answer.holder_size == 0 && answer.holder_ttl_ms == -2 && answer.rank == 1);
+    answer = vote_of(WAITING, QUEUED(NO_NUMBER, "50", "1"), text); /* left free for so long */
+    assert_string_equal(text, "queued for a free lock");
+    assert_true(answer.holder == NULL && answer.holder_ttl_ms == 50 && answer.rank == 1);
 }
 
 static bool is_one_of(unsigned kind, const unsigned *list) {
@@ -308,8 +311,9 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
         QUEUED("$1\r\na\r\n", "-9223372036854775808", "0"),
         QUEUED("$1\r\na\r\n", "5", "-1"),
         QUEUED("$1\r\na\r\n", "5", "4294967296"),
-        QUEUED("$-1\r\n", "5", "0"), /* of a lock that is free */
+        QUEUED("$-1\r\n", "0", "0"), /* of a lock that is free */
         QUEUED("$-1\r\n", "-1", "0"),
+        QUEUED("$-1\r\n", "-3", "0"),
         QUEUED(":1\r\n", "5", "0"),
         QUEUED("*0\r\n", "5", "0"),
         "*6\r\n:0\r\n$1\r\na\r\n$1\r\n5\r\n:0\r\n" A_TIME,

@@ -94,8 +94,12 @@ static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
 static void a_release_may_keep_the_lock_from_the_queue(void **state) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
     (void)state;
-    message.keeps = true;
+    message.handing = REDLOCK_HAND_NOBODY;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n");
+    message.handing = REDLOCK_HAND_FREE;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n2\r\n");
+    message.handing = REDLOCK_HAND_LATER;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$2\r\n50\r\n");
 }
 
 static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
@@ -124,7 +128,7 @@ static void an_election_asks_to_tell_observers(void **state) {
     (void)state;
     message.target = &res;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "8", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n$1\r\n1\r\n");
-    message.keeps = true;
+    message.handing = REDLOCK_HAND_NOBODY;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "8", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n$1\r\n1\r\n");
     message = message_of(REDLOCK_OP_WAIT);
     message.target = &res;
