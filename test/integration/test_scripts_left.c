@@ -43,13 +43,15 @@ static void whoever_tries_gets_a_lock_that_is_left_free(void **state) {
     assert_value("door", "another library");
     assert_silence();
     unlock();
-    assert_queued((struct wait){.token = THIRD, .ticket = 3}, 1, FIRST); /* nothing keeps it free now */
+    /* nothing keeps it free now */
+    assert_queued((struct wait){.token = THIRD, .ticket = 3}, 1, FIRST);
     assert_pushed(FIRST);
 }
 
 /* Who left it free has died, and its node's clock does not matter. */
 static void a_lock_is_not_left_free_for_long(void **state) {
-    static const char *const until_ms[] = {"1", "99999999999999"}; /* over; the clock was set back */
+    /* over; the clock was set back */
+    static const char *const until_ms[] = {"1", "99999999999999"};
     (void)state;
     for (int i = 0; i < 2; i++) {
         start_anew();

@@ -24,7 +24,8 @@ static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
         char ticket[17];
         assert_int_equal(release->operation, REDLOCK_OP_RELEASE);
         assert_string_equal(release->token, try->token);
-        assert_int_equal(release->handing, REDLOCK_HAND_OVER); /* who is in line before us must not be passed over */
+        /* who is in line before us must not be passed over */
+        assert_int_equal(release->handing, REDLOCK_HAND_OVER);
         assert_int_equal(wait->operation, REDLOCK_OP_WAIT);
         assert_int_equal(strlen(wait->token), 48);
         (void)snprintf(ticket, sizeof ticket, "%016llx", (unsigned long long)wait->place.ticket);

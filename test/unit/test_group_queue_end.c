@@ -267,7 +267,8 @@ static void a_cancel_leaves_the_queues(void **state) {
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_sent *release = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
         assert_string_equal(release->token, late.token);
-        assert_int_equal(release->handing, REDLOCK_HAND_OVER); /* what it was granted goes to the next in line */
+        /* what it was granted goes to the next in line */
+        assert_int_equal(release->handing, REDLOCK_HAND_OVER);
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_turn(&fake);
