@@ -30,7 +30,7 @@ def answer(words: list[str], latency_us: float) -> dict[str, object]:
     if words[0] == "connect":
         return {}
     if words[0] == "cycles":
-        workers, ms, samples = (int(word) for word in words[1:])
+        workers, ms, samples = (int(word) for word in words[1:4])
         cycles = int(workers * ms * 1000 / latency_us)
         kept = min(samples, cycles)
         return {
