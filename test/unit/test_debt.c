@@ -29,6 +29,15 @@ static void every_node_is_asked_once(void **state) {
     assert_false(redlock_debt_over(&debt, 5 * MS));
 }
 
+static void one_that_waits_asks_from_its_time_on(void **state) {
+    (void)state;
+    struct redlock_debt debt = of(7);
+    redlock_debt_wait(&debt, 50 * MS);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 0), 50 * MS);
+    assert_int_equal(redlock_debt_ask(&debt, 31, 50 * MS), 7);
+    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 50 * MS), REDLOCK_NEVER_NS);
+}
+
 static void granted_and_denied_pay(void **state) {
     (void)state;
     struct redlock_debt debt = of(3);
@@ -251,6 +260,7 @@ static void a_node_that_is_not_ready_is_left_alone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_is_asked_once),
+        cmocka_unit_test(one_that_waits_asks_from_its_time_on),
         cmocka_unit_test(granted_and_denied_pay),
         cmocka_unit_test(failed_and_unknown_are_asked_again_later_and_later),
         cmocka_unit_test(nodes_that_fail_together_are_asked_together),
