@@ -100,7 +100,6 @@ static void on_begin(struct redlock_lease_core *lease, const struct redlock_even
     if (lease->plan.wait_timeout_ms > 0) {
         lease->wait_until_ns = redlock_after_ms(event->now_ns, lease->plan.wait_timeout_ms);
     }
-    lease->fence.client = lease->plan.fence_client;
     redlock_attempt_begin(lease, event, actions);
 }
 

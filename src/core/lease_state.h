@@ -132,16 +132,15 @@ enum redlock_lease_state {
 /* What the caller asked for. Only ttl_ms changes during the life of the lease. */
 struct redlock_plan {
     int64_t wait_timeout_ms;
+    /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
+    int64_t auto_extend_max_ms;
     int32_t ttl_ms;
     int32_t lock_delay_ms; /* how much longer the keys live than the lease */
     int32_t retry_delay_min_ms, retry_delay_max_ms;
     int32_t node_timeout_ms;
-    /* No renewal is sent after this time; the last one may reach beyond it; 0: no limit. */
-    int64_t auto_extend_max_ms;
     bool auto_extend;
     bool heal;
     bool fencing;
-    uint16_t fence_client; /* the low digits of its fencing tokens */
 };
 
 enum redlock_event_type {

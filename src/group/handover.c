@@ -41,7 +41,8 @@ void redlock_handover_listens(struct redlock_group *group, unsigned node, enum r
 }
 
 static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
-    return lease->token_size == push->token_size && memcmp(lease->token, push->token, push->token_size) == 0 &&
+    return lease->token_size == push->token_size &&
+           memcmp(redlock_lease_own_token(lease), push->token, push->token_size) == 0 &&
            lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
 }
 

@@ -32,12 +32,10 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     char *room = (char *)(lease->details + group->node_count);
     if (may_queue) {
         lease->waiting = (struct redlock_waiting *)(void *)room;
-        lease->waiting->queue = (struct redlock_queue *)(lease->waiting + 1);
     }
     room += waiting_size;
     redlock_group_set_target(group, resource, key_size, room, &lease->target);
-    lease->token = room + key_size + 1;
-    lease->token[0] = '\0';
+    *redlock_lease_own_token(lease) = '\0';
     redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
@@ -48,7 +46,7 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
                 enum redlock_handing handing) {
     const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
-                                                                        .token = lease->token,
+                                                                        .token = redlock_lease_own_token(lease),
                                                                         .token_size = lease->token_size,
                                                                         .nodes = nodes,
                                                                         .uncertain = uncertain,
@@ -156,7 +154,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     return (struct redlock_message){.operation = lease->core.operation,
                                     .target = &lease->target,
-                                    .token = lease->token,
+                                    .token = redlock_lease_own_token(lease),
                                     .token_size = lease->token_size,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
                                     .timed = group->watching_clocks,
@@ -203,7 +201,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
         lease->waiting->handing = (uint8_t)message.handing;
     }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
-        lease->ttl_sent_max_ms = message.ttl_ms;
+        lease->ttl_sent_max_ms = (int32_t)message.ttl_ms;
     }
     const redlock_nodes taken = redlock_group_send(group, &lease->owner, actions->send_nodes, &message);
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
@@ -234,7 +232,6 @@ static void heal(struct redlock_lease *lease, redlock_nodes asked) {
 
 static void note_fence(struct redlock_lease *lease) {
     if (lease->acquired_code == REDLOCK_OK && lease->core.plan.fencing) {
-        lease->fence = lease->core.fence.token;
         lease->group->statistics.fenced_slow += lease->core.fence_written;
         lease->group->statistics.fenced_fast += !lease->core.fence_written;
     }

@@ -26,14 +26,13 @@ struct redlock_waiting {
     /* Nodes from which we expect no push for this token: they have granted it, or we healed
      * them. */
     redlock_nodes no_push_due;
-    redlock_nodes crossed;       /* nodes whose push came while our release was under way there */
-    bool listed;                 /* in the line, by id */
-    bool in_line;                /* counted there as waiting */
-    bool counted;                /* in the statistics as queued */
-    bool has_place;              /* the current token is that of a place, not of a first try */
-    bool lingers;                /* forgotten, but its token must be known when a push comes */
-    uint8_t handing;             /* enum redlock_handing, of the RELEASE of this lease */
-    struct redlock_queue *queue; /* behind this */
+    redlock_nodes crossed; /* nodes whose push came while our release was under way there */
+    bool listed;           /* in the line, by id */
+    bool in_line;          /* counted there as waiting */
+    bool counted;          /* in the statistics as queued */
+    bool has_place;        /* the current token is that of a place, not of a first try */
+    bool lingers;          /* forgotten, but its token must be known when a push comes */
+    uint8_t handing;       /* enum redlock_handing, of the RELEASE of this lease */
 };
 
 enum redlock_callback_kind {
@@ -69,16 +68,19 @@ struct redlock_lease {
     void *data;
     redlock_callback extend_cb;
     void *extend_data;
-    int64_t extend_ttl_ms; /* the ttl that the caller asked for */
+    int32_t extend_ttl_ms; /* the ttl that the caller asked for */
+    /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
+    int32_t ttl_sent_max_ms;
     redlock_lost_callback lost_cb;
     void *lost_data;
-    uint64_t fence; /* for any thread, after the callback of the acquire began */
-    /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
-    int64_t ttl_sent_max_ms;
-    char *token;                     /* terminated */
     struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
     struct redlock_detail details[]; /* one for each node; then the key and the token */
 };
+
+/* The token stands behind the key. Both are terminated. */
+static inline char *redlock_lease_own_token(const struct redlock_lease *lease) {
+    return (char *)(uintptr_t)(lease->target.key + lease->target.key_size + 1);
+}
 
 /* Fills in the votes of the last round. */
 void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result);

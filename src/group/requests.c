@@ -78,7 +78,6 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
-                                 .fence_client = group->fence_client,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -128,6 +127,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
+    (*lease)->core.fence.client = group->fence_client;
     return REDLOCK_OK;
 }
 
@@ -228,10 +228,9 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code != REDLOCK_OK) {
         return code;
     }
-    memcpy(lease->token, token, token_size);
-    lease->token[token_size] = '\0';
+    memcpy(redlock_lease_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
-    lease->ttl_sent_max_ms = options.ttl_ms + options.lock_delay_ms;
+    lease->ttl_sent_max_ms = (int32_t)(options.ttl_ms + options.lock_delay_ms);
     const struct redlock_plan plan = plan_of(group, &options);
     redlock_lease_feed(lease, &(struct redlock_event){
                                   .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
@@ -261,7 +260,7 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     }
     lease->extend_cb = cb;
     lease->extend_data = data;
-    lease->extend_ttl_ms = ttl_ms;
+    lease->extend_ttl_ms = (int32_t)ttl_ms;
     lease->extend_pending = true;
     lease->group->statistics.requests_pending++;
     redlock_lease_feed(lease,
@@ -324,9 +323,9 @@ int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
 }
 
 const char *redlock_lease_token(const redlock_lease *lease) {
-    return lease->token;
+    return redlock_lease_own_token(lease);
 }
 
 uint64_t redlock_lease_fence(const redlock_lease *lease) {
-    return lease->fence;
+    return lease->core.fence.token;
 }

@@ -12,8 +12,9 @@ static char digit(unsigned nibble) {
 /* The tokens of waiters sort by their tickets. */
 static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
     const uint64_t ticket = for_place ? lease->waiting->ticket : 0;
+    char *token = redlock_lease_own_token(lease);
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
-        lease->token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
+        token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
     }
     lease->waiting->has_place = for_place;
     lease->waiting->no_push_due = 0;
@@ -22,9 +23,10 @@ static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
 
 static void append_holder(struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
-    memcpy(lease->token + lease->token_size, group->holder, group->holder_size);
+    char *token = redlock_lease_own_token(lease);
+    memcpy(token + lease->token_size, group->holder, group->holder_size);
     lease->token_size = (uint8_t)(lease->token_size + group->holder_size);
-    lease->token[lease->token_size] = '\0';
+    token[lease->token_size] = '\0';
 }
 
 /*
@@ -49,7 +51,7 @@ int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool f
         digits[i + sizeof bytes] = digit(bytes[i] & 15);
     }
     const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
-    memcpy(lease->token + ticket_size, digits, sizeof digits);
+    memcpy(redlock_lease_own_token(lease) + ticket_size, digits, sizeof digits);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
     if (lease->group->holder_size > 0) {
         append_holder(lease);

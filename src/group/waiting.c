@@ -14,7 +14,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     }
     waiting->listed = true;
     waiting->ticket = redlock_line_ticket(&lease->group->line, &lease->group->env, now_ns);
-    redlock_lease_may_queue(&lease->core, waiting->queue);
+    redlock_lease_may_queue(&lease->core, (struct redlock_queue *)(waiting + 1));
     redlock_waiting_poll(lease, now_ns);
     return true;
 }
@@ -39,7 +39,7 @@ static void note_overtaken(const struct redlock_lease *lease) {
     const bool released = lease->waiting->has_place && lease->core.operation == REDLOCK_OP_RELEASE;
     const redlock_nodes nodes = released ? lease->core.votes.granted & ~lease->waiting->no_push_due : 0;
     if (nodes) {
-        redlock_line_overtake(&group->line, lease->token, lease->token_size, nodes,
+        redlock_line_overtake(&group->line, redlock_lease_own_token(lease), lease->token_size, nodes,
                               redlock_group_now_ns(group) + group->node_timeout_ns);
     }
 }
@@ -57,7 +57,7 @@ static void note_grants(struct redlock_lease *lease) {
     const int64_t latency_us = (redlock_group_now_ns(lease->group) - lease->core.start_ns) / 1000;
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
-        if ((lease->waiting->queue->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
+        if ((lease->core.queue->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
             redlock_text_drop(detail->text);
             *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
                                               .kind = REDLOCK_VOTE_GRANTED};
@@ -78,7 +78,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
         note_grants(lease);
     }
     if (actions->acquired) {
-        statistics->passed_over += lease->waiting->queue->passed_over;
+        statistics->passed_over += lease->core.queue->passed_over;
         statistics->handed_over += actions->acquired_code == REDLOCK_OK && lease->waiting->has_place;
     }
     set_in_line(lease, queued);
@@ -86,11 +86,11 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
     return (struct redlock_place){.ticket = lease->waiting->ticket,
-                                  .stale_ms = redlock_waiter_stale_ms(lease->waiting->queue),
+                                  .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
                                   .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
                                   .channel = lease->group->line.channel,
                                   .id = lease->waiting->id,
-                                  .takes = lease->waiting->queue->takes};
+                                  .takes = lease->core.queue->takes};
 }
 
 /* After that time, the refreshes of those who wait have found a lock that is still free. */
@@ -99,7 +99,7 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
     const struct redlock_owed_release then = {.target = &lease->target,
-                                              .token = lease->token,
+                                              .token = redlock_lease_own_token(lease),
                                               .token_size = lease->token_size,
                                               .nodes = nodes,
                                               .ttl_ms = LEFT_MS,
@@ -123,7 +123,7 @@ static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, co
     if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {
         return REDLOCK_HOLDER_DIRECT;
     }
-    return memcmp(token, lease->token, digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
+    return memcmp(token, redlock_lease_own_token(lease), digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
 }
 
 struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {

@@ -8,7 +8,7 @@
 static void fenced_within(struct life *life, unsigned n, int64_t wait_timeout_ms) {
     life_init(life, n);
     life->plan.fencing = true;
-    life->plan.fence_client = CLIENT;
+    life->core.fence.client = CLIENT;
     life->plan.wait_timeout_ms = wait_timeout_ms;
     life->wall_us = WALL_US;
     life_begin(life);
