@@ -157,7 +157,7 @@ static void busy_is_ended(void **state) {
     begins(world, CHAOS_FAULT_BUSY, 60000);
     nodes_await(&world->nodes, 0, "PING",
                 "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.");
-    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), -1);
+    assert_int_equal(chaos_admin_key_count(port_of(world), true, &world->error), -1);
     assert_says(world->error.text, "was asked for KEYS * and answered \"BUSY ");
     assert_says(world->error.text, "try again in a moment");
     ends(world, CHAOS_FAULT_BUSY);
@@ -194,12 +194,16 @@ static void scripts_are_forgotten(void **state) {
 
 static void keys_are_forgotten(void **state) {
     struct world *world = *state;
-    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 0);
+    assert_int_equal(chaos_admin_key_count(port_of(world), true, &world->error), 0);
     answer(world, "SET a 1");
     answer(world, "SET b 1");
-    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 2);
+    answer(world, "SET b:wait 1");
+    answer(world, "SET b:waiter 1");
+    answer(world, "SET b:fence 1");
+    assert_int_equal(chaos_admin_key_count(port_of(world), true, &world->error), 4);
+    assert_int_equal(chaos_admin_key_count(port_of(world), false, &world->error), 2);
     begins(world, CHAOS_FAULT_FLUSHALL, 0);
-    assert_int_equal(chaos_admin_key_count(port_of(world), &world->error), 0);
+    assert_int_equal(chaos_admin_key_count(port_of(world), true, &world->error), 0);
     ends(world, CHAOS_FAULT_FLUSHALL);
 }
 
@@ -370,7 +374,7 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
         asked += undoes ? 2 : 1;
     }
     assert_false(chaos_admin_ping(port, &world->error));
-    assert_int_equal(chaos_admin_key_count(port, &world->error), -1);
+    assert_int_equal(chaos_admin_key_count(port, true, &world->error), -1);
     assert_false(chaos_admin_version(port, version, sizeof version, &world->error));
     assert_says(world->error.text, words);
     assert_true(support_now_ms() - start_ms < (int64_t)(asked + 3) * 500 + 10000);

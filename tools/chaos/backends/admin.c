@@ -320,19 +320,19 @@ bool chaos_admin_ping(uint16_t port, struct chaos_error *error) {
     return reply != NULL;
 }
 
-/* A resource's counter of fencing tokens stays. */
-static bool is_lock(const redisReply *key) {
-    static const char suffix[] = ":fence";
-    const size_t length = sizeof suffix - 1;
-    return key->type != REDIS_REPLY_STRING || (size_t)key->len < length ||
-           memcmp(key->str + (size_t)key->len - length, suffix, length) != 0;
+static bool ends_with(const redisReply *key, const char *suffix) {
+    const size_t length = strlen(suffix);
+    return key->type == REDIS_REPLY_STRING && (size_t)key->len >= length &&
+           memcmp(key->str + (size_t)key->len - length, suffix, length) == 0;
 }
 
-int64_t chaos_admin_key_count(uint16_t port, struct chaos_error *error) {
+int64_t chaos_admin_key_count(uint16_t port, bool queues, struct chaos_error *error) {
     redisReply *reply = ask_once(port, "KEYS *", REDIS_REPLY_ARRAY, error);
     int64_t count = reply == NULL ? -1 : 0;
     for (size_t i = 0; reply != NULL && i < reply->elements; i++) {
-        count += is_lock(reply->element[i]);
+        const redisReply *key = reply->element[i];
+        /* A resource's counter of fencing tokens stays. */
+        count += !ends_with(key, ":fence") && (queues || !(ends_with(key, ":wait") || ends_with(key, ":waiter")));
     }
     freeReplyObject(reply);
     return count;

@@ -31,8 +31,8 @@ bool chaos_admin_begin(uint16_t port, const struct chaos_fault *fault, int *held
  * node that was restarted meanwhile is well already: that is no error.
  */
 bool chaos_admin_end(uint16_t port, const struct chaos_fault *fault, int *held, struct chaos_error *error);
-/* How many keys there are that are no counters of fencing tokens; -1 with a sentence. */
-int64_t chaos_admin_key_count(uint16_t port, struct chaos_error *error);
+/* How many keys of locks there are, and of queues if asked for; -1 with a sentence. */
+int64_t chaos_admin_key_count(uint16_t port, bool queues, struct chaos_error *error);
 /* The node's wall clock in seconds; -1 if it does not tell. */
 int64_t chaos_admin_time_s(uint16_t port);
 /* "redis 7.0.15" into version. */

@@ -17,8 +17,9 @@
 #include "conductor/run_state.h"
 #include "faults/lists.h"
 
-/* timeout(1) sends one signal twice: to us, and to our group. */
-enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000 };
+/* AGAIN: timeout(1) sends one signal twice: to us, and to our group. QUEUES: a queue ends by itself
+ * 15 s after the last who asked for a place in it (docs/waiting.md). */
+enum { CRASHES_MAX = 20, HEAL_MS = 30000, AGAIN_US = 300000, QUEUES_US = 17000000 };
 
 /* INT64_MAX: none is left. */
 static int64_t next_fault_us(const struct chaos_run *run) {
@@ -110,12 +111,14 @@ static void to_ending(struct chaos_run *run, int64_t now_us) {
     }
 }
 
-/* Whether all nodes are empty; at the end of the time, what is left is told. */
-static bool drained(struct chaos_run *run, bool last) {
+/* Whether all nodes are empty, or what is left was told: locks once the longest ttl is over, queues
+ * once theirs is. */
+static bool drained(struct chaos_run *run, int64_t now_us) {
+    const bool last = now_us >= run->state_end_us, queues = !last || now_us >= run->queues_end_us;
     bool empty = true;
     for (size_t n = 0; n < run->backend->options.nodes; n++) {
         struct chaos_error error;
-        int64_t keys = chaos_admin_key_count(run->backend->ports[n], &error);
+        const int64_t keys = chaos_admin_key_count(run->backend->ports[n], queues, &error);
         empty &= keys == 0;
         if (last && keys > 0) {
             leave(run, "%" PRId64 " keys on node %zu, longer than the ttl after the last release", keys, n + 1);
@@ -123,7 +126,11 @@ static bool drained(struct chaos_run *run, bool last) {
             leave(run, "node %zu could not be asked for its keys: %s", n + 1, error.text);
         }
     }
-    return empty;
+    if (last && empty && !queues) {
+        run->state_end_us = run->queues_end_us;
+        return false;
+    }
+    return empty || last;
 }
 
 static void turn(struct chaos_run *run) {
@@ -154,9 +161,9 @@ static void turn(struct chaos_run *run) {
         run->state_end_us =
             now_us +
             (run->options->settings.ttl_ms * 3 / 2 + run->options->settings.protection.lock_delay_ms + 2000) * 1000;
+        run->queues_end_us = now_us + QUEUES_US;
     }
-    bool last = now_us >= run->state_end_us;
-    if (run->state == CHAOS_DRAINING && (drained(run, last) || last)) {
+    if (run->state == CHAOS_DRAINING && drained(run, now_us)) {
         run->state = CHAOS_DONE;
     }
 }

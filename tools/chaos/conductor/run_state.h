@@ -18,7 +18,8 @@
  * HEALING    all faults have ended                                                → ENDING
  * ENDING     the last client has ended                                            → DRAINING
  *            its time is over: the others get SIGKILL and are told as left behind  → DRAINING
- * DRAINING   no node has a key, or the longest ttl is over                        → DONE
+ * DRAINING   no node has a key; or the longest ttl is over and a lock is left; or
+ *            the time of a queue is over, too                                     → DONE
  */
 enum chaos_state { CHAOS_RUNNING, CHAOS_HEALING, CHAOS_ENDING, CHAOS_DRAINING, CHAOS_DONE, CHAOS_BROKEN };
 
@@ -55,7 +56,7 @@ struct chaos_run {
     const char *nodes[CHAOS_CLIENTS_MAX][CHAOS_NODES_MAX];
     int signals, control;
     enum chaos_state state;
-    int64_t start_us, state_end_us, interrupted_us;
+    int64_t start_us, state_end_us, queues_end_us, interrupted_us;
     json_t *left;
     struct chaos_error error;
 };
