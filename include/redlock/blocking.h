@@ -15,7 +15,8 @@
  *
  * After fork() the child needs its own client: calls on its parent's client return
  * #REDLOCK_ERR_FORKED. A thread is never cancelled inside a call: pthread_cancel() takes effect at
- * the next cancellation point after the call. If a call must end, limit it with wait_timeout_ms.
+ * the next cancellation point after the call. If an acquire must end, limit it with wait_timeout_ms
+ * or give it a redlock_cancel. All other calls end within about two node timeouts.
  */
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
@@ -57,6 +58,8 @@ typedef struct redlock_client_acquire_options {
     size_t size;    /**< sizeof this struct; set by the _default function. */
     uint64_t owner; /**< With reentrant: who asks; 0, the default, is the calling thread. */
     bool reentrant; /**< The owner may acquire again what it holds, with a count. Default false. */
+    /** redlock_client_with(): do not renew the lease while the work runs. Default false. */
+    bool no_auto_extend;
     /** As for redlock_acquire(); on_lost runs on the loop thread. Last, because it may grow. */
     redlock_acquire_options lock;
 } redlock_client_acquire_options;
@@ -84,9 +87,11 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * @param options  NULL for the defaults.
  * @param lease    set on success; end it with redlock_client_release().
  * @param result   set to a result after success and after failure; free it with
- *                 redlock_result_free(). May be NULL. It is set to NULL if no node was asked (as
- *                 for a lease that is held already), for #REDLOCK_ERR_INVALID (on_log gets the
- *                 reason), or if there was no memory.
+ *                 redlock_result_free(). May be NULL. For #REDLOCK_ERR_INVALID the result has no
+ *                 votes, and its sentence says which argument is wrong and what it must be:
+ *                 "cannot acquire 'r': invalid argument: ttl_ms is 0; it must be 1 to 2147483647."
+ *                 It is set to NULL if no node was asked otherwise (as for a lease that is held
+ *                 already), or if there was no memory.
  */
 REDLOCK_API int redlock_client_acquire(redlock_client *client, const char *resource,
                                        const redlock_client_acquire_options *options, redlock_lease **lease,
@@ -134,6 +139,76 @@ REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resou
 REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);
 
 /**
+ * The sentence about arguments for calls that return #REDLOCK_ERR_INVALID and have no result, such
+ * as redlock_client_adopt() and redlock_client_elect(): see redlock_manager_invalid(). It is about
+ * the last such call of all threads. Empty if there was none, or the client is closing.
+ * @return the length of the whole sentence, as snprintf does
+ */
+REDLOCK_API size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size);
+
+/** @name Nodes
+ * @{ */
+
+/** The number of configured nodes. Any thread, also the loop thread; never blocks. */
+REDLOCK_API size_t redlock_client_node_count(const redlock_client *client);
+
+/** As redlock_manager_quorum(). Any thread, also the loop thread; never blocks. */
+REDLOCK_API size_t redlock_client_quorum(const redlock_client *client);
+
+/**
+ * As redlock_manager_node(), but the strings are copies that belong to the caller.
+ * @param info  set its size before the call. After #REDLOCK_OK, end it with
+ *              redlock_node_info_free().
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED,
+ *         #REDLOCK_ERR_FORKED
+ */
+REDLOCK_API int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info);
+
+/** Frees the strings of redlock_client_node(). All members but `size` become 0: the struct is ready
+ * for the next call. NULL is allowed. Not for what redlock_manager_node() filled in. */
+REDLOCK_API void redlock_node_info_free(redlock_node_info *info);
+
+/** @} */
+/** @name Cancel
+ * @{ */
+
+/**
+ * Lets any thread end acquires that block. It is a flag: while it is set, each acquire that names it
+ * in its options (lock.cancel) returns #REDLOCK_ERR_CANCELLED, those that wait and those that begin
+ * later. What such an acquire got of the lock by then, the library releases. So after
+ * #REDLOCK_ERR_CANCELLED nothing is held. An acquire that was won before the flag was set may
+ * still return #REDLOCK_OK, and then its caller holds the lock.
+ *
+ * One object may serve any number of acquires of one client. In redlock_client_with() it ends the
+ * wait for the lock, but not the work, which can ask redlock_cancel_is_set(). A thread in
+ * redlock_client_election_next() is woken by redlock_client_election_end(), so an election needs
+ * none.
+ */
+typedef struct redlock_cancel redlock_cancel;
+
+/** Makes one, not set. @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY */
+REDLOCK_API int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel);
+
+/**
+ * Sets it, and returns at once. Any thread, also in callbacks of the client and in a signal handler.
+ * Not after redlock_client_close(). If it is set already, nothing happens.
+ */
+REDLOCK_API void redlock_cancel_set(redlock_cancel *cancel);
+
+/** For the next acquires. Those that began before or while it was set return
+ * #REDLOCK_ERR_CANCELLED all the same. Any thread. */
+REDLOCK_API void redlock_cancel_clear(redlock_cancel *cancel);
+
+/** Any thread. */
+REDLOCK_API bool redlock_cancel_is_set(const redlock_cancel *cancel);
+
+/** Frees it; NULL is allowed. No acquire that names it may be under way or begin. May come after
+ * the close of the client, which does not free it. */
+REDLOCK_API void redlock_cancel_free(redlock_cancel *cancel);
+
+/** @} */
+
+/**
  * Work to do under a lock. It learns of a loss by redlock_lease_validity_ms(lease) == 0 or by
  * on_lost. The call is cheap: make it before each step that the lock must protect.
  * @return any value; redlock_client_with() returns it in work_result.
@@ -144,6 +219,11 @@ typedef int (*redlock_work)(redlock_lease *lease, void *data);
  * Acquires the lock, runs work on the calling thread, and releases the lock however work ends: by
  * return, pthread_exit() or cancellation of the thread. work must not end by longjmp() or a C++
  * exception.
+ *
+ * The lease is renewed while work runs, as with auto_extend, also with options of NULL.
+ * options->lock.auto_extend_max_ms limits that, and options->no_auto_extend switches it off: then
+ * the lease ends ttl_ms after the lock was taken, whatever work does. A work that may hang needs a
+ * cap: without one, nobody else gets the lock until the process ends.
  * @param work_result  what work returned; unchanged if it did not run; may be NULL.
  * @param result       of the acquire if that failed, else of the release; as for
  *                     redlock_client_acquire().

@@ -176,7 +176,7 @@ REDLOCK_API void redlock_election_options_default(redlock_election_options *opti
  * @param options   NULL for the defaults; copied.
  * @param cb        not NULL.
  * @param election  set on success; not NULL. End it with redlock_election_end().
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (on_log gets the reason, as an ERROR),
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (redlock_manager_invalid() says why),
  *         #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED,
  *         #REDLOCK_ERR_RANDOM, #REDLOCK_ERR_LIMIT
  */

@@ -24,6 +24,7 @@ extern "C" {
 #endif
 
 struct ev_loop;
+struct redlock_cancel; /* blocking.h */
 
 typedef struct redlock_manager redlock_manager; /**< N nodes, bound to one loop. */
 typedef struct redlock_request redlock_request; /**< A pending acquire; ends after its callback. */
@@ -258,6 +259,14 @@ REDLOCK_API size_t redlock_manager_node_count(const redlock_manager *manager);
 /** How many nodes must grant a lock: n/2 + 1 of the n configured nodes. */
 REDLOCK_API size_t redlock_manager_quorum(const redlock_manager *manager);
 
+/**
+ * What was wrong with the arguments of the last call on this manager, its leases and its elections
+ * that returned #REDLOCK_ERR_INVALID: "ttl_ms is 0; it must be 1 to 2147483647". on_log gets it,
+ * too, as an ERROR. "" if there was none. A call whose manager, lease or election was NULL changes
+ * nothing here. The manager owns the string; the next such call changes it.
+ */
+REDLOCK_API const char *redlock_manager_invalid(const redlock_manager *manager);
+
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for an index out of range or a size of 0 */
 REDLOCK_API int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info);
 
@@ -344,6 +353,11 @@ typedef struct redlock_acquire_options {
      * FAIR.
      */
     redlock_order order;
+    /**
+     * Only for redlock_client_acquire() and redlock_client_with(): lets another thread end the
+     * wait; see redlock_cancel_new(). Any other call refuses it. Default NULL: nobody can.
+     */
+    struct redlock_cancel *cancel;
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -361,7 +375,7 @@ REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *option
  * @param request   set to a handle for redlock_request_cancel(), valid until cb has run; may be
  *                  NULL.
  * @param cb        not NULL.
- * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (on_log gets the reason, as an ERROR),
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID (redlock_manager_invalid() says why),
  *         #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED, #REDLOCK_ERR_LIMIT,
  *         #REDLOCK_ERR_RANDOM
  */

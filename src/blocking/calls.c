@@ -1,5 +1,7 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
-#include "base/options.h"
+#include <stdio.h>
+
+#include "base/check.h"
 #include "blocking/client.h"
 #include "core/validity.h"
 #include "loop/loop.h"
@@ -9,16 +11,33 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
     redlock_acquire_options_default(&options->lock);
 }
 
+int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
+    call->code = code;
+    if (call->want_result && call->resource && (code == REDLOCK_ERR_INVALID || code == REDLOCK_ERR_CANCELLED)) {
+        call->result =
+            redlock_result_refused(call->of, call->resource, code, code == REDLOCK_ERR_INVALID ? reason : NULL);
+    }
+    return code;
+}
+
+/* As redlock_client_enter(). A call that may not enter has a result that says why. */
+static int enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
+    const int code = redlock_client_enter(client, cancel_state);
+    if (code == REDLOCK_OK) {
+        return code;
+    }
+    return redlock_call_refuse(call, code,
+                               client ? "a callback on the client's loop thread may not block" : "client is NULL");
+}
+
 /* Most calls: enters, lets the loop thread do the call, leaves. */
 static int perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
     int cancel_state;
-    int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
-        return code;
+    int code = enter(client, call, &cancel_state);
+    if (code == REDLOCK_OK) {
+        code = redlock_client_perform(client, call);
+        redlock_client_leave(client, cancel_state);
     }
-    call->want_result = result != NULL;
-    code = redlock_client_perform(client, call);
-    redlock_client_leave(client, cancel_state);
     if (result) {
         *result = call->result;
     }
@@ -27,14 +46,28 @@ static int perform(redlock_client *client, struct redlock_call *call, redlock_re
 
 struct acquire_call {
     struct redlock_call call;
-    const char *resource;
     redlock_acquire_options lock;
+    struct redlock_cancellable cancellable;
 };
+
+static void acquire_ends(const redlock_result *result, void *data) {
+    redlock_cancellable_remove(&((struct acquire_call *)data)->cancellable);
+    redlock_call_answer(result, data);
+}
 
 static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) {
     struct acquire_call *acquire = (struct acquire_call *)call;
-    call->code = redlock_acquire(manager, acquire->resource, &acquire->lock, NULL, redlock_call_answer, call);
-    return call->code == REDLOCK_OK;
+    if (redlock_cancellable_is_cancelled(&acquire->cancellable)) {
+        call->code = REDLOCK_ERR_CANCELLED;
+        return false;
+    }
+    call->code =
+        redlock_acquire(manager, call->resource, &acquire->lock, &acquire->cancellable.request, acquire_ends, call);
+    if (call->code != REDLOCK_OK) {
+        return false;
+    }
+    redlock_cancellable_add(redlock_client_cancellables(call->client), &acquire->cancellable);
+    return true;
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
@@ -51,11 +84,13 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     int64_t wait_ms = acquire->lock.wait_timeout_ms;
     int64_t try_ms = redlock_client_node_timeout_ms(client);
     int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
-    switch (redlock_reentrant_enter(table, acquire->resource, redlock_holder_of(owner),
-                                    deadline_after(begun_ns, share_ms), &hold, &acquire->call.acquired, &code)) {
+    switch (redlock_reentrant_enter(table, acquire->call.resource, redlock_holder_of(owner),
+                                    deadline_after(begun_ns, share_ms), &acquire->cancellable, &hold,
+                                    &acquire->call.acquired, &code)) {
     case REDLOCK_ENTER_SHARED:
+        return REDLOCK_OK;
     case REDLOCK_ENTER_ERROR:
-        return code;
+        return redlock_call_refuse(&acquire->call, code, "");
     case REDLOCK_ENTER_TAKE:
         break;
     }
@@ -68,37 +103,59 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     return code;
 }
 
-int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
-                           redlock_lease **lease, redlock_result **result) {
+/* Reads the options into the call. */
+static int read_options(redlock_client *client, struct acquire_call *acquire,
+                        const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
+    char text[REDLOCK_INVALID_SIZE] = "";
+    struct redlock_failure failure = {text, sizeof text};
+    redlock_client_acquire_options_default(asked);
+    int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    if (code == REDLOCK_OK && asked->lock.cancel && asked->lock.cancel->client != client) {
+        code = redlock_fail(&failure, REDLOCK_ERR_INVALID, "cancel is of another client");
+    }
+    if (code != REDLOCK_OK) {
+        return redlock_call_refuse(&acquire->call, code, text);
+    }
+    acquire->lock = asked->lock;
+    acquire->lock.cancel = NULL;
+    redlock_cancellable_begin(&acquire->cancellable, asked->lock.cancel);
+    return redlock_cancellable_is_cancelled(&acquire->cancellable)
+               ? redlock_call_refuse(&acquire->call, REDLOCK_ERR_CANCELLED, NULL)
+               : REDLOCK_OK;
+}
+
+static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
+                        const redlock_client_acquire_options *options) {
     redlock_client_acquire_options asked;
     int cancel_state;
-    if (result) {
-        *result = NULL;
+    int code = read_options(client, acquire, options, &asked);
+    if (code == REDLOCK_OK) {
+        code = enter(client, &acquire->call, &cancel_state);
     }
-    if (!lease || !resource) {
-        return REDLOCK_ERR_INVALID;
-    }
-    *lease = NULL;
-    redlock_client_acquire_options_default(&asked);
-    if (options && !redlock_options_read(&asked, sizeof asked, options, options->size)) {
-        return REDLOCK_ERR_INVALID;
-    }
-    if (asked.lock.wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
-        return REDLOCK_ERR_INVALID;
-    }
-    int code = redlock_client_enter(client, &cancel_state);
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct acquire_call acquire = {
-        .call = {.begin = acquire_begins, .want_result = result != NULL}, .resource = resource, .lock = asked.lock};
-    if (asked.reentrant) {
-        code = acquire_as_holder(client, &acquire, asked.owner);
-    } else {
-        code = redlock_client_perform(client, &acquire.call);
-    }
+    code = asked.reentrant ? acquire_as_holder(client, acquire, asked.owner)
+                           : redlock_client_perform(client, &acquire->call);
     redlock_client_leave(client, cancel_state);
-    *lease = code == REDLOCK_OK ? acquire.call.acquired : NULL;
+    return code;
+}
+
+int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
+                           redlock_lease **lease, redlock_result **result) {
+    struct acquire_call acquire = {.call = {.begin = acquire_begins,
+                                            .resource = resource ? resource : "",
+                                            .of = REDLOCK_RESULT_ACQUIRE,
+                                            .want_result = result != NULL}};
+    int code;
+    if (!lease || !resource) {
+        code = redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, lease ? "resource is NULL" : "lease is NULL");
+    } else {
+        code = acquire_lock(client, &acquire, options);
+    }
+    if (lease) {
+        *lease = code == REDLOCK_OK ? acquire.call.acquired : NULL;
+    }
     if (result) {
         *result = acquire.call.result;
     }
@@ -112,6 +169,23 @@ struct lease_call {
     bool refused; /* the manager refused, so the handle still exists */
 };
 
+static struct redlock_call lease_call_of(bool (*begin)(redlock_manager *, struct redlock_call *),
+                                         enum redlock_result_of of, const redlock_lease *lease,
+                                         redlock_result **result) {
+    return (struct redlock_call){.begin = begin,
+                                 .resource = lease ? redlock_lease_resource(lease) : "",
+                                 .of = of,
+                                 .want_result = result != NULL};
+}
+
+static int refuse_null(struct redlock_call *call, redlock_result **result) {
+    const int code = redlock_call_refuse(call, REDLOCK_ERR_INVALID, "lease is NULL");
+    if (result) {
+        *result = call->result;
+    }
+    return code;
+}
+
 static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
     struct lease_call *extend = (struct lease_call *)call;
     (void)manager;
@@ -120,11 +194,9 @@ static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
 }
 
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
-    struct lease_call extend = {.call = {.begin = extend_begins}, .lease = lease, .ttl_ms = ttl_ms};
-    if (result) {
-        *result = NULL;
-    }
-    return lease ? perform(client, &extend.call, result) : REDLOCK_ERR_INVALID;
+    struct lease_call extend = {
+        .call = lease_call_of(extend_begins, REDLOCK_RESULT_EXTEND, lease, result), .lease = lease, .ttl_ms = ttl_ms};
+    return lease ? perform(client, &extend.call, result) : refuse_null(&extend.call, result);
 }
 
 static bool release_begins(redlock_manager *manager, struct redlock_call *call) {
@@ -171,10 +243,7 @@ static int leave_and_end(redlock_client *client, struct lease_call *ending, leav
                          int retained_code) {
     struct redlock_hold *hold = NULL;
     int cancel_state;
-    if (!ending->lease) {
-        return REDLOCK_ERR_INVALID;
-    }
-    int code = redlock_client_enter(client, &cancel_state);
+    int code = ending->lease ? enter(client, &ending->call, &cancel_state) : refuse_null(&ending->call, NULL);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -185,7 +254,8 @@ static int leave_and_end(redlock_client *client, struct lease_call *ending, leav
 }
 
 int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
-    struct lease_call release = {.call = {.begin = release_begins, .want_result = result != NULL}, .lease = lease};
+    struct lease_call release = {.call = lease_call_of(release_begins, REDLOCK_RESULT_RELEASE, lease, result),
+                                 .lease = lease};
     int code = leave_and_end(client, &release, redlock_reentrant_leave, owner, REDLOCK_OK);
     if (result) {
         *result = release.call.result;
@@ -229,6 +299,23 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
     return code;
 }
 
+struct invalid_call {
+    struct redlock_call call;
+    char text[REDLOCK_INVALID_SIZE];
+};
+
+static bool invalid_begins(redlock_manager *manager, struct redlock_call *call) {
+    (void)snprintf(((struct invalid_call *)call)->text, REDLOCK_INVALID_SIZE, "%s", redlock_manager_invalid(manager));
+    call->code = REDLOCK_OK;
+    return false;
+}
+
+size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size) {
+    struct invalid_call invalid = {.call = {.begin = invalid_begins}};
+    (void)perform(client, &invalid.call, NULL);
+    return (size_t)snprintf(buffer, size, "%s", invalid.text);
+}
+
 struct inspect_call {
     struct redlock_call call;
     const char *resource;
@@ -241,10 +328,11 @@ static bool inspect_begins(redlock_manager *manager, struct redlock_call *call) 
 }
 
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
-    struct inspect_call inspect = {.call = {.begin = inspect_begins}, .resource = resource};
-    if (result) {
-        *result = NULL;
-    }
+    struct inspect_call inspect = {.call = {.begin = inspect_begins,
+                                            .resource = resource ? resource : "",
+                                            .of = REDLOCK_RESULT_INSPECT,
+                                            .want_result = result != NULL},
+                                   .resource = resource};
     return perform(client, &inspect.call, result);
 }
 

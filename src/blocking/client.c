@@ -22,15 +22,18 @@ struct redlock_client {
     struct redlock_random *fork_mark;
     pthread_t thread;
     int64_t node_timeout_ms;
+    size_t node_count, quorum;
     struct ev_loop *loop;
     ev_async wake;
     ev_prepare drain;
-    atomic_bool in_turn; /* during a turn, a fork would copy half-changed data */
+    atomic_bool cancelled; /* on_wake() must look for calls that are cancelled */
+    atomic_bool in_turn;   /* during a turn, a fork would copy half-changed data */
     /* Only the loop thread uses these: */
     redlock_manager *manager; /* NULL after the close */
     struct start *start;      /* until the client is open */
     bool closing;
     struct redlock_call *close_call;
+    struct redlock_cancellable *cancellables;
     /* Their callers are woken before the loop polls. */
     struct redlock_letter *completed, **completed_end;
     struct redlock_attached *attached;
@@ -109,17 +112,23 @@ static void perform(redlock_client *client, struct redlock_letter *letter) {
             call->code = REDLOCK_ERR_CLOSED;
             complete(client, call);
         } else if (!call->begin(client->manager, call)) {
+            (void)redlock_call_refuse(call, call->code, redlock_manager_invalid(client->manager));
             complete(client, call);
         }
         letter = next;
     }
 }
 
+/* It ends the poll: on_prepare() empties the mailbox before the next one. Only cancellations are
+ * taken here. */
 static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
-    /* It only ends the poll. on_prepare() empties the mailbox before each poll. */
+    redlock_client *client = wake->data;
     (void)loop;
-    (void)wake;
     (void)events;
+    if (atomic_exchange(&client->cancelled, false)) {
+        redlock_cancellables_check(client->cancellables);
+        redlock_reentrant_wake(&client->reentrant);
+    }
 }
 
 /*
@@ -188,6 +197,8 @@ static bool start(redlock_client *client) {
     int code = redlock_manager_create(client->loop, how->options, &client->manager, how->error, how->error_size);
     if (code == REDLOCK_OK) {
         client->node_timeout_ms = how->options->node_timeout_ms;
+        client->node_count = redlock_manager_node_count(client->manager);
+        client->quorum = redlock_manager_quorum(client->manager);
         code = redlock_manager_connect(client->manager, how->options->connect_timeout_ms, on_connected, client);
         if (code == REDLOCK_OK) {
             return true;
@@ -263,6 +274,26 @@ int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     return call->code;
 }
 
+struct redlock_cancellable **redlock_client_cancellables(redlock_client *client) {
+    return &client->cancellables;
+}
+
+void redlock_client_wake_cancelled(redlock_client *client) {
+    /* In a child process there is no loop thread, and the wake-up would reach the parent's. */
+    if (!redlock_random_forked(client->fork_mark)) {
+        atomic_store(&client->cancelled, true);
+        ev_async_send(client->loop, &client->wake);
+    }
+}
+
+size_t redlock_client_node_count(const redlock_client *client) {
+    return client->node_count;
+}
+
+size_t redlock_client_quorum(const redlock_client *client) {
+    return client->quorum;
+}
+
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client) {
     return &client->reentrant;
 }
@@ -332,6 +363,7 @@ static int create_loop(redlock_client *client, char *error, size_t error_size) {
         return REDLOCK_ERR_SYSTEM;
     }
     ev_async_init(&client->wake, on_wake);
+    client->wake.data = client;
     ev_prepare_init(&client->drain, on_prepare);
     client->drain.data = client;
     ev_set_userdata(client->loop, client);
@@ -379,7 +411,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     }
     if (!client) {
         if (error) {
-            (void)snprintf(error, error_size, "client must not be NULL");
+            (void)snprintf(error, error_size, "client is NULL");
         }
         return REDLOCK_ERR_INVALID;
     }
@@ -393,6 +425,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     redlock_bell_init(&opened->bell);
     atomic_init(&opened->inside, 1);
     atomic_init(&opened->in_turn, true);
+    atomic_init(&opened->cancelled, false);
     opened->completed_end = &opened->completed;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = open_client(opened, options, error, error_size);

@@ -6,8 +6,10 @@
 #include <redlock/blocking.h>
 
 #include "blocking/bell.h"
+#include "blocking/cancel.h"
 #include "blocking/mailbox.h"
 #include "blocking/reentrant.h"
+#include "result/result.h"
 
 /* One blocking call. The caller owns it until it puts it into the mailbox. Then the loop thread
  * owns it until it finishes `sleeper`. */
@@ -18,6 +20,9 @@ struct redlock_call {
      * is set. */
     bool (*begin)(redlock_manager *manager, struct redlock_call *call);
     redlock_client *client;
+    /* For the result of a call that is refused; NULL: it has none. */
+    const char *resource;
+    enum redlock_result_of of;
     redlock_lease *acquired;
     redlock_result *result; /* a copy, if it is wanted and there is memory */
     bool want_result;
@@ -29,6 +34,10 @@ struct redlock_call {
 void redlock_call_answer(const redlock_result *result, void *data);
 /* For a call that no request answers. Its code is set. */
 void redlock_call_complete(struct redlock_call *call);
+
+/* For a call that was refused before a node was asked: makes its result, where it has one. `reason`
+ * is for ERR_INVALID. Returns `code`. */
+int redlock_call_refuse(struct redlock_call *call, int code, const char *reason);
 
 /* A handle that the close of the client frees. Only the loop thread attaches. Embed it. */
 struct redlock_attached {
@@ -53,6 +62,10 @@ void redlock_client_let_go(redlock_client *client);
 int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);
+/* The calls that somebody may cancel; for the loop thread. */
+struct redlock_cancellable **redlock_client_cancellables(redlock_client *client);
+/* The loop thread looks which of them are cancelled. Any thread; safe in a signal handler. */
+void redlock_client_wake_cancelled(redlock_client *client);
 int64_t redlock_client_node_timeout_ms(const redlock_client *client);
 
 #endif

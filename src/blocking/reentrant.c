@@ -223,7 +223,8 @@ static enum redlock_enter share(const struct redlock_reentrant *table, struct re
 }
 
 enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_holder owner, int64_t deadline_ns, struct redlock_hold **hold,
+                                           struct redlock_holder owner, int64_t deadline_ns,
+                                           const struct redlock_cancellable *call, struct redlock_hold **hold,
                                            redlock_lease **lease, int *code) {
     uint64_t hash = hash_of(resource);
     enum redlock_enter entered = REDLOCK_ENTER_ERROR;
@@ -243,6 +244,10 @@ enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, cons
             entered = share(table, found, lease, code);
             break;
         }
+        if (redlock_cancellable_is_cancelled(call)) {
+            *code = REDLOCK_ERR_CANCELLED;
+            break;
+        }
         if (!wait_until(table, deadline_ns)) {
             *code = REDLOCK_ERR_CONTENDED;
             break;
@@ -257,6 +262,12 @@ static void wake_waiting(struct redlock_reentrant *table) {
     if (table->waiting > 0) {
         pthread_cond_broadcast(&table->decided);
     }
+}
+
+void redlock_reentrant_wake(struct redlock_reentrant *table) {
+    lock(table);
+    wake_waiting(table);
+    unlock(table);
 }
 
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {

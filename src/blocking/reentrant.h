@@ -11,6 +11,8 @@
 
 #include <redlock/redlock.h>
 
+#include "blocking/cancel.h"
+
 /* A thread, or an id that the caller chose. The two are never equal. */
 struct redlock_holder {
     bool is_thread;
@@ -72,14 +74,17 @@ void redlock_reentrant_abandon(struct redlock_reentrant *table);
 enum redlock_enter {
     REDLOCK_ENTER_TAKE,   /* acquire, then redlock_reentrant_acquire_done(*hold) */
     REDLOCK_ENTER_SHARED, /* the count of *lease was raised */
-    REDLOCK_ENTER_ERROR   /* *code: LOST, LIMIT, NO_MEMORY; CONTENDED after deadline_ns */
+    REDLOCK_ENTER_ERROR   /* *code: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns */
 };
 
 /* Waits while another thread of the same owner acquires or releases, until deadline_ns of
- * CLOCK_BOOTTIME. INT64_MAX: no limit. */
+ * CLOCK_BOOTTIME (INT64_MAX: no limit), or until `call` is cancelled. */
 enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_holder owner, int64_t deadline_ns, struct redlock_hold **hold,
+                                           struct redlock_holder owner, int64_t deadline_ns,
+                                           const struct redlock_cancellable *call, struct redlock_hold **hold,
                                            redlock_lease **lease, int *code);
+/* A call was cancelled: those who wait look whether it is theirs. */
+void redlock_reentrant_wake(struct redlock_reentrant *table);
 /* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
 

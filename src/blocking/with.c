@@ -2,7 +2,8 @@
 #include <pthread.h>
 #include <stddef.h>
 
-#include <redlock/blocking.h>
+#include "base/check.h"
+#include "blocking/client.h"
 
 struct held {
     redlock_client *client;
@@ -16,21 +17,41 @@ static void release_at_exit(void *data) {
     (void)redlock_client_release_as(held->client, held->lease, held->owner, NULL);
 }
 
+static int refuse(const char *resource, redlock_result **result, int code, const char *reason) {
+    struct redlock_call call = {
+        .resource = resource ? resource : "", .of = REDLOCK_RESULT_ACQUIRE, .want_result = result != NULL};
+    (void)redlock_call_refuse(&call, code, reason);
+    if (result) {
+        *result = call.result;
+    }
+    return code;
+}
+
+/* The lease is renewed while the work runs, unless the caller says otherwise. */
+static int read_options(redlock_client_acquire_options *asked, const redlock_client_acquire_options *options,
+                        struct redlock_failure *failure) {
+    redlock_client_acquire_options_default(asked);
+    const int code = redlock_check_options(failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    asked->size = sizeof *asked;
+    asked->lock.auto_extend = !asked->no_auto_extend || asked->lock.auto_extend;
+    return code;
+}
+
 int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                         redlock_work work, void *data, int *work_result, redlock_result **result) {
     struct held held = {.client = client};
+    char text[REDLOCK_INVALID_SIZE] = "work is NULL";
+    struct redlock_failure failure = {text, sizeof text};
+    redlock_client_acquire_options asked;
     int cancel_state, returned;
-    if (result) {
-        *result = NULL;
-    }
-    if (!work) {
-        return REDLOCK_ERR_INVALID;
+    if (!work || read_options(&asked, options, &failure) != REDLOCK_OK) {
+        return refuse(resource, result, REDLOCK_ERR_INVALID, text);
     }
     /* Only the work may be cancelled. Elsewhere the thread must not end while it holds the lock. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    int code = redlock_client_acquire(client, resource, options, &held.lease, result);
+    int code = redlock_client_acquire(client, resource, &asked, &held.lease, result);
     if (code == REDLOCK_OK) {
-        held.owner = options ? options->owner : 0;
+        held.owner = asked.owner;
         if (result) {
             redlock_result_free(*result);
             *result = NULL;

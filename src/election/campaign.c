@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/options.h"
 #include "core/candidate.h"
 #include "core/validity.h"
 #include "group/alarm.h"
@@ -234,16 +233,26 @@ static int open_election(redlock_election *election, const redlock_election_opti
     return code;
 }
 
+static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
+                           bool has_pointers, redlock_election_options *options) {
+    struct redlock_failure failure = redlock_group_failure(group);
+    size_t key_size;
+    redlock_election_options_default(options);
+    int code = redlock_check_given(&failure, "cb or election", has_pointers);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_options(&failure, "redlock_election_options", options, sizeof *options, given);
+    }
+    code = redlock_group_refuse(group, code);
+    return code == REDLOCK_OK ? redlock_group_check_resource(group, "name", name, &key_size) : code;
+}
+
 int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
                           redlock_election_callback cb, void *data, redlock_election **added) {
     redlock_election_options options;
-    size_t key_size;
-    redlock_election_options_default(&options);
-    if (!cb || !added || redlock_group_check_resource(elections->group, name, &key_size) != REDLOCK_OK ||
-        (given && !redlock_options_read(&options, sizeof options, given, given->size))) {
-        return REDLOCK_ERR_INVALID;
+    int code = check_arguments(elections->group, name, given, cb && added, &options);
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_open(elections->group);
     }
-    int code = redlock_group_check_open(elections->group);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -278,8 +287,13 @@ static int check_call(const redlock_election *election) {
     if (!election) {
         return REDLOCK_ERR_INVALID;
     }
-    const int code = redlock_group_check_open(election->all->group);
-    return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate) ? REDLOCK_ERR_INVALID : code;
+    struct redlock_group *group = election->all->group;
+    struct redlock_failure failure = redlock_group_failure(group);
+    const int code = redlock_group_check_open(group);
+    return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate)
+               ? redlock_group_refuse(group, redlock_fail(&failure, REDLOCK_ERR_INVALID,
+                                                          "election: redlock_election_end() was called before"))
+               : code;
 }
 
 static int call(redlock_election *election, enum redlock_candidate_input input) {

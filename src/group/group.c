@@ -317,9 +317,14 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     redlock_group_rearm(group);
 }
 
-int redlock_group_statistics(const struct redlock_group *group, redlock_statistics *statistics) {
-    if (!statistics || statistics->size == 0) {
-        return REDLOCK_ERR_INVALID;
+int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
+    struct redlock_failure failure = redlock_group_failure(group);
+    int code = redlock_check_given(&failure, "statistics", statistics != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_struct(&failure, "statistics", statistics->size);
+    }
+    if (code != REDLOCK_OK) {
+        return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
     now.size = statistics->size < sizeof now ? statistics->size : sizeof now;

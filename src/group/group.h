@@ -72,6 +72,6 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
 void redlock_group_drain(struct redlock_group *group, redlock_group_drained drained, void *ctx);
 
 /* See redlock_manager_statistics(). */
-int redlock_group_statistics(const struct redlock_group *group, redlock_statistics *statistics);
+int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics);
 
 #endif

@@ -133,11 +133,19 @@ static void go_on(struct redlock_observer *observer) {
 
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **created) {
+    struct redlock_failure failure = redlock_group_failure(group);
     size_t key_size;
-    if (!cb || !created || redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
-        return REDLOCK_ERR_INVALID;
+    int code = redlock_check_given(&failure, "cb", cb != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "observer", created != NULL);
     }
-    int code = redlock_group_check_open(group);
+    code = redlock_group_refuse(group, code);
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_resource(group, "resource", resource, &key_size);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_open(group);
+    }
     if (code == REDLOCK_OK) {
         code = group->observers.count >= REDLOCK_OBSERVERS_MAX ? REDLOCK_ERR_LIMIT
                                                                : redlock_line_open(&group->line, &group->env);

@@ -19,16 +19,22 @@ int redlock_group_check_open(struct redlock_group *group) {
     return group->env.random(group->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
 }
 
-int redlock_group_check_resource(const struct redlock_group *group, const char *resource, size_t *key_size) {
-    if (!resource) {
-        return REDLOCK_ERR_INVALID;
+int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
+                                 size_t *key_size) {
+    struct redlock_failure failure = redlock_group_failure(group);
+    int code = redlock_check_given(&failure, name, resource != NULL);
+    if (code == REDLOCK_OK) {
+        const size_t size = strlen(resource);
+        *key_size = size + group->key_prefix_size;
+        code = redlock_check_size(&failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
+                                  group->key_prefix_size > 0 ? " beside the key prefix" : "");
     }
-    const size_t size = strnlen(resource, REDLOCK_RESOURCE_SIZE_MAX + 1);
-    if (size == 0 || size + group->key_prefix_size > REDLOCK_RESOURCE_SIZE_MAX) {
-        return REDLOCK_ERR_INVALID;
-    }
-    *key_size = size + group->key_prefix_size;
-    return REDLOCK_OK;
+    return redlock_group_refuse(group, code);
+}
+
+int redlock_group_tell_refused(struct redlock_group *group) {
+    group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", group->invalid);
+    return REDLOCK_ERR_INVALID;
 }
 
 void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,

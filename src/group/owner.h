@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/check.h"
 #include "core/quorum.h"
 #include "group/env.h"
 #include "group/line.h"
@@ -91,6 +92,8 @@ struct redlock_group {
     redlock_group_drained drained;
     void *drained_ctx;
     redlock_statistics statistics;
+    /* What was wrong with the last argument that was refused; "" at first. */
+    char invalid[REDLOCK_INVALID_SIZE];
 };
 
 int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */
@@ -111,8 +114,11 @@ bool redlock_group_has_callbacks(const struct redlock_group *group);
 bool redlock_group_close_is_due(const struct redlock_group *group);
 /* Asks for the next wake-up. Call it at the end of every public function. */
 void redlock_group_rearm(struct redlock_group *group);
-/* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. */
-int redlock_group_check_resource(const struct redlock_group *group, const char *resource, size_t *key_size);
+/* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
+ * argument. */
+int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource, size_t *key_size);
+/* For redlock_group_refuse(). */
+int redlock_group_tell_refused(struct redlock_group *group);
 /* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. The
  * target was all zero. */
 void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
@@ -120,6 +126,17 @@ void redlock_group_set_target(const struct redlock_group *group, const char *res
 
 static inline bool redlock_group_all_first_tries_done(const struct redlock_group *group) {
     return group->first_try_done == redlock_nodes_all(group->node_count);
+}
+
+/* Tells the log of an argument that was refused: ERR_INVALID with a sentence in `group->invalid`.
+ * Returns `code`. */
+static inline int redlock_group_refuse(struct redlock_group *group, int code) {
+    return code == REDLOCK_ERR_INVALID ? redlock_group_tell_refused(group) : code;
+}
+
+/* Where checks write what is wrong. */
+static inline struct redlock_failure redlock_group_failure(struct redlock_group *group) {
+    return (struct redlock_failure){group->invalid, sizeof group->invalid};
 }
 
 /* How many nodes must grant a lock. */

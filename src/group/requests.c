@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/holder.h"
-#include "base/options.h"
 #include "core/validity.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
@@ -22,55 +21,51 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .heal = true};
 }
 
-/* What is wrong with the options, or NULL. */
-static const char *check_options(const redlock_acquire_options *options) {
-    if (options->ttl_ms < 1 || options->ttl_ms > REDLOCK_TTL_MS_MAX) {
-        return "ttl_ms must be 1 to 2147483647";
+static int check_times(struct redlock_failure *failure, const redlock_acquire_options *options) {
+    int code = redlock_check_range(failure, "ttl_ms", options->ttl_ms, 1, REDLOCK_TTL_MS_MAX, "");
+    if (code == REDLOCK_OK && options->wait_timeout_ms != REDLOCK_WAIT_FOREVER) {
+        code = redlock_check_range(failure, "wait_timeout_ms", options->wait_timeout_ms, 0, INT64_MAX,
+                                   ", or REDLOCK_WAIT_FOREVER");
     }
-    if (options->wait_timeout_ms < REDLOCK_WAIT_FOREVER) {
-        return "wait_timeout_ms must be 0 or more, or REDLOCK_WAIT_FOREVER";
+    if (code == REDLOCK_OK) {
+        code =
+            redlock_check_range(failure, "retry_delay_min_ms", options->retry_delay_min_ms, 0, REDLOCK_TTL_MS_MAX, "");
     }
-    if (options->retry_delay_min_ms < 0 || options->retry_delay_max_ms < 1 ||
-        options->retry_delay_max_ms < options->retry_delay_min_ms || options->retry_delay_max_ms > REDLOCK_TTL_MS_MAX) {
-        return "retry_delay_min_ms must be 0 or more, retry_delay_max_ms 1 to 2147483647 and not below it";
+    if (code == REDLOCK_OK) {
+        const bool from_min = options->retry_delay_min_ms > 1;
+        code = redlock_check_range(failure, "retry_delay_max_ms", options->retry_delay_max_ms,
+                                   from_min ? options->retry_delay_min_ms : 1, REDLOCK_TTL_MS_MAX,
+                                   from_min ? " (no less than retry_delay_min_ms)" : "");
     }
-    if (options->auto_extend_max_ms < 0) {
-        return "auto_extend_max_ms must be 0 (no cap) or more";
+    if (code == REDLOCK_OK) {
+        code = redlock_check_range(failure, "auto_extend_max_ms", options->auto_extend_max_ms, 0, INT64_MAX,
+                                   " (0: no cap)");
     }
-    if ((int)options->order < REDLOCK_ORDER_FAIR || options->order > REDLOCK_ORDER_NONE) {
-        return "order must be a redlock_order";
-    }
-    if (options->lock_delay_ms < 0 || options->lock_delay_ms > REDLOCK_TTL_MS_MAX - options->ttl_ms) {
-        return "lock_delay_ms must be 0 or more, and no more than 2147483647 together with ttl_ms";
-    }
-    return NULL;
+    return code;
 }
 
-static const char *read_options(const redlock_acquire_options *given, redlock_acquire_options *options) {
-    redlock_acquire_options_default(options);
-    if (given && !redlock_options_read(options, sizeof *options, given, given->size)) {
-        return "options.size does not fit this library: call redlock_acquire_options_default() first";
+static int check_options(struct redlock_failure *failure, const redlock_acquire_options *options) {
+    int code = check_times(failure, options);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_enum(failure, "order", (int)options->order, REDLOCK_ORDER_NONE, "redlock_order");
     }
-    return check_options(options);
-}
-
-/* The code says only "invalid argument". The log says which one. */
-static int refuse(const struct redlock_group *group, const char *what) {
-    group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", what);
-    return REDLOCK_ERR_INVALID;
+    if (code == REDLOCK_OK && options->cancel) {
+        code = redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "cancel is only for redlock_client_acquire() and redlock_client_with()");
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_range(failure, "lock_delay_ms", options->lock_delay_ms, 0,
+                                   REDLOCK_TTL_MS_MAX - options->ttl_ms, " with this ttl_ms");
+    }
+    return code;
 }
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
-static int check_ttl_max(const struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
-    const int64_t max_ms = redlock_quarantine_ttl_max_ms(group);
-    if (ttl_ms <= max_ms - lock_delay_ms) {
-        return REDLOCK_OK;
-    }
-    group->env.log(
-        group->env.ctx, REDLOCK_LOG_ERROR,
-        "invalid argument: ttl_ms %lld and lock_delay_ms %lld together are above the guards' ttl_max_ms, %lld",
-        (long long)ttl_ms, (long long)lock_delay_ms, (long long)max_ms);
-    return REDLOCK_ERR_INVALID;
+static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
+    struct redlock_failure failure = redlock_group_failure(group);
+    return redlock_check_range(&failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms",
+                               ttl_ms + lock_delay_ms, 1, redlock_quarantine_ttl_max_ms(group),
+                               " (ttl_max_ms of the guards)");
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
@@ -86,13 +81,18 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
-int redlock_group_check_options(const struct redlock_group *group, const redlock_acquire_options *given,
+int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    const char *wrong = read_options(given, options);
-    if (wrong) {
-        return refuse(group, wrong);
+    struct redlock_failure failure = redlock_group_failure(group);
+    redlock_acquire_options_default(options);
+    int code = redlock_check_options(&failure, "redlock_acquire_options", options, sizeof *options, given);
+    if (code == REDLOCK_OK) {
+        code = check_options(&failure, options);
     }
-    return check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
+    if (code == REDLOCK_OK) {
+        code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
+    }
+    return redlock_group_refuse(group, code);
 }
 
 /* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
@@ -100,14 +100,13 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
                         const redlock_acquire_options *given, redlock_acquire_options *options,
                         struct redlock_lease **lease) {
     size_t key_size;
-    if (redlock_group_check_resource(group, resource, &key_size) != REDLOCK_OK) {
-        return refuse(group, "the resource must have 1 to 1024 bytes, key prefix included");
+    int code = redlock_group_check_resource(group, "resource", resource, &key_size);
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_options(group, given, options);
     }
-    int code = redlock_group_check_options(group, given, options);
-    if (code != REDLOCK_OK) {
-        return code;
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_open(group);
     }
-    code = redlock_group_check_open(group);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -133,12 +132,14 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    if (!cb) {
-        return REDLOCK_ERR_INVALID;
-    }
+    struct redlock_failure failure = redlock_group_failure(group);
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = lease_create(group, resource, 0, given, &options, &lease);
+    int code = redlock_check_given(&failure, "cb", cb != NULL);
+    if (code != REDLOCK_OK) {
+        return redlock_group_refuse(group, code);
+    }
+    code = lease_create(group, resource, 0, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -218,13 +219,21 @@ void redlock_request_cancel(redlock_request *request) {
 
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *given, redlock_lease **adopted) {
-    const size_t token_size = token ? strnlen(token, REDLOCK_TOKEN_SIZE_MAX + 1) : 0;
-    if (!adopted || token_size == 0 || token_size > REDLOCK_TOKEN_SIZE_MAX) {
-        return REDLOCK_ERR_INVALID;
-    }
+    struct redlock_failure failure = redlock_group_failure(group);
+    const size_t token_size = token ? strlen(token) : 0;
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    const int code = lease_create(group, resource, token_size, given, &options, &lease);
+    int code = redlock_check_given(&failure, "lease", adopted != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "token", token != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_size(&failure, "token", token_size, 1, REDLOCK_TOKEN_SIZE_MAX, "");
+    }
+    if (code != REDLOCK_OK) {
+        return redlock_group_refuse(group, code);
+    }
+    code = lease_create(group, resource, token_size, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -238,20 +247,43 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     return REDLOCK_OK;
 }
 
-int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
-    if (!lease || ttl_ms < 1 || ttl_ms > REDLOCK_TTL_MS_MAX || lease->handle_ended) {
+/* The handle of a lease, which ends with the release. */
+static int check_lease(const struct redlock_lease *lease) {
+    if (!lease) {
         return REDLOCK_ERR_INVALID;
     }
-    int code = redlock_group_check_open(lease->group);
+    struct redlock_failure failure = redlock_group_failure(lease->group);
+    return lease->handle_ended
+               ? redlock_group_refuse(lease->group, redlock_fail(&failure, REDLOCK_ERR_INVALID,
+                                                                 "lease was released or forgotten before"))
+               : REDLOCK_OK;
+}
+
+static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
+    struct redlock_group *group = lease->group;
+    const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
+    struct redlock_failure failure = redlock_group_failure(group);
+    int code = redlock_check_range(&failure, "ttl_ms", ttl_ms, 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
+                                   lock_delay_ms > 0 ? " with this lock_delay_ms" : "");
+    if (code == REDLOCK_OK) {
+        code = check_ttl_max(group, ttl_ms, lock_delay_ms);
+    }
+    return redlock_group_refuse(group, code);
+}
+
+int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
+    int code = check_lease(lease);
+    if (code == REDLOCK_OK) {
+        code = check_extend(lease, ttl_ms);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_open(lease->group);
+    }
     if (code != REDLOCK_OK) {
         return code;
     }
     if (lease->extend_pending) {
         return REDLOCK_ERR_BUSY;
-    }
-    if (ttl_ms > REDLOCK_TTL_MS_MAX - lease->core.plan.lock_delay_ms ||
-        check_ttl_max(lease->group, ttl_ms, lease->core.plan.lock_delay_ms) != REDLOCK_OK) {
-        return REDLOCK_ERR_INVALID;
     }
     const int64_t now_ns = redlock_group_now_ns(lease->group);
     code = redlock_lease_extend_check(&lease->core, now_ns);
@@ -270,8 +302,9 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
 }
 
 int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
-    if (!lease || lease->handle_ended) {
-        return REDLOCK_ERR_INVALID;
+    const int code = check_lease(lease);
+    if (code != REDLOCK_OK) {
+        return code;
     }
     struct redlock_group *group = lease->group;
     if (redlock_group_check_open(group) == REDLOCK_ERR_FORKED) {

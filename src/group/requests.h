@@ -14,7 +14,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
                         const redlock_acquire_options *options, redlock_lease **adopted);
 /* The checks of options that all of these make. Fills in `options`. OK or ERR_INVALID, which is
  * logged. */
-int redlock_group_check_options(const struct redlock_group *group, const redlock_acquire_options *given,
+int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options);
 
 /* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */

@@ -192,9 +192,9 @@ static int check_duplicate(const redlock_manager *manager, const struct redlock_
     int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
     for (unsigned i = 0; i < manager->count; i++) {
         if (compare(manager->names[i], name) == 0) {
-            return redlock_manager_fail(failure, REDLOCK_ERR_INVALID,
-                                        "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
-                                        manager->count + 1, name);
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
+                                manager->count + 1, name);
         }
     }
     return REDLOCK_OK;
@@ -220,13 +220,13 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     redlock_loop_reactor(manager->loop, &reactor);
     int code = redlock_address_parse(options->nodes[manager->count], &address, sentence, sizeof sentence);
     if (code != REDLOCK_OK) {
-        return redlock_manager_fail(failure, code, "node %u: %s", manager->count + 1, sentence);
+        return redlock_fail(failure, code, "node %u: %s", manager->count + 1, sentence);
     }
     code = check_duplicate(manager, &address, failure);
     if (code == REDLOCK_OK) {
         manager->nodes[manager->count] = redlock_node_new(manager->count, &address, &node_options, &reactor, &listener);
         if (manager->nodes[manager->count] == NULL) {
-            code = redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
+            code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
         }
     }
     if (code != REDLOCK_OK) {
@@ -255,9 +255,9 @@ static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_
         return REDLOCK_OK;
     }
     if (errno == ENOMEM) {
-        return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    return redlock_manager_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
+    return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
 }
 
 static int add_manager(redlock_manager *manager, const redlock_manager_options *options,
@@ -288,7 +288,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .holder = options->holder};
     manager->group = redlock_group_new(&env, &config);
     if (manager->group == NULL) {
-        return redlock_manager_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     manager->elections.group = manager->group;
     if (options->listen) {
@@ -301,18 +301,24 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
                            char *error, size_t error_size) {
     struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
-    if (loop == NULL || options == NULL || created == NULL) {
-        return redlock_manager_fail(&failure, REDLOCK_ERR_INVALID, "loop, options and manager must not be NULL");
-    }
     redlock_manager_options known;
-    int code = redlock_manager_options_read(&known, options, &failure);
+    int code = redlock_check_given(&failure, "loop", loop != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "options", options != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "manager", created != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_manager_options_read(&known, options, &failure);
+    }
     if (code != REDLOCK_OK) {
         return code;
     }
     options = &known;
     redlock_manager *manager = calloc(1, sizeof *manager);
     if (manager == NULL) {
-        return redlock_manager_fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     code = add_loop(manager, loop, options, &failure);
     while (code == REDLOCK_OK && manager->count < options->node_count) {
@@ -370,11 +376,29 @@ size_t redlock_manager_quorum(const redlock_manager *manager) {
     return redlock_group_quorum(manager->group);
 }
 
+const char *redlock_manager_invalid(const redlock_manager *manager) {
+    return manager->group->invalid;
+}
+
+static int check_index(struct redlock_failure *failure, const char *name, const redlock_manager *manager,
+                       size_t index) {
+    return redlock_check_range(failure, name, index < INT64_MAX ? (int64_t)index : INT64_MAX, 0,
+                               (int64_t)manager->count - 1, "");
+}
+
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
-    redlock_node_info full = {.size = info->size};
-    if (index >= manager->count || info->size == 0) {
-        return REDLOCK_ERR_INVALID;
+    struct redlock_failure failure = redlock_group_failure(manager->group);
+    int code = redlock_check_given(&failure, "info", info != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_struct(&failure, "info", info->size);
     }
+    if (code == REDLOCK_OK) {
+        code = check_index(&failure, "index", manager, index);
+    }
+    if (code != REDLOCK_OK) {
+        return code; /* not logged: some loops end like that */
+    }
+    redlock_node_info full = {.size = info->size};
     redlock_node_info_get(manager->nodes[index], &full);
     full.quarantine_ms = redlock_group_node_quarantine_ms(manager->group, (unsigned)index, &full.quarantine);
     memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);

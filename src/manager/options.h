@@ -3,21 +3,12 @@
 #define REDLOCK_MANAGER_OPTIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <redlock/redlock.h>
 
+#include "base/check.h"
+
 #define REDLOCK_CLIENT_NAME "redlock" /* the default */
-
-/* Where the sentence about a failure goes. */
-struct redlock_failure {
-    char *text;
-    size_t size;
-};
-
-/* Writes the sentence. Returns `code`. */
-int redlock_manager_fail(struct redlock_failure *failure, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Whether the options have the size of this library's struct or of an older one, and each value is
  * allowed. *known gets them, with the defaults for what the older one lacks. Returns REDLOCK_OK or

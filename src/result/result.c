@@ -68,7 +68,7 @@ static const char *put(char **at, const char *string) {
 
 redlock_result *redlock_result_copy(const redlock_result *result) {
     size_t size = sizeof *result + result->count * (sizeof result->votes[0] + sizeof *result->votes[0].text) +
-                  strlen(result->resource) + 1;
+                  strlen(result->resource) + 1 + (result->reason ? strlen(result->reason) + 1 : 0);
     for (unsigned i = 0; i < result->count; i++) {
         const struct redlock_result_vote *vote = &result->votes[i];
         size += strlen(vote->node) + strlen(redlock_text_string(vote->text)) + strlen(vote->holder) + 3;
@@ -82,6 +82,7 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
     struct redlock_text *texts = (struct redlock_text *)(copy->votes + result->count);
     char *at = (char *)(texts + result->count);
     copy->resource = put(&at, result->resource);
+    copy->reason = result->reason ? put(&at, result->reason) : NULL;
     for (unsigned i = 0; i < result->count; i++) {
         copy->votes[i] = result->votes[i];
         copy->votes[i].node = put(&at, result->votes[i].node);
@@ -91,6 +92,12 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         copy->votes[i].holder = put(&at, result->votes[i].holder);
     }
     return copy;
+}
+
+redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason) {
+    const redlock_result result = {
+        .code = code, .of = of, .resource = resource ? resource : "", .attempts = 0, .reason = reason};
+    return redlock_result_copy(&result);
 }
 
 void redlock_result_free(redlock_result *result) {

@@ -49,7 +49,12 @@ struct redlock_result {
     unsigned quorum;
     unsigned count;
     struct redlock_result_vote *votes; /* `count` votes */
+    const char *reason;                /* ERR_INVALID: which argument, and why; else NULL */
 };
+
+/* The result of a call that was refused before any node was asked: without votes. NULL if there is
+ * no memory. Freed with redlock_result_free(). */
+redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason);
 
 /* Who has the lock at the vote's node, in the holder's own words; "" if it is not known. */
 const char *redlock_holder_of_vote(const struct redlock_result_vote *vote);

@@ -235,7 +235,7 @@ static void add_lost(struct sentence *sentence, const redlock_result *result) {
     add(sentence, ". It expired, was released before, or resource or token is not the right one.");
 }
 
-/* What the tokens at a quorum of nodes say of their holder, or "others". */
+/* What the tokens at a quorum of nodes say of their holder, or NULL. */
 static const char *holder_of(const redlock_result *result) {
     for (unsigned i = 0; i < result->count; i++) {
         const char *holder = redlock_holder_of_vote(&result->votes[i]);
@@ -247,13 +247,21 @@ static const char *holder_of(const redlock_result *result) {
             return holder;
         }
     }
-    return "others";
+    return NULL;
+}
+
+/* Who holds it. `otherwise` is who, if that is not known; NULL adds nothing then. */
+static void add_holder(struct sentence *sentence, const redlock_result *result, const char *otherwise) {
+    const char *holder = holder_of(result);
+    if (holder || otherwise) {
+        add(sentence, "held by %s: ", holder ? holder : otherwise);
+    }
 }
 
 static void add_reason(struct sentence *sentence, const redlock_result *result) {
     switch (result->code) {
     case REDLOCK_ERR_CONTENDED:
-        add(sentence, "held by %s: ", holder_of(result));
+        add_holder(sentence, result, "others");
         add_tally(sentence, result);
         add_votes(sentence, result);
         if (result->passed_over > 0) {
@@ -280,7 +288,8 @@ static void add_reason(struct sentence *sentence, const redlock_result *result) 
         add_lost(sentence, result);
         break;
     default:
-        add(sentence, "%s.", redlock_strerror(result->code));
+        add(sentence, "%s%s%s.", redlock_strerror(result->code), result->reason ? ": " : "",
+            result->reason ? result->reason : "");
     }
 }
 
@@ -306,6 +315,9 @@ size_t redlock_result_message(const redlock_result *result, char *buffer, size_t
         add(&sentence, "%s", done_what(result->of));
         add_subject(&sentence, result);
         add(&sentence, ": ");
+        if (result->of == REDLOCK_RESULT_INSPECT) {
+            add_holder(&sentence, result, NULL);
+        }
         add_tally(&sentence, result);
         add_votes(&sentence, result);
         add(&sentence, ".");

@@ -212,6 +212,56 @@ static void work_learns_of_loss_when_all_nodes_hang(void **state) {
     assert_int_equal(atomic_load(&job.lost), 1);
 }
 
+#define SHORT_MS 400 /* a ttl */
+
+static int work_longer_than_the_ttl(redlock_lease *lease, void *data) {
+    struct job *job = data;
+    const int64_t end_ms = support_now_ms() + 3 * SHORT_MS;
+    /* While it is not lost: otherwise the result will tell. */
+    while (support_now_ms() < end_ms && redlock_lease_validity_ms(lease) > 0) {
+        (void)sched_yield();
+    }
+    job->lost_seen = redlock_lease_validity_ms(lease) == 0;
+    kit_until(!job->lost_seen || atomic_load(&job->lost) > 0);
+    return 8;
+}
+
+static void the_lease_is_renewed_while_the_work_runs(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(SHORT_MS, 0)};
+    redlock_statistics statistics = {.size = sizeof statistics};
+    int returned = 0;
+    (void)state;
+    assert_int_equal(
+        redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, &returned, NULL),
+        REDLOCK_OK);
+    assert_int_equal(returned, 8);
+    assert_false(job.lost_seen);
+    assert_int_equal(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
+    assert_true(statistics.extends > 0);
+    kit_expect_no_keys();
+}
+
+/* Nodes answer in time, so only the ttl can end it. */
+static void without_renewal_or_after_its_cap_the_ttl_ends_it(void **state) {
+    struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(SHORT_MS, 0)};
+    redlock_statistics statistics = {.size = sizeof statistics};
+    (void)state;
+    job.options.lock.on_lost = count_loss;
+    job.options.lock.lost_data = &job;
+    for (int capped = 0; capped < 2; capped++) {
+        atomic_store(&job.lost, 0);
+        job.options.no_auto_extend = !capped;
+        job.options.lock.auto_extend_max_ms = capped ? SHORT_MS / 2 : 0;
+        assert_int_equal(redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, NULL, NULL),
+                         REDLOCK_ERR_LOST);
+        assert_true(job.lost_seen);
+        assert_int_equal(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
+        assert_int_equal(statistics.extends > 0, capped);
+    }
+    /* An acquire is not renewed, as before. */
+    assert_false(kit_options(SHORT_MS, 0).lock.auto_extend);
+}
+
 static int delete_keys(redlock_lease *lease, void *data) {
     (void)data;
     kit_until(servers_with_key(&kit_servers, redlock_lease_resource(lease)) == 5);
@@ -238,6 +288,8 @@ int main(void) {
         kit_test(cancellation_in_the_work_releases),
         kit_test(cancellation_of_a_blocked_call_waits_for_its_end),
         kit_test(work_learns_of_loss_when_all_nodes_hang),
+        kit_test(the_lease_is_renewed_while_the_work_runs),
+        kit_test(without_renewal_or_after_its_cap_the_ttl_ends_it),
         kit_test(a_lock_that_was_taken_away_is_reported_at_the_end),
     };
     return cmocka_run_group_tests(tests, kit_start, kit_stop);

@@ -251,7 +251,7 @@ static void a_holder_is_one_short_word(void **state) {
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     options.holder = text;
-    create_fails(&options, "holder has 65 bytes; 0 to 64 are allowed");
+    create_fails(&options, "holder has 65 bytes; it must have 0 to 64");
 }
 
 /* Any text does, and none. A program that was built against an older header cannot give one. */

@@ -8,7 +8,7 @@ endif()
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev PkgConfig::HIREDIS PkgConfig::CMOCKA
   Threads::Threads)
 
-foreach(name text cause wire read push reply script address info handshake inflight outbox connection random resolve
+foreach(name text argument cause wire read push reply script address info handshake inflight outbox connection random resolve
   loop)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)

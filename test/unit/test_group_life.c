@@ -335,9 +335,9 @@ static void bad_input_is_refused_without_a_callback(void **state) {
     fake_env_pass_ms(&fake, 1000);
     assert_int_equal(seen.count, 0);
     assert_int_equal(fake.sent_count, 0);
-    assert_non_null(strstr(fake.log, "invalid argument: ttl_ms must be 1 to 2147483647"));
+    assert_non_null(strstr(fake.log, "invalid argument: ttl_ms is 0; it must be 1 to 2147483647"));
     assert_non_null(strstr(fake.log, "invalid argument: options.size"));
-    assert_non_null(strstr(fake.log, "invalid argument: the resource must have 1 to 1024 bytes"));
+    assert_non_null(strstr(fake.log, "invalid argument: resource has 0 bytes; it must have 1 to 1024"));
 }
 
 static void connect_waits_for_every_node_or_the_timeout(void **state) {

@@ -16,6 +16,8 @@
 
 #define NEVER_NS INT64_MAX
 
+static const struct redlock_cancellable nobody; /* may cancel it */
+
 struct redlock_lease {
     const char *resource;
     int64_t validity_ms;
@@ -81,7 +83,7 @@ static struct redlock_hold *take(const char *resource, struct redlock_holder hol
     struct redlock_hold *hold = NULL;
     redlock_lease *shared = NULL;
     int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &hold, &shared, &code),
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &nobody, &hold, &shared, &code),
                      REDLOCK_ENTER_TAKE);
     assert_non_null(hold);
     assert_null(shared);
@@ -95,7 +97,7 @@ static redlock_lease *share(const char *resource, struct redlock_holder holder) 
     struct redlock_hold *hold = NULL;
     redlock_lease *lease = NULL;
     int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &hold, &lease, &code),
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &nobody, &hold, &lease, &code),
                      REDLOCK_ENTER_SHARED);
     return lease;
 }
@@ -104,7 +106,7 @@ static int refused(const char *resource, struct redlock_holder holder, int64_t d
     struct redlock_hold *hold = NULL;
     redlock_lease *lease = NULL;
     int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, deadline_ns, &hold, &lease, &code),
+    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, deadline_ns, &nobody, &hold, &lease, &code),
                      REDLOCK_ENTER_ERROR);
     assert_null(lease);
     return code;
@@ -312,6 +314,7 @@ static void without_memory_the_answer_is_an_error_and_growth_waits(void **state)
 struct entrant {
     pthread_t thread;
     int64_t deadline_ns;
+    struct redlock_cancellable call;
     enum redlock_enter entered;
     struct redlock_hold *hold;
     redlock_lease *lease;
@@ -320,13 +323,14 @@ struct entrant {
 
 static void *enter(void *data) {
     struct entrant *entrant = data;
-    entrant->entered = redlock_reentrant_enter(&table, "r", id(5), entrant->deadline_ns, &entrant->hold,
+    entrant->entered = redlock_reentrant_enter(&table, "r", id(5), entrant->deadline_ns, &entrant->call, &entrant->hold,
                                                &entrant->lease, &entrant->code);
     return NULL;
 }
 
-static void begin(struct entrant *entrant, size_t waiting) {
+static void begin_cancellable(struct entrant *entrant, size_t waiting, const redlock_cancel *cancel) {
     *entrant = (struct entrant){.deadline_ns = NEVER_NS};
+    redlock_cancellable_begin(&entrant->call, cancel);
     assert_int_equal(pthread_create(&entrant->thread, NULL, enter, entrant), 0);
     for (int64_t until_ns = from_now_ns(60000);;) {
         pthread_mutex_lock(&table.mutex);
@@ -337,6 +341,33 @@ static void begin(struct entrant *entrant, size_t waiting) {
         }
         assert_true(from_now_ns(0) < until_ns);
     }
+}
+
+static void begin(struct entrant *entrant, size_t waiting) {
+    begin_cancellable(entrant, waiting, NULL);
+}
+
+/* A wake-up ends the wait of those that are cancelled, and of nobody else. */
+static void a_cancelled_thread_does_not_wait(void **state) {
+    redlock_cancel cancel = {.turns = 0}, other = {.turns = 0};
+    struct entrant second, third, fourth;
+    (void)state;
+    struct redlock_hold *first = take("r", id(5), NULL);
+    begin_cancellable(&second, 1, &cancel);
+    begin_cancellable(&third, 2, &other);
+    redlock_reentrant_wake(&table);
+    atomic_fetch_add(&cancel.turns, 1);
+    redlock_reentrant_wake(&table);
+    pthread_join(second.thread, NULL);
+    assert_int_equal(second.entered, REDLOCK_ENTER_ERROR);
+    assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
+    begin_cancellable(&fourth, 1, &cancel); /* it is set already */
+    pthread_join(fourth.thread, NULL);
+    assert_int_equal(fourth.code, REDLOCK_ERR_CANCELLED);
+    redlock_reentrant_acquire_done(&table, first, NULL);
+    pthread_join(third.thread, NULL);
+    assert_int_equal(third.entered, REDLOCK_ENTER_TAKE);
+    redlock_reentrant_acquire_done(&table, third.hold, NULL);
 }
 
 static void the_second_thread_of_an_owner_shares_what_the_first_gets(void **state) {
@@ -461,6 +492,7 @@ int main(void) {
         TEST(the_second_thread_of_an_owner_shares_what_the_first_gets),
         TEST(the_second_thread_tries_itself_when_the_first_got_nothing),
         TEST(a_thread_that_comes_during_the_last_release_acquires_after_it),
+        TEST(a_cancelled_thread_does_not_wait),
         TEST(the_wait_for_another_thread_of_the_owner_is_bounded),
         TEST(the_wait_is_no_longer_after_a_suspension),
         TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks),

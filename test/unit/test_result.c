@@ -192,6 +192,33 @@ static void says_who_holds_it(void **state) {
     assert_string_equal(vote.holder_text, "web-3:4711");
     assert_int_equal(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
+    redlock_result_message(&result, text, sizeof text);
+    assert_null(strstr(text, "held by")); /* one node is no quorum */
+    result.votes[1].holder = result.votes[0].holder;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "inspected 'job\\x0a7': held by web-3:4711: 1 of 3 nodes hold it"));
+}
+
+/* A call that was refused before any node was asked. */
+static void a_refused_call_says_which_argument(void **state) {
+    (void)state;
+    char text[512];
+    redlock_result *result =
+        redlock_result_refused(REDLOCK_RESULT_ACQUIRE, "r", REDLOCK_ERR_INVALID, "ttl_ms is 0; it must be 1 to 9");
+    redlock_result *copy = redlock_result_copy(result);
+    redlock_result_free(result);
+    redlock_result_message(copy, text, sizeof text);
+    assert_string_equal(text, "cannot acquire 'r': invalid argument: ttl_ms is 0; it must be 1 to 9.");
+    assert_int_equal(redlock_result_code(copy), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_result_vote_count(copy), 0);
+    assert_int_equal(redlock_result_attempts(copy), 0);
+    assert_null(redlock_result_lease(copy));
+    assert_string_equal(redlock_result_resource(copy), "r");
+    redlock_result_free(copy);
+    result = redlock_result_refused(REDLOCK_RESULT_EXTEND, NULL, REDLOCK_ERR_CANCELLED, NULL);
+    redlock_result_message(result, text, sizeof text);
+    assert_string_equal(text, "cannot extend '': cancelled.");
+    redlock_result_free(result);
 }
 
 static void message_fits_any_buffer(void **state) {
@@ -271,6 +298,7 @@ int main(void) {
         cmocka_unit_test(of_several_causes_one_is_advised_on),
         cmocka_unit_test(advises_to_wait_only_where_that_helps),
         cmocka_unit_test(says_who_holds_it),
+        cmocka_unit_test(a_refused_call_says_which_argument),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
         cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),

@@ -1,0 +1,73 @@
+/* Checks the arguments of public calls, and says what is wrong. */
+#include "base/check.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/holder.h"
+
+int redlock_fail(struct redlock_failure *failure, int code, const char *format, ...) {
+    if (failure->size > 0) {
+        va_list arguments;
+        va_start(arguments, format);
+        (void)vsnprintf(failure->text, failure->size, format, arguments);
+        va_end(arguments);
+    }
+    return code;
+}
+
+int redlock_fail_range(struct redlock_failure *failure, const char *name, int64_t value, int64_t min, int64_t max,
+                       const char *note) {
+    if (max == INT64_MAX) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %" PRId64 "; it must be %" PRId64 " or more%s", name,
+                            value, min, note);
+    }
+    return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %" PRId64 "; it must be %" PRId64 " to %" PRId64 "%s",
+                        name, value, min, max, note);
+}
+
+int redlock_fail_size(struct redlock_failure *failure, const char *name, size_t size, size_t min, size_t max,
+                      const char *note) {
+    return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s has %zu bytes; it must have %zu to %zu%s", name, size, min,
+                        max, note);
+}
+
+int redlock_check_word(struct redlock_failure *failure, const char *name, const char *word, size_t min, size_t max) {
+    int code = redlock_check_given(failure, name, word != NULL);
+    for (size_t i = 0; code == REDLOCK_OK && word[i] != '\0' && i < max; i++) {
+        if (!redlock_holder_allows(word[i])) {
+            code = redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "%s has a space or a byte that is not printable ASCII at position %zu", name, i + 1);
+        }
+    }
+    return code == REDLOCK_OK ? redlock_check_size(failure, name, strlen(word), min, max, "") : code;
+}
+
+int redlock_fail_enum(struct redlock_failure *failure, const char *name, int value, const char *type) {
+    return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %d; it must be a %s", name, value, type);
+}
+
+int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
+                          const void *given) {
+    size_t given_size = 0;
+    if (given == NULL) {
+        return REDLOCK_OK;
+    }
+    memcpy(&given_size, given, sizeof given_size); /* the first member of each */
+    if (given_size > 0 && given_size <= known_size) {
+        memcpy(known, given, given_size);
+        return REDLOCK_OK;
+    }
+    return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                        "options.size is %zu; it must be 1 to %zu: call %s_default() first, and build against the "
+                        "header of this library or an older one",
+                        given_size, known_size, type);
+}
+
+int redlock_check_struct(struct redlock_failure *failure, const char *name, size_t size) {
+    return size > 0 ? REDLOCK_OK
+                    : redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                   "%s.size is 0; set it to the size of the struct before the call", name);
+}

@@ -1,0 +1,80 @@
+/* A redlock_cancel: any thread, or a signal handler, ends acquires that block. */
+#include "blocking/cancel.h"
+
+#include <stdlib.h>
+
+#include "blocking/client.h"
+
+int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel) {
+    if (client == NULL || cancel == NULL) {
+        return REDLOCK_ERR_INVALID;
+    }
+    *cancel = malloc(sizeof **cancel);
+    if (*cancel == NULL) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    (*cancel)->client = client;
+    atomic_init(&(*cancel)->turns, 0);
+    return REDLOCK_OK;
+}
+
+void redlock_cancel_free(redlock_cancel *cancel) {
+    free(cancel);
+}
+
+/* Returns whether it changed. Safe in a signal handler: no lock, and no wait for another thread. */
+static bool turn(redlock_cancel *cancel, unsigned odd) {
+    unsigned turns = atomic_load(&cancel->turns);
+    while ((turns & 1) != odd) {
+        if (atomic_compare_exchange_weak(&cancel->turns, &turns, turns + 1)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void redlock_cancel_set(redlock_cancel *cancel) {
+    if (turn(cancel, 1)) {
+        redlock_client_wake_cancelled(cancel->client);
+    }
+}
+
+void redlock_cancel_clear(redlock_cancel *cancel) {
+    (void)turn(cancel, 0);
+}
+
+bool redlock_cancel_is_set(const redlock_cancel *cancel) {
+    return (atomic_load(&cancel->turns) & 1) != 0;
+}
+
+void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call) {
+    if (call->cancel == NULL) {
+        return;
+    }
+    call->next = *list;
+    call->link = list;
+    if (call->next != NULL) {
+        call->next->link = &call->next;
+    }
+    *list = call;
+}
+
+void redlock_cancellable_remove(struct redlock_cancellable *call) {
+    if (call->link == NULL) {
+        return;
+    }
+    *call->link = call->next;
+    if (call->next != NULL) {
+        call->next->link = call->link;
+    }
+    call->link = NULL;
+}
+
+/* No callback runs inside redlock_request_cancel(), so no call leaves the list meanwhile. */
+void redlock_cancellables_check(struct redlock_cancellable *list) {
+    for (struct redlock_cancellable *call = list; call != NULL; call = call->next) {
+        if (redlock_cancellable_is_cancelled(call)) {
+            redlock_request_cancel(call->request);
+        }
+    }
+}

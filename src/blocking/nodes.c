@@ -1,0 +1,84 @@
+/* What the blocking client says of its nodes, in copies that any thread may keep. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocking/client.h"
+
+/* All strings of a node_info. */
+static const size_t strings[] = {
+    offsetof(redlock_node_info, name),        offsetof(redlock_node_info, version),
+    offsetof(redlock_node_info, role),        offsetof(redlock_node_info, warning),
+    offsetof(redlock_node_info, error),       offsetof(redlock_node_info, quarantine),
+    offsetof(redlock_node_info, queue_error)};
+
+#define STRING_COUNT (sizeof strings / sizeof *strings)
+/* The name is the beginning of the memory with all copies, so it must be there. */
+#define SIZE_MIN offsetof(redlock_node_info, version)
+
+static const char **string_of(redlock_node_info *info, size_t i) {
+    return (const char **)((char *)info + strings[i]);
+}
+
+/* Replaces the strings with copies. Returns false without memory. */
+static bool own_strings(redlock_node_info *info) {
+    size_t size = 0;
+    for (size_t i = 0; i < STRING_COUNT; i++) {
+        size += strlen(*string_of(info, i)) + 1;
+    }
+    char *at = malloc(size);
+    if (at == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < STRING_COUNT; i++) {
+        const char **string = string_of(info, i);
+        const size_t length = strlen(*string) + 1;
+        *string = memcpy(at, *string, length);
+        at += length;
+    }
+    return true;
+}
+
+struct node_call {
+    struct redlock_call call;
+    size_t index;
+    redlock_node_info info;
+};
+
+static bool node_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct node_call *node = (struct node_call *)call;
+    node->info.size = sizeof node->info;
+    call->code = redlock_manager_node(manager, node->index, &node->info);
+    if (call->code == REDLOCK_OK && !own_strings(&node->info)) {
+        call->code = REDLOCK_ERR_NO_MEMORY;
+    }
+    return false;
+}
+
+int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
+    struct node_call node = {.call = {.begin = node_begins}, .index = index};
+    int cancel_state;
+    if (info == NULL || info->size < SIZE_MIN) {
+        return REDLOCK_ERR_INVALID;
+    }
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_client_perform(client, &node.call);
+    redlock_client_leave(client, cancel_state);
+    if (code == REDLOCK_OK) {
+        const size_t size = info->size < sizeof node.info ? info->size : sizeof node.info;
+        memcpy(info, &node.info, size);
+        info->size = size;
+    }
+    return code;
+}
+
+void redlock_node_info_free(redlock_node_info *info) {
+    if (info != NULL && info->size >= SIZE_MIN) {
+        const size_t size = info->size;
+        free((char *)(uintptr_t)info->name);
+        memset(info, 0, size < sizeof *info ? size : sizeof *info);
+        info->size = size;
+    }
+}

@@ -1,0 +1,245 @@
+/* What the blocking client says of its nodes and of invalid arguments, without a log. */
+#include "blocking_kit.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READERS 4
+
+static redlock_node_info node_of(redlock_client *client, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    kit_must(redlock_client_node(client, index, &info) == REDLOCK_OK);
+    return info;
+}
+
+static bool has_state(redlock_client *client, size_t index, redlock_node_state state) {
+    redlock_node_info info = node_of(client, index);
+    const bool is = info.state == state;
+    redlock_node_info_free(&info);
+    return is;
+}
+
+static void each_node_tells_its_state(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    assert_int_equal(redlock_client_node_count(client), 5);
+    assert_int_equal(redlock_client_quorum(client), 3);
+    for (size_t i = 0; i < 5; i++) {
+        redlock_node_info info = node_of(client, i);
+        assert_int_equal(info.state, REDLOCK_NODE_READY);
+        assert_string_equal(info.name, kit_servers.at[i].name);
+        assert_string_equal(info.role, "master");
+        assert_string_equal(info.error, "");
+        assert_string_equal(info.quarantine, "");
+        assert_true(strlen(info.version) > 0);
+        assert_int_equal(info.connects, 1);
+        redlock_node_info_free(&info);
+        assert_null(info.name);
+        assert_int_equal(info.size, sizeof info);
+        redlock_node_info_free(&info); /* twice is harmless */
+    }
+    redlock_node_info_free(NULL);
+    /* The copies outlive what they are copies of. */
+    redlock_node_info before = node_of(client, 1);
+    server_kill(&kit_servers.at[1]);
+    kit_until(has_state(client, 1, REDLOCK_NODE_WAITING));
+    redlock_node_info after = node_of(client, 1);
+    kit_close(client);
+    assert_int_equal(before.state, REDLOCK_NODE_READY);
+    assert_string_equal(before.error, "");
+    assert_string_equal(before.name, after.name);
+    assert_true(strlen(after.error) > 0);
+    redlock_node_info_free(&before);
+    redlock_node_info_free(&after);
+}
+
+static void a_wrong_index_or_size_is_refused(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    char text[256];
+    redlock_node_info info = {.size = sizeof info};
+    assert_int_equal(redlock_client_node(client, 5, &info), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_invalid(client, text, sizeof text), strlen("index is 5; it must be 0 to 4"));
+    assert_string_equal(text, "index is 5; it must be 0 to 4");
+    assert_int_equal(redlock_client_node(client, SIZE_MAX, &info), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_node(client, 0, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_node(NULL, 0, &info), REDLOCK_ERR_INVALID);
+    info.size = 0;
+    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_ERR_INVALID);
+    /* A program that was built against an older header has a shorter struct. */
+    memset(&info, 0xa5, sizeof info);
+    info.size = offsetof(redlock_node_info, uptime_s);
+    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_OK);
+    assert_int_equal(info.size, offsetof(redlock_node_info, uptime_s));
+    assert_string_equal(info.error, "");
+    assert_int_equal(((unsigned char *)&info)[info.size], 0xa5);
+    redlock_node_info_free(&info);
+    assert_int_equal(((unsigned char *)&info)[info.size], 0xa5);
+    info.size = sizeof info + 64; /* a newer one has a longer */
+    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_OK);
+    assert_int_equal(info.size, sizeof info);
+    redlock_node_info_free(&info);
+}
+
+static void *read_nodes(void *data) {
+    for (int i = 0; i < 500; i++) {
+        redlock_node_info info = node_of(data, (size_t)i % redlock_client_node_count(data));
+        kit_must(info.state == REDLOCK_NODE_READY && strncmp(info.name, "127.0.0.1:", 10) == 0);
+        redlock_node_info_free(&info);
+    }
+    return NULL;
+}
+
+static void many_threads_may_ask(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    pthread_t threads[READERS];
+    for (size_t i = 0; i < READERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, read_nodes, client), 0);
+    }
+    for (int i = 0; i < 100; i++) {
+        kit_release(client, kit_acquire(client, "r", 0));
+    }
+    for (size_t i = 0; i < READERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
+static void says(redlock_result *result, const char *sentence) {
+    char message[512];
+    assert_non_null(result);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    (void)redlock_result_message(result, message, sizeof message);
+    assert_string_equal(message, sentence);
+    redlock_result_free(result);
+}
+
+static void acquire_says(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
+                         const char *sentence) {
+    redlock_lease *lease = (redlock_lease *)&lease;
+    redlock_result *result = NULL;
+    assert_int_equal(redlock_client_acquire(client, resource, options, &lease, &result), REDLOCK_ERR_INVALID);
+    assert_null(lease);
+    says(result, sentence);
+    assert_int_equal(redlock_client_acquire(client, resource, options, &lease, NULL), REDLOCK_ERR_INVALID);
+}
+
+static int never(redlock_lease *lease, void *data) {
+    (void)lease;
+    (void)data;
+    support_fatal("work without a lock");
+}
+
+static void a_result_says_which_argument_is_invalid(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(0, 0);
+    redlock_lease *lease = kit_acquire(client, "held", 0), *adopted = NULL;
+    redlock_result *result = NULL;
+    acquire_says(client, "r", &options,
+                 "cannot acquire 'r': invalid argument: ttl_ms is 0; it must be 1 to 2147483647.");
+    options = kit_options(1000, -2);
+    acquire_says(client, "r", &options,
+                 "cannot acquire 'r': invalid argument: wait_timeout_ms is -2; it must be 0 or more, or "
+                 "REDLOCK_WAIT_FOREVER.");
+    options = kit_options(1000, 0);
+    options.lock.retry_delay_min_ms = 300;
+    acquire_says(client, "r", &options,
+                 "cannot acquire 'r': invalid argument: retry_delay_max_ms is 10; it must be 300 to 2147483647 (no "
+                 "less than retry_delay_min_ms).");
+    options = kit_options(1000, 0);
+    options.lock.lock_delay_ms = REDLOCK_TTL_MS_MAX;
+    acquire_says(client, "r", &options,
+                 "cannot acquire 'r': invalid argument: lock_delay_ms is 2147483647; it must be 0 to 2147482647 with "
+                 "this ttl_ms.");
+    options = kit_options(1000, 0);
+    options.size = 0;
+    assert_int_equal(redlock_client_with(client, "r", &options, never, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    redlock_result_free(result);
+    acquire_says(client, "", NULL,
+                 "cannot acquire '': invalid argument: resource has 0 bytes; it must have 1 to 1024.");
+    acquire_says(client, NULL, NULL, "cannot acquire '': invalid argument: resource is NULL.");
+    acquire_says(NULL, "r", NULL, "cannot acquire 'r': invalid argument: client is NULL.");
+    assert_int_equal(redlock_client_acquire(client, "r", NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot acquire 'r': invalid argument: lease is NULL.");
+    assert_int_equal(redlock_client_with(client, "r", NULL, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot acquire 'r': invalid argument: work is NULL.");
+    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot extend 'held': invalid argument: ttl_ms is 0; it must be 1 to 2147483647.");
+    assert_int_equal(redlock_client_extend(client, NULL, 1, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot extend '': invalid argument: lease is NULL.");
+    assert_int_equal(redlock_client_release(client, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot release '': invalid argument: lease is NULL.");
+    assert_int_equal(redlock_client_inspect(client, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot inspect '': invalid argument: resource is NULL.");
+    assert_int_equal(redlock_client_adopt(client, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    char text[256];
+    (void)redlock_client_invalid(client, text, sizeof text);
+    assert_string_equal(text, "token has 0 bytes; it must have 1 to 128");
+    kit_release(client, lease);
+    kit_expect_no_keys();
+}
+
+static void an_election_says_which_argument_is_invalid(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_election *election = NULL;
+    redlock_election_options options;
+    char text[256];
+    redlock_election_options_default(&options);
+    options.ttl_ms = 0;
+    assert_int_equal(redlock_client_elect(client, "e", &options, &election), REDLOCK_ERR_INVALID);
+    (void)redlock_client_invalid(client, text, sizeof text);
+    assert_string_equal(text, "ttl_ms is 0; it must be 1 to 2147483647");
+    assert_int_equal(redlock_client_elect(client, "", NULL, &election), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_invalid(client, text, 5), strlen("name has 0 bytes; it must have 1 to 1024"));
+    assert_string_equal(text, "name");
+    assert_null(election);
+    assert_int_equal(redlock_client_invalid(NULL, text, sizeof text), 0);
+    assert_string_equal(text, "");
+}
+
+static int open_says(redlock_manager_options *options, const char *sentence) {
+    redlock_client *client = NULL;
+    char error[256] = "";
+    const int code = redlock_client_open(options, &client, error, sizeof error);
+    if (strcmp(error, sentence) != 0) {
+        fail_msg("\"%s\" is not \"%s\"", error, sentence);
+    }
+    return code;
+}
+
+static void the_open_says_which_argument_is_invalid(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_manager_options_default(&options);
+    options.nodes = kit_servers.uris;
+    assert_int_equal(open_says(&options, "node_count is 0; it must be 1 to 31"), REDLOCK_ERR_INVALID);
+    options.node_count = 3;
+    options.node_timeout_ms = 60001;
+    assert_int_equal(open_says(&options, "node_timeout_ms is 60001; it must be 1 to 60000"), REDLOCK_ERR_INVALID);
+    options.node_timeout_ms = 50;
+    options.ttl_max_ms = -1;
+    assert_int_equal(open_says(&options, "ttl_max_ms is -1; it must be 1 to 2147483647, or 0 for none"),
+                     REDLOCK_ERR_INVALID);
+    options.ttl_max_ms = 0;
+    options.restart_guard = (redlock_restart_guard)7;
+    assert_int_equal(open_says(&options, "restart_guard is 7; it must be a redlock_restart_guard"),
+                     REDLOCK_ERR_INVALID);
+    assert_int_equal(open_says(NULL, "options is NULL"), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_open(&options, NULL, NULL, 0), REDLOCK_ERR_INVALID);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        kit_test(each_node_tells_its_state),
+        kit_test(a_wrong_index_or_size_is_refused),
+        kit_test(many_threads_may_ask),
+        kit_test(a_result_says_which_argument_is_invalid),
+        kit_test(an_election_says_which_argument_is_invalid),
+        kit_test(the_open_says_which_argument_is_invalid),
+    };
+    return cmocka_run_group_tests(tests, kit_start, kit_stop);
+}

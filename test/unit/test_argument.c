@@ -1,0 +1,106 @@
+/* What is said of an argument that is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <redlock/redlock.h>
+
+#include "base/check.h"
+
+static char text[REDLOCK_INVALID_SIZE];
+static struct redlock_failure failure = {text, sizeof text};
+
+#define says(sentence, check)                                                                                          \
+    do {                                                                                                               \
+        text[0] = '\0';                                                                                                \
+        assert_int_equal(check, REDLOCK_ERR_INVALID);                                                                  \
+        assert_string_equal(text, sentence);                                                                           \
+    } while (0)
+#define passes(check)                                                                                                  \
+    do {                                                                                                               \
+        text[0] = '\0';                                                                                                \
+        assert_int_equal(check, REDLOCK_OK);                                                                           \
+        assert_string_equal(text, "");                                                                                 \
+    } while (0)
+
+static void a_number_has_a_range(void **state) {
+    (void)state;
+    passes(redlock_check_range(&failure, "n", 1, 1, 3, ""));
+    passes(redlock_check_range(&failure, "n", 3, 1, 3, ""));
+    says("n is 0; it must be 1 to 3", redlock_check_range(&failure, "n", 0, 1, 3, ""));
+    says("n is 4; it must be 1 to 3, or 9", redlock_check_range(&failure, "n", 4, 1, 3, ", or 9"));
+    says("n is -9223372036854775808; it must be 0 or more (0: none)",
+         redlock_check_range(&failure, "n", INT64_MIN, 0, INT64_MAX, " (0: none)"));
+    passes(redlock_check_range(&failure, "n", INT64_MAX, 0, INT64_MAX, ""));
+}
+
+static void a_text_has_a_size_and_bytes(void **state) {
+    (void)state;
+    passes(redlock_check_size(&failure, "t", 0, 0, 2, ""));
+    passes(redlock_check_size(&failure, "t", 2, 0, 2, ""));
+    says("t has 3 bytes; it must have 1 to 2", redlock_check_size(&failure, "t", 3, 1, 2, ""));
+    says("t has 0 bytes; it must have 1 to 2 beside x", redlock_check_size(&failure, "t", 0, 1, 2, " beside x"));
+    passes(redlock_check_word(&failure, "w", "ab~", 1, 3));
+    says("w is NULL", redlock_check_word(&failure, "w", NULL, 1, 3));
+    says("w has 4 bytes; it must have 1 to 3", redlock_check_word(&failure, "w", "abcd", 1, 3));
+    says("w has a space or a byte that is not printable ASCII at position 2",
+         redlock_check_word(&failure, "w", "a b", 1, 3));
+    says("w has a space or a byte that is not printable ASCII at position 1",
+         redlock_check_word(&failure, "w", "\x7f", 1, 3));
+}
+
+static void an_enumerator_is_one_of_its_type(void **state) {
+    (void)state;
+    passes(redlock_check_enum(&failure, "order", 0, 1, "redlock_order"));
+    passes(redlock_check_enum(&failure, "order", 1, 1, "redlock_order"));
+    says("order is 2; it must be a redlock_order", redlock_check_enum(&failure, "order", 2, 1, "redlock_order"));
+    says("order is -1; it must be a redlock_order", redlock_check_enum(&failure, "order", -1, 1, "redlock_order"));
+}
+
+static void a_struct_has_its_size(void **state) {
+    struct {
+        size_t size;
+        int a, b;
+    } known = {sizeof known, 1, 2}, given = {sizeof given, 5, 6};
+    (void)state;
+    passes(redlock_check_options(&failure, "x", &known, sizeof known, NULL));
+    assert_int_equal(known.a, 1);
+    given.size = sizeof(size_t) + sizeof(int); /* an older program's */
+    passes(redlock_check_options(&failure, "x", &known, sizeof known, &given));
+    assert_int_equal(known.a, 5);
+    assert_int_equal(known.b, 2);
+    given.size = 0;
+    says("options.size is 0; it must be 1 to 16: call x_default() first, and build against the header of this library "
+         "or an older one",
+         redlock_check_options(&failure, "x", &known, sizeof known, &given));
+    given.size = sizeof known + 1;
+    assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
+    assert_int_equal(known.b, 2);
+    passes(redlock_check_struct(&failure, "info", 1));
+    says("info.size is 0; set it to the size of the struct before the call", redlock_check_struct(&failure, "info", 0));
+    passes(redlock_check_given(&failure, "cb", true));
+    says("cb is NULL", redlock_check_given(&failure, "cb", false));
+}
+
+static void without_room_only_the_code_tells(void **state) {
+    struct redlock_failure nowhere = {NULL, 0}, small = {text, 5};
+    (void)state;
+    assert_int_equal(redlock_check_range(&nowhere, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_check_range(&small, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
+    assert_string_equal(text, "n is");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_has_a_range),
+        cmocka_unit_test(a_text_has_a_size_and_bytes),
+        cmocka_unit_test(an_enumerator_is_one_of_its_type),
+        cmocka_unit_test(a_struct_has_its_size),
+        cmocka_unit_test(without_room_only_the_code_tells),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
