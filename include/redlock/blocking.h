@@ -164,6 +164,13 @@ REDLOCK_API size_t redlock_client_quorum(const redlock_client *client);
  */
 REDLOCK_API int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info);
 
+/**
+ * As redlock_manager_set_credentials(). It does not wait for the nodes: redlock_client_node() tells
+ * which of them have accepted.
+ */
+REDLOCK_API int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user,
+                                               const char *password);
+
 /** Frees the strings of redlock_client_node(). All members but `size` become 0: the struct is ready
  * for the next call. NULL is allowed. Not for what redlock_manager_node() filled in. */
 REDLOCK_API void redlock_node_info_free(redlock_node_info *info);

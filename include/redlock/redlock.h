@@ -251,6 +251,10 @@ typedef struct redlock_node_info {
     const char *queue_error;
     /** queue_error is a refusal: it stands until the next connect. Otherwise it is tried again. */
     bool queue_refused;
+    /** It has not accepted what redlock_manager_set_credentials() gave last. */
+    bool credentials_pending;
+    /** Why it refused that; "" if it did not. Then the old credentials stay in use. */
+    const char *credentials_error;
 } redlock_node_info;
 
 /** The number of configured nodes. */
@@ -258,6 +262,32 @@ REDLOCK_API size_t redlock_manager_node_count(const redlock_manager *manager);
 
 /** How many nodes must grant a lock: n/2 + 1 of the n configured nodes. */
 REDLOCK_API size_t redlock_manager_quorum(const redlock_manager *manager);
+
+/** For redlock_manager_set_credentials(): every node. */
+#define REDLOCK_ALL_NODES SIZE_MAX
+/** The longest user name or password of redlock_manager_set_credentials(), in bytes. */
+#define REDLOCK_CREDENTIAL_SIZE_MAX 16384
+
+/**
+ * Gives new credentials for nodes, instead of those in their URIs. Locks go on, and no connection
+ * is closed: a node that is connected gets AUTH, in order with the requests. The next connection to
+ * each node uses the new ones, too. docs/operations.md says how to change a password without a gap.
+ *
+ * The call does not wait. A node has accepted them when `credentials_pending` of
+ * redlock_manager_node() is false. If it refuses them, its connection goes on with the old ones, a
+ * WARNING is logged, and `warning` and `credentials_error` say why; new connections then try the
+ * new ones first. Call again when the node has them. When a node has accepted the new ones, the old
+ * ones are overwritten in memory. A node of Redis 5 gets them with its next connection, because it
+ * logs a connection out when AUTH fails.
+ *
+ * @param node      an index, or #REDLOCK_ALL_NODES.
+ * @param user      1 to #REDLOCK_CREDENTIAL_SIZE_MAX bytes; copied. NULL is the default user.
+ * @param password  likewise, but not NULL.
+ * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY (nothing has changed),
+ *         #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
+ */
+REDLOCK_API int redlock_manager_set_credentials(redlock_manager *manager, size_t node, const char *user,
+                                                const char *password);
 
 /**
  * What was wrong with the arguments of the last call on this manager, its leases and its elections

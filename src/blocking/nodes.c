@@ -9,7 +9,7 @@ static const size_t strings[] = {
     offsetof(redlock_node_info, name),        offsetof(redlock_node_info, version),
     offsetof(redlock_node_info, role),        offsetof(redlock_node_info, warning),
     offsetof(redlock_node_info, error),       offsetof(redlock_node_info, quarantine),
-    offsetof(redlock_node_info, queue_error)};
+    offsetof(redlock_node_info, queue_error), offsetof(redlock_node_info, credentials_error)};
 
 #define STRING_COUNT (sizeof strings / sizeof *strings)
 /* The name is the beginning of the memory with all copies, so it must be there. */
@@ -71,6 +71,31 @@ int redlock_client_node(redlock_client *client, size_t index, redlock_node_info 
         memcpy(info, &node.info, size);
         info->size = size;
     }
+    return code;
+}
+
+struct credentials_call {
+    struct redlock_call call;
+    size_t node;
+    const char *user, *password;
+};
+
+static bool credentials_begin(redlock_manager *manager, struct redlock_call *call) {
+    const struct credentials_call *given = (struct credentials_call *)call;
+    call->code = redlock_manager_set_credentials(manager, given->node, given->user, given->password);
+    return false;
+}
+
+int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {
+    struct credentials_call given = {
+        .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
+    int cancel_state;
+    int code = redlock_client_enter(client, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = redlock_client_perform(client, &given.call);
+    redlock_client_leave(client, cancel_state);
     return code;
 }
 

@@ -405,6 +405,43 @@ int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_n
     return REDLOCK_OK;
 }
 
+static int check_credentials(redlock_manager *manager, size_t node, const char *user, const char *password) {
+    struct redlock_failure failure = redlock_group_failure(manager->group);
+    int code = node == REDLOCK_ALL_NODES ? REDLOCK_OK : check_index(&failure, "node", manager, node);
+    if (code == REDLOCK_OK && user != NULL) {
+        code = redlock_check_size(&failure, "user", strlen(user), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "password", password != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_size(&failure, "password", strlen(password), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
+    }
+    code = redlock_group_refuse(manager->group, code);
+    return code == REDLOCK_OK ? redlock_group_check_open(manager->group) : code;
+}
+
+int redlock_manager_set_credentials(redlock_manager *manager, size_t node, const char *user, const char *password) {
+    struct redlock_credentials copies[REDLOCK_NODES_MAX] = {{0}};
+    int code = manager != NULL ? check_credentials(manager, node, user, password) : REDLOCK_ERR_INVALID;
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    const unsigned first = node == REDLOCK_ALL_NODES ? 0 : (unsigned)node;
+    const unsigned end = node == REDLOCK_ALL_NODES ? manager->count : first + 1;
+    for (unsigned i = first; i < end && code == REDLOCK_OK; i++) {
+        code = redlock_credentials_copy(&copies[i], user, password) ? REDLOCK_OK : REDLOCK_ERR_NO_MEMORY;
+    }
+    for (unsigned i = first; i < end; i++) {
+        if (code == REDLOCK_OK) {
+            redlock_node_offer(manager->nodes[i], &copies[i]);
+        } else {
+            redlock_credentials_clear(&copies[i]);
+        }
+    }
+    return code;
+}
+
 int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redlock_callback cb, void *data) {
     return manager != NULL ? redlock_group_connect(manager->group, timeout_ms, cb, data) : REDLOCK_ERR_INVALID;
 }

@@ -20,6 +20,7 @@ static void watch_lookup(struct redlock_node *node, int fd) {
 }
 
 static void greet(struct redlock_node *node) {
+    redlock_rotation_greets(node);
     node->handshake.address = &node->address;
     node->handshake.client_name = node->options.client_name;
     node->handshake.old_run_id = node->known_run_id;
@@ -155,6 +156,7 @@ static void ready(struct redlock_node *node) {
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+    redlock_rotation_ready(node);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version);
     if (node->warning[0] != '\0') {
@@ -213,7 +215,12 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
         redlock_node_lost(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
         break;
     case REDLOCK_HANDSHAKE_UNUSABLE:
-        redlock_node_unusable(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
+        if (node->handshake.cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, node->handshake.reason)) {
+            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)",
+                                                     node->handshake.reason));
+        } else {
+            redlock_node_unusable(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
+        }
         break;
     case REDLOCK_HANDSHAKE_NO_MEMORY:
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));

@@ -16,7 +16,7 @@ struct redlock_inflight_entry {
     int64_t queued_ns;
     uint32_t round;
     uint8_t reply_kind; /* as given to redlock_node_send() */
-    bool own;           /* the node's own PING or SCRIPT LOAD, without an owner to answer */
+    bool own;           /* the node's own PING, SCRIPT LOAD or AUTH, without an owner to answer */
 };
 
 /* All zero is an empty queue. */

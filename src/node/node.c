@@ -171,6 +171,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     redlock_text_drop(node->yields);
     redlock_text_drop(node->timed_out);
     redlock_text_drop(node->withdrawn);
+    redlock_rotation_clear(&node->rotation);
     redlock_address_clear(&node->address);
     free(node);
 }
@@ -273,4 +274,6 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
     info->queue_error = redlock_text_string(node->subscription.why);
     info->queue_refused = node->subscription.state == REDLOCK_SUBSCRIPTION_REFUSED;
+    info->credentials_pending = redlock_rotation_is_pending(&node->rotation);
+    info->credentials_error = redlock_text_string(node->rotation.refusal);
 }

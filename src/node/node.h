@@ -4,6 +4,7 @@
 
 #include "loop/reactor.h"
 #include "node/address.h"
+#include "node/credentials.h"
 #include "node/listener.h"
 
 struct redlock_node;
@@ -41,6 +42,10 @@ void redlock_node_listen(struct redlock_node *node, const char *channel);
 void redlock_node_hear(struct redlock_node *node, const struct redlock_channels *channels);
 /* The channel leaves the list. It may be freed then. */
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel);
+
+/* Takes over new credentials, with a password. They are used when the node has accepted them: at
+ * once by AUTH if it is READY or STALLED, else by the next handshake. */
+void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *credentials);
 
 /* Returns whether it has owed an answer for longer than a healthy node nearby ever does. */
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns);

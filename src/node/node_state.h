@@ -4,6 +4,7 @@
 
 #include "node/address.h"
 #include "node/connection.h"
+#include "node/credentials.h"
 #include "node/handshake.h"
 #include "node/listener.h"
 #include "node/resolve.h"
@@ -29,6 +30,7 @@ struct redlock_node {
     struct redlock_node_options options;
     int64_t timeout_ns; /* options.node_timeout_ms */
     struct redlock_address address;
+    struct redlock_rotation rotation; /* of its user and password */
     unsigned index;
     uint32_t jitter;
 

@@ -9,6 +9,14 @@
 #define CALM_AFTER    1024                      /* times that it ran empty */
 #define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep allocated */
 
+/* The bytes may hold a password. */
+static void release(struct redlock_outbox *outbox) {
+    if (outbox->bytes != NULL) {
+        explicit_bzero(outbox->bytes, outbox->room);
+    }
+    free(outbox->bytes);
+}
+
 bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     size_t held = redlock_outbox_size(outbox);
     if (held + size >= outbox->room / 2) {
@@ -23,7 +31,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
         if (held > 0) {
             memcpy(bytes, outbox->bytes + outbox->head, held);
         }
-        free(outbox->bytes);
+        release(outbox);
         outbox->bytes = bytes;
         outbox->room = room;
     } else {
@@ -38,7 +46,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
 /* Shrinks an empty outbox after a burst. */
 static void give_back(struct redlock_outbox *outbox) {
     if (outbox->room > ROOM_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
-        free(outbox->bytes);
+        release(outbox);
         outbox->bytes = NULL;
         outbox->room = 0;
     }
@@ -69,10 +77,14 @@ void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, s
     outbox->tail -= size;
 }
 
-void redlock_outbox_clear(struct redlock_outbox *outbox) {
+void redlock_outbox_wipe(struct redlock_outbox *outbox) {
     if (outbox->bytes != NULL) {
-        explicit_bzero(outbox->bytes, outbox->room);
+        explicit_bzero(outbox->bytes, outbox->head);
+        explicit_bzero(outbox->bytes + outbox->tail, outbox->room - outbox->tail);
     }
-    free(outbox->bytes);
+}
+
+void redlock_outbox_clear(struct redlock_outbox *outbox) {
+    release(outbox);
     *outbox = (struct redlock_outbox){0};
 }

@@ -50,6 +50,9 @@ void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size);
 /* Removes `size` bytes at a position that is not written yet. */
 void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size);
 
+/* Overwrites the bytes that were written already or withdrawn: a password was among them. */
+void redlock_outbox_wipe(struct redlock_outbox *outbox);
+
 /* Overwrites all bytes, since they may hold a password, drops them, and restarts at position 0. */
 void redlock_outbox_clear(struct redlock_outbox *outbox);
 

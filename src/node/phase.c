@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/validity.h"
+#include "node/credentials.h"
 #include "node/failure.h"
 #include "node/requests.h"
 #include "node/subscription.h"
@@ -27,6 +28,7 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     int64_t now_ns = redlock_node_now_ns(node);
     bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
     redlock_connection_reset(&node->connection);
+    redlock_rotation_ends(node);
     node->retry_ns = now_ns + delay_ns;
     redlock_node_set_phase(node, phase, why);
     node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",

@@ -108,6 +108,7 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             }
         } else {
             withdrawn++;
+            node->rotation.withdrawn |= entry.owner == &node->rotation;
             answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn, now_ns);
         }
     }

@@ -56,7 +56,8 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
-    if (!redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
+    if (entry.owner == &node->rotation ? !redlock_rotation_reply(node, reply)
+                                       : !redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
 }
@@ -115,6 +116,7 @@ static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
 void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
     read_before_expiring(node, now_ns);
     redlock_requests_expire(node, now_ns);
+    redlock_rotation_was_withdrawn(node);
     if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         redlock_node_set_phase(node, REDLOCK_PHASE_STALLED,

@@ -3,6 +3,7 @@ foreach(part "" _reentrant _with _end _fork _election _cancel _nodes)
   redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c
     blocking_kit.c)
 endforeach()
+redlock_integration_test(test_rotation TIMEOUT 300 LABELS blocking SOURCES test_rotation.c blocking_kit.c)
 # Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.
 target_link_options(test_blocking_end PRIVATE
   -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)

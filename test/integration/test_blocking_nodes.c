@@ -33,6 +33,8 @@ static void each_node_tells_its_state(void **state) {
         assert_string_equal(info.role, "master");
         assert_string_equal(info.error, "");
         assert_string_equal(info.quarantine, "");
+        assert_string_equal(info.credentials_error, "");
+        assert_false(info.credentials_pending);
         assert_true(strlen(info.version) > 0);
         assert_int_equal(info.connects, 1);
         redlock_node_info_free(&info);

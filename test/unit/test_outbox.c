@@ -74,6 +74,23 @@ static void withdrawn_bytes_are_never_written(void **state) {
     redlock_outbox_clear(&outbox);
 }
 
+/* What was written is no longer in memory, also where a move left a copy; what waits stays. */
+static void written_bytes_can_be_wiped(void **state) {
+    struct redlock_outbox outbox = {0};
+    (void)state;
+    redlock_outbox_wipe(&outbox);
+    assert_true(redlock_outbox_append(&outbox, "secret", 6));
+    assert_true(redlock_outbox_append(&outbox, "waits", 5));
+    redlock_outbox_wrote(&outbox, 6);
+    assert_true(redlock_outbox_append(&outbox, "secret", 6));
+    redlock_outbox_withdraw(&outbox, 11, 6);
+    redlock_outbox_wipe(&outbox);
+    assert_int_equal(redlock_outbox_size(&outbox), 5);
+    assert_memory_equal(outbox.bytes + outbox.head, "waits", 5);
+    assert_null(memmem(outbox.bytes, outbox.room, "sec", 3));
+    redlock_outbox_clear(&outbox);
+}
+
 static void the_bound_holds(void **state) {
     static char block[1 << 20];
     struct redlock_outbox outbox = {0};
@@ -94,6 +111,7 @@ int main(void) {
         cmocka_unit_test(bytes_come_out_as_they_went_in),
         cmocka_unit_test(a_burst_gives_its_room_back),
         cmocka_unit_test(withdrawn_bytes_are_never_written),
+        cmocka_unit_test(written_bytes_can_be_wiped),
         cmocka_unit_test(the_bound_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

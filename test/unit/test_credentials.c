@@ -1,0 +1,366 @@
+/* A node that gets new credentials: on an open connection, in a handshake, refused, replaced. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "subscriber.h"
+
+#define OLD     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n"
+#define NEW     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-1\r\n"
+#define NEWER   "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-2\r\n"
+#define ALICE   "*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$5\r\nneu-3\r\n"
+#define REFUSED "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+
+static void offer(const char *user, const char *password) {
+    struct redlock_credentials credentials;
+    assert_true(redlock_credentials_copy(&credentials, user, password));
+    redlock_node_offer(peer.node, &credentials);
+    assert_null(credentials.password);
+}
+
+/* A server of this version hears the beginning of a handshake with this AUTH. */
+static void hear_auth(const char *auth) {
+    peer_accept(&peer);
+    peer_expect(&peer, auth);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
+}
+
+static void welcome(const char *version) {
+    char info[128], bytes[256];
+    (void)snprintf(info, sizeof info, "redis_version:%s\r\nrole:master\r\nrun_id:r1\r\n", version);
+    (void)snprintf(bytes, sizeof bytes, "+OK\r\n$%zu\r\n%s\r\n-ERR no time\r\n-ERR no id\r\n", strlen(info), info);
+    peer_say(&peer, bytes);
+    peer_introduced(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void refuse_handshake(void) {
+    peer_say(&peer, REFUSED "-NOAUTH a\r\n-NOAUTH b\r\n-NOAUTH c\r\n");
+}
+
+static void connect_with(const char *auth) {
+    hear_auth(auth);
+    welcome("7.0.15");
+}
+
+static void assert_accepted(void) {
+    PEER_UNTIL(&peer, !peer_info(&peer).credentials_pending);
+    assert_string_equal(peer_info(&peer).credentials_error, "");
+    assert_string_equal(peer_info(&peer).warning, "");
+}
+
+static void assert_no_secret_in(const char *text) {
+    static const char *const secrets[] = {"geheim", "neu-1", "neu-2", "neu-3"};
+    for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++) {
+        assert_null(strstr(text, secrets[i]));
+    }
+}
+
+static int teardown(void **state) {
+    assert_no_secret_in(peer.log);
+    assert_no_secret_in(peer_info(&peer).warning);
+    assert_no_secret_in(peer_info(&peer).error);
+    assert_no_secret_in(peer_info(&peer).credentials_error);
+    return subscriber_teardown(state);
+}
+
+static void an_open_connection_gets_auth_in_order(void **state) {
+    (void)state;
+    connect_with(OLD);
+    assert_false(peer_info(&peer).credentials_pending);
+    assert_true(peer_send(&peer, "aa", 1));
+    offer("bob", "neu-1");
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_true(peer_send(&peer, "bb", 2));
+    peer_expect(&peer, "aa" NEW "bb");
+    peer_say(&peer, "+OK\r\n+OK\r\n$-1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    assert_accepted();
+    assert_int_equal(count_in_log("has accepted the new credentials"), 1);
+    assert_int_equal(peer.became_unready, 0);
+    peer_close(&peer);
+    connect_with(NEW);
+    assert_accepted();
+}
+
+static void without_a_user_auth_has_the_password_only(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer(NULL, "neu-1");
+    peer_expect(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n");
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+}
+
+/* The connection that works goes on; the next one tries the new ones first. */
+static void refused_ones_leave_the_old_ones_in_use(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, REFUSED);
+    PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
+    assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
+    assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_int_equal(count_in_log("refuses the new credentials"), 1);
+    assert_true(peer_send(&peer, "aa", 1));
+    peer_expect(&peer, "aa");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 1);
+    peer_close(&peer);
+    hear_auth(NEW);
+    refuse_handshake();
+    connect_with(OLD);
+    assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_int_equal(count_in_log("refuses the new credentials"), 1); /* said once */
+    offer("bob", "neu-1");                                            /* the node has them now */
+    peer_expect(&peer, NEW);
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+}
+
+static void an_error_that_quotes_the_secret_is_not_shown(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, "-ERR neu-1 is no good\r\n");
+    PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
+    assert_non_null(strstr(peer_info(&peer).credentials_error, "quotes the password"));
+}
+
+static void before_the_first_connection_the_new_ones_are_tried(void **state) {
+    (void)state;
+    offer("bob", "neu-1");
+    connect_with(NEW);
+    assert_accepted();
+}
+
+static void a_handshake_ends_with_the_old_ones_first(void **state) {
+    (void)state;
+    hear_auth(OLD);
+    offer("bob", "neu-1");
+    welcome("7.0.15");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+}
+
+/* What came during a handshake with new ones that are refused is tried next, not the old ones. */
+static void a_refused_handshake_goes_on_with_newer_ones(void **state) {
+    (void)state;
+    offer("bob", "neu-1");
+    hear_auth(NEW);
+    offer("bob", "neu-2");
+    refuse_handshake();
+    connect_with(NEWER);
+    assert_accepted();
+}
+
+static void if_the_node_refuses_both_the_new_ones_stay(void **state) {
+    (void)state;
+    offer("bob", "neu-1");
+    hear_auth(NEW);
+    refuse_handshake();
+    hear_auth(OLD);
+    refuse_handshake();
+    peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_non_null(strstr(peer_info(&peer).error, "WRONGPASS"));
+    hear_auth(NEW);
+    refuse_handshake();
+    peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
+    connect_with(NEW);
+    assert_accepted();
+}
+
+/* Another failure of the handshake says nothing about the credentials. */
+static void a_handshake_that_is_cut_off_tries_the_new_ones_again(void **state) {
+    (void)state;
+    offer("bob", "neu-1");
+    hear_auth(NEW);
+    peer_close(&peer);
+    hear_auth(NEW);
+    peer_say(&peer, "-LOADING data\r\n");
+    connect_with(NEW);
+    assert_accepted();
+}
+
+static void the_end_of_the_connection_leaves_them_to_the_next(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    peer_expect(&peer, NEW);
+    peer_close(&peer);
+    connect_with(NEW);
+    assert_accepted();
+}
+
+static void one_auth_at_a_time(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    offer("bob", "neu-2"); /* the first is under way, and may be accepted */
+    peer_expect(&peer, NEW);
+    for (int i = 0; i < 10; i++) {
+        peer_turn(&peer);
+    }
+    assert_int_equal(peer.heard_size, 0);
+    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, NEWER);
+    assert_true(peer_info(&peer).credentials_pending);
+    peer_say(&peer, REFUSED);
+    PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
+    peer_close(&peer);
+    hear_auth(NEWER);
+    refuse_handshake();
+    connect_with(NEW); /* what was accepted last */
+}
+
+static void a_refusal_is_over_when_newer_ones_wait(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    offer("bob", "neu-2");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, REFUSED);
+    peer_expect(&peer, NEWER);
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+}
+
+/* Redis 5 logs a connection out when AUTH fails, so it is not asked on one that works. */
+static void an_old_server_gets_them_with_the_next_connection(void **state) {
+    (void)state;
+    hear_auth(OLD);
+    welcome("5.0.6");
+    offer("bob", "neu-1");
+    assert_true(peer_send(&peer, "aa", 1));
+    peer_expect(&peer, "aa");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 1);
+    assert_int_equal(peer.heard_size, 0);
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_int_equal(count_in_log("with its next connection"), 1);
+    peer_close(&peer);
+    hear_auth(NEW);
+    welcome("5.0.6");
+    assert_accepted();
+}
+
+/* A request fills the socket. AUTH is withdrawn like other requests, and asked again. */
+static void auth_that_could_not_be_written_is_asked_again(void **state) {
+    const size_t size = (size_t)32 * 1024 * 1024;
+    char *big = malloc(size + 1);
+    (void)state;
+    assert_non_null(big);
+    memset(big, 'x', size);
+    big[size] = '\0';
+    connect_with(OLD);
+    const int connection = peer.connection;
+    peer.connection = -1; /* nobody reads */
+    assert_true(peer_send(&peer, big, 1));
+    offer("bob", "neu-1");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    for (int64_t end_ns = redlock_loop_now_ns(NULL) + INT64_C(1200) * 1000000; redlock_loop_now_ns(NULL) < end_ns;) {
+        peer_turn(&peer); /* three timeouts of AUTH */
+    }
+    peer.connection = connection;
+    for (size_t left = size; left > 0; peer.heard_size = 0) {
+        PEER_UNTIL(&peer, peer.heard_size > 0);
+        if (peer.heard_size > left) {
+            assert_memory_equal(peer.heard + left, "*", 1);
+            memmove(peer.heard, peer.heard + left, peer.heard_size - left);
+            peer.heard_size -= left;
+            break;
+        }
+        left -= peer.heard_size;
+    }
+    peer_expect(&peer, NEW);
+    for (int i = 0; i < 10; i++) {
+        peer_turn(&peer);
+    }
+    assert_int_equal(peer.heard_size, 0); /* once */
+    peer_say(&peer, "$-1\r\n+OK\r\n");
+    assert_accepted();
+    free(big);
+}
+
+static void an_answer_that_is_none_ends_the_connection(void **state) {
+    (void)state;
+    connect_with(OLD);
+    offer("bob", "neu-1");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, ":1\r\n");
+    peer_expect_end(&peer, true);
+    connect_with(NEW);
+    assert_accepted();
+}
+
+static void subscribe(const char *auth) {
+    const int before = peer.told_listening;
+    peer_accept(&second);
+    peer_expect(&second, auth);
+    peer_expect(&second, HELLO);
+    peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
+    PEER_UNTIL(&second, peer.told_listening > before);
+    assert_int_equal(peer.listening, REDLOCK_LISTENING);
+}
+
+/* A subscriber may not say AUTH. The password matters to AUTH only, the user to all it does. */
+static void a_new_user_begins_the_second_connection_anew(void **state) {
+    (void)state;
+    connect_with(OLD);
+    redlock_node_listen(peer.node, "ch");
+    subscribe(OLD);
+    offer("bob", "neu-1");
+    peer_expect(&peer, NEW);
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+    assert_true(peer_info(&peer).listens);
+    peer_say(&second, A_PUSH);
+    PEER_UNTIL(&second, peer.pushes == 1);
+    offer("alice", "neu-3");
+    peer_expect(&peer, ALICE);
+    peer_say(&peer, "+OK\r\n");
+    assert_accepted();
+    assert_false(peer_info(&peer).listens);
+    peer_expect_end(&second, true);
+    subscribe(ALICE);
+    assert_int_equal(peer.became_unready, 0);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup_with_password, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(an_open_connection_gets_auth_in_order),
+        TEST(without_a_user_auth_has_the_password_only),
+        TEST(refused_ones_leave_the_old_ones_in_use),
+        TEST(an_error_that_quotes_the_secret_is_not_shown),
+        TEST(before_the_first_connection_the_new_ones_are_tried),
+        TEST(a_handshake_ends_with_the_old_ones_first),
+        TEST(a_refused_handshake_goes_on_with_newer_ones),
+        TEST(if_the_node_refuses_both_the_new_ones_stay),
+        TEST(a_handshake_that_is_cut_off_tries_the_new_ones_again),
+        TEST(the_end_of_the_connection_leaves_them_to_the_next),
+        TEST(one_auth_at_a_time),
+        TEST(a_refusal_is_over_when_newer_ones_wait),
+        TEST(an_old_server_gets_them_with_the_next_connection),
+        TEST(auth_that_could_not_be_written_is_asked_again),
+        TEST(an_answer_that_is_none_ends_the_connection),
+        TEST(a_new_user_begins_the_second_connection_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
