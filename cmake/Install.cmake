@@ -57,6 +57,9 @@ if("shared" IN_LIST REDLOCK_KINDS)
 else()
   set(REDLOCK_PC_LIBS " -lev -pthread")
 endif()
+if(REDLOCK_WITH_TLS)
+  set(REDLOCK_PC_TLS ", openssl >= 1.1.1")
+endif()
 configure_file(cmake/redlock.pc.in ${PROJECT_BINARY_DIR}/redlock.pc @ONLY)
 # `cmake --install --prefix` may change the prefix after this file was written.
 install(CODE "

@@ -15,6 +15,7 @@
 #define REDLOCK_REDLOCK_H
 
 #include <redlock/result.h>
+#include <redlock/tls.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -176,6 +177,8 @@ typedef struct redlock_manager_options {
      * anybody may write any text.
      */
     const char *holder;
+    /** How to speak TLS with the nodes whose URI is rediss://; copied. NULL: the defaults. */
+    const redlock_tls_options *tls;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -186,8 +189,8 @@ REDLOCK_API void redlock_manager_options_default(redlock_manager_options *option
  * be reached is no error here: the manager keeps trying, and the node's votes are FAILED until it
  * answers.
  *
- * Node URIs: `redis://[user[:password]@]host[:port][/db]`, `unix:///path[?db=n]`, `host:port`,
- * `[v6]:port`. `rediss://` is refused: this version has no TLS.
+ * Node URIs: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS
+ * (redlock/tls.h), `unix:///path[?db=n]`, `host:port`, `[v6]:port`.
  *
  * @param loop        the caller's; must outlive the manager. Not NULL.
  * @param options     copied, with all its strings.

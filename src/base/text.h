@@ -18,6 +18,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_NOT_A_NODE, /* a Sentinel, or not the Redis protocol */
     REDLOCK_CAUSE_REPLICA,
     REDLOCK_CAUSE_SAME_SERVER,
+    REDLOCK_CAUSE_TLS,        /* the settings of one side must change: a certificate, a version */
     REDLOCK_CAUSE_QUARANTINE, /* a guard keeps the node from voting */
     /* The other errors of servers. */
     REDLOCK_CAUSE_AUTH,

@@ -9,6 +9,7 @@
 #include "group/group.h"
 #include "loop/loop.h"
 #include "manager/options.h"
+#include "manager/tls.h"
 #include "node/address.h"
 #include "node/node.h"
 #include "wire/wire.h"
@@ -21,6 +22,8 @@ struct redlock_manager {
     const char *names[REDLOCK_NODES_MAX];
     unsigned count;
     char *client_name;
+    struct redlock_tls_context *tls; /* NULL for none */
+    bool uses_tls;                   /* a node has it */
     bool closing;
     redlock_closed_callback closed;
     void *closed_data;
@@ -180,6 +183,7 @@ static void delete_manager(redlock_manager *manager, bool forked) {
     for (unsigned i = 0; i < manager->count; i++) {
         redlock_node_delete(manager->nodes[i], forked);
     }
+    redlock_tls_context_free(manager->tls);
     redlock_loop_delete(manager->loop);
     free(manager->client_name);
     free(manager);
@@ -200,6 +204,26 @@ static int check_duplicate(const redlock_manager *manager, const struct redlock_
     return REDLOCK_OK;
 }
 
+static int add_tls(redlock_manager *manager, const redlock_tls_options *options, struct redlock_failure *failure) {
+    return manager->tls == NULL ? redlock_manager_tls(options, &manager->tls, failure) : REDLOCK_OK;
+}
+
+/* With the defaults for TLS, if the caller gave no options for it. */
+static int parse_address(redlock_manager *manager, const char *uri, struct redlock_address *address,
+                         struct redlock_failure *failure) {
+    char text[200];
+    struct redlock_failure sentence = {text, sizeof text};
+    int code = redlock_address_parse(uri, address, text, sizeof text);
+    if (code == REDLOCK_OK && address->tls) {
+        manager->uses_tls = true;
+        code = add_tls(manager, NULL, &sentence);
+        if (code != REDLOCK_OK) {
+            redlock_address_clear(address);
+        }
+    }
+    return code == REDLOCK_OK ? code : redlock_fail(failure, code, "node %u: %s", manager->count + 1, text);
+}
+
 static int add_node(redlock_manager *manager, const redlock_manager_options *options, struct redlock_failure *failure) {
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
@@ -216,14 +240,14 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
                                              .same_server = on_same_server};
     struct redlock_reactor reactor;
     struct redlock_address address;
-    char sentence[200];
     redlock_loop_reactor(manager->loop, &reactor);
-    int code = redlock_address_parse(options->nodes[manager->count], &address, sentence, sizeof sentence);
+    int code = parse_address(manager, options->nodes[manager->count], &address, failure);
     if (code != REDLOCK_OK) {
-        return redlock_fail(failure, code, "node %u: %s", manager->count + 1, sentence);
+        return code;
     }
     code = check_duplicate(manager, &address, failure);
     if (code == REDLOCK_OK) {
+        node_options.tls = manager->tls;
         manager->nodes[manager->count] = redlock_node_new(manager->count, &address, &node_options, &reactor, &listener);
         if (manager->nodes[manager->count] == NULL) {
             code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", manager->count + 1);
@@ -236,6 +260,19 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     manager->names[manager->count] = redlock_node_name(manager->nodes[manager->count]);
     manager->count++;
     return REDLOCK_OK;
+}
+
+static int add_nodes(redlock_manager *manager, const redlock_manager_options *options,
+                     struct redlock_failure *failure) {
+    int code = options->tls == NULL ? REDLOCK_OK : add_tls(manager, options->tls, failure);
+    while (code == REDLOCK_OK && manager->count < options->node_count) {
+        code = add_node(manager, options, failure);
+    }
+    if (code == REDLOCK_OK && options->tls != NULL && !manager->uses_tls) {
+        redlock_loop_log(manager->loop, REDLOCK_LOG_WARNING,
+                         "options for TLS are given, but no node is rediss://: nothing is encrypted");
+    }
+    return code;
 }
 
 static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_manager_options *options,
@@ -321,8 +358,8 @@ int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *
         return redlock_fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     code = add_loop(manager, loop, options, &failure);
-    while (code == REDLOCK_OK && manager->count < options->node_count) {
-        code = add_node(manager, options, &failure);
+    if (code == REDLOCK_OK) {
+        code = add_nodes(manager, options, &failure);
     }
     if (code == REDLOCK_OK) {
         code = add_manager(manager, options, &failure);

@@ -2,7 +2,6 @@
 #include "node/address.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,10 +282,11 @@ static int parse(struct span rest, struct redlock_address *address, struct failu
         return parse_unix(rest, address, failure);
     }
     if (take_prefix(&rest, "rediss://")) {
-        return invalid(failure, "rediss:// needs TLS, and TLS is not in this version; use redis://");
+        address->tls = true;
+        return parse_tcp(rest, false, address, failure);
     }
     if (memmem(rest.bytes, rest.size, "://", 3) != NULL) {
-        return invalid(failure, "the scheme of a node URI is unknown: use redis://, unix:// or HOST:PORT");
+        return invalid(failure, "the scheme of a node URI is unknown: use redis://, rediss://, unix:// or HOST:PORT");
     }
     return parse_tcp(rest, true, address, failure);
 }

@@ -2,6 +2,7 @@
 #ifndef REDLOCK_NODE_ADDRESS_H
 #define REDLOCK_NODE_ADDRESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +13,7 @@ struct redlock_address {
     char *name;     /* host:port or path, without user and password: for people */
     char *host;     /* TCP: name or literal, brackets removed; UNIX: the path */
     uint16_t port;  /* TCP */
+    bool tls;       /* rediss:// */
     uint32_t db;    /* 0 to 65535 */
     char *user;     /* NULL for none; percent-decoded */
     char *password; /* NULL for none; percent-decoded; never printed */

@@ -7,6 +7,7 @@
 #include "core/validity.h"
 #include "node/failure.h"
 #include "node/phase.h"
+#include "node/secure.h"
 #include "node/subscription.h"
 
 /* Writes the handshake's bytes before the loop polls. */
@@ -34,6 +35,28 @@ static void greet(struct redlock_node *node) {
     node->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
     redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
     flush_soon(node);
+    if (node->connection.unread) {
+        redlock_node_rearm(node, redlock_node_now_ns(node));
+    }
+}
+
+static void secure(struct redlock_node *node, unsigned events) {
+    struct redlock_text *why = NULL;
+    const enum redlock_securing securing = redlock_secure_io(&node->connection, events, &why);
+    if (securing == REDLOCK_SECURING_DONE) {
+        greet(node);
+    } else if (securing == REDLOCK_SECURING_FAILED) {
+        redlock_node_ended(node, why);
+    }
+}
+
+static void begin_tls(struct redlock_node *node) {
+    if (!redlock_secure_begin(node, &node->connection)) {
+        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+        return;
+    }
+    redlock_node_set_phase(node, REDLOCK_PHASE_SECURING, redlock_text_keep(node->why));
+    secure(node, 0);
 }
 
 /* Tries the endpoints until one starts to connect. Each gets its share of the time left. */
@@ -62,12 +85,14 @@ static void open_first(struct redlock_node *node) {
 
 static void opened(struct redlock_node *node) {
     int error = redlock_connection_opened(&node->connection);
-    if (error == 0) {
+    if (error != 0) {
+        redlock_connection_close(&node->connection);
+        open_next(node, error);
+    } else if (node->address.tls) {
+        begin_tls(node);
+    } else {
         greet(node);
-        return;
     }
-    redlock_connection_close(&node->connection);
-    open_next(node, error);
 }
 
 static void resolved(struct redlock_node *node) {
@@ -107,6 +132,8 @@ void redlock_connect_begin(struct redlock_node *node) {
 void redlock_connect_io(struct redlock_node *node, unsigned events) {
     if (node->phase == REDLOCK_PHASE_OPENING && (events & REDLOCK_WRITABLE) != 0) {
         opened(node);
+    } else if (node->phase == REDLOCK_PHASE_SECURING) {
+        secure(node, events);
     } else if (node->phase == REDLOCK_PHASE_RESOLVING && redlock_lookup_done(node->lookup)) {
         resolved(node);
     }
@@ -119,6 +146,8 @@ static struct redlock_text *too_late(const struct redlock_node *node) {
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name was not resolved within %lld ms", timeout_ms);
     case REDLOCK_PHASE_OPENING:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms", timeout_ms);
+    case REDLOCK_PHASE_SECURING:
+        return redlock_secure_late_text(node);
     default:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
                                 timeout_ms);
@@ -157,8 +186,10 @@ static void ready(struct redlock_node *node) {
     redlock_outbox_clear(&node->connection.hello);
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
     redlock_rotation_ready(node);
-    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s", node->address.name,
-                      node->info.version[0] == '\0' ? "unknown version" : node->info.version);
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
+                      node->info.version[0] == '\0' ? "unknown version" : node->info.version,
+                      node->address.tls ? ", " : "",
+                      node->address.tls ? redlock_tls_version_name(node->connection.tls) : "");
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }

@@ -1,4 +1,5 @@
-/* From an address to a connection that may carry requests: resolve, open, greet (R16, R18). */
+/* From an address to a connection that may carry requests: resolve, open, secure, greet (R16,
+ * R18). */
 #ifndef REDLOCK_NODE_CONNECT_H
 #define REDLOCK_NODE_CONNECT_H
 
@@ -6,7 +7,7 @@
 
 void redlock_connect_begin(struct redlock_node *node);
 
-/* RESOLVING, OPENING */
+/* RESOLVING, OPENING, SECURING */
 void redlock_connect_io(struct redlock_node *node, unsigned events);
 
 /* Any phase that is CONNECTING. */

@@ -25,6 +25,7 @@ void redlock_connection_free(struct redlock_connection *connection) {
     if (connection->fd >= 0) {
         (void)close(connection->fd);
     }
+    redlock_tls_free(connection->tls);
     redlock_reader_delete(connection->reader);
     redlock_outbox_clear(&connection->hello);
     redlock_connection_forget(connection);
@@ -40,6 +41,10 @@ int redlock_connection_open(struct redlock_connection *connection, const struct 
     return 0;
 }
 
+static void watch_open(struct redlock_connection *connection) {
+    watch(connection, connection->fd, connection->blocked ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE);
+}
+
 int redlock_connection_opened(const struct redlock_connection *connection) {
     return redlock_stream_connected(connection->fd);
 }
@@ -47,7 +52,7 @@ int redlock_connection_opened(const struct redlock_connection *connection) {
 bool redlock_connection_start(struct redlock_connection *connection) {
     redlock_reader_delete(connection->reader);
     connection->reader = redlock_reader_new();
-    watch(connection, connection->fd, REDLOCK_READABLE);
+    watch_open(connection);
     return connection->reader != NULL;
 }
 
@@ -65,13 +70,15 @@ void redlock_connection_reset(struct redlock_connection *connection) {
         redlock_stream_reset(connection->fd);
     }
     connection->fd = -1;
-    connection->blocked = false;
+    connection->blocked = connection->unread = false;
+    redlock_tls_free(connection->tls);
+    connection->tls = NULL;
     redlock_outbox_clear(&connection->hello);
 }
 
-int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
+static int write_box(struct redlock_connection *connection, struct redlock_outbox *box) {
     size_t size = redlock_outbox_size(box);
-    if (connection->fd < 0 || connection->blocked || size == 0) {
+    if (size == 0) {
         return 0;
     }
     ssize_t sent = redlock_stream_write(connection->fd, box->bytes + box->head, size);
@@ -83,14 +90,62 @@ int redlock_connection_write(struct redlock_connection *connection, struct redlo
     }
     if ((size_t)(sent > 0 ? sent : 0) < size) {
         connection->blocked = true;
-        watch(connection, connection->fd, REDLOCK_READABLE | REDLOCK_WRITABLE);
+        watch_open(connection);
     }
     return 0;
 }
 
+/* Encrypts no more than a record, and only while the wire is empty: what is encrypted counts as
+ * written (R4). */
+static int write_records(struct redlock_connection *connection, struct redlock_outbox *box) {
+    for (;;) {
+        int error = write_box(connection, redlock_tls_wire(connection->tls));
+        size_t size = redlock_outbox_size(box);
+        if (error != 0 || connection->blocked || size == 0) {
+            return error;
+        }
+        size = size < REDLOCK_TLS_RECORD_MAX ? size : REDLOCK_TLS_RECORD_MAX;
+        error = redlock_tls_write(connection->tls, box->bytes + box->head, size);
+        if (error != 0) {
+            return error;
+        }
+        redlock_outbox_wrote(box, size);
+    }
+}
+
+int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
+    if (connection->fd < 0 || connection->blocked) {
+        return 0;
+    }
+    return connection->tls == NULL ? write_box(connection, box) : write_records(connection, box);
+}
+
 void redlock_connection_unblock(struct redlock_connection *connection) {
     connection->blocked = false;
-    watch(connection, connection->fd, REDLOCK_READABLE);
+    watch_open(connection);
+}
+
+bool redlock_connection_begin_tls(struct redlock_connection *connection, const struct redlock_tls_context *context,
+                                  const char *host) {
+    connection->tls = redlock_tls_new(context, host, connection->fd);
+    watch_open(connection);
+    return connection->tls != NULL;
+}
+
+enum redlock_securing redlock_connection_secure(struct redlock_connection *connection, int *error) {
+    enum redlock_tls_progress progress = redlock_tls_handshake(connection->tls);
+    *error = connection->blocked ? 0 : write_box(connection, redlock_tls_wire(connection->tls));
+    if (progress == REDLOCK_TLS_WAITING && *error != 0) {
+        progress = redlock_tls_handshake(connection->tls); /* the node may have said why */
+    }
+    if (progress == REDLOCK_TLS_FAILED) {
+        *error = EPROTO;
+    }
+    if (*error != 0) {
+        return REDLOCK_SECURING_FAILED;
+    }
+    connection->unread = progress == REDLOCK_TLS_SECURED && redlock_tls_has_unread(connection->tls);
+    return progress == REDLOCK_TLS_SECURED ? REDLOCK_SECURING_DONE : REDLOCK_SECURING;
 }
 
 /* Takes the replies in the bytes that were read. */
@@ -114,24 +169,46 @@ static enum redlock_received take_all(struct redlock_connection *connection, red
     return REDLOCK_RECEIVED;
 }
 
-enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
-                                                 int *error) {
+static ssize_t read_some(const struct redlock_connection *connection, char *buffer, size_t size) {
+    return connection->tls == NULL ? redlock_stream_read(connection->fd, buffer, size)
+                                   : redlock_tls_read(connection->tls, buffer, size);
+}
+
+static enum redlock_received receive(struct redlock_connection *connection, redlock_connection_take take, int *error) {
     char buffer[READ_SIZE];
     for (int i = 0; i < READS_A_TURN; i++) {
-        const ssize_t got = redlock_stream_read(connection->fd, buffer, sizeof buffer);
+        const ssize_t got = read_some(connection, buffer, sizeof buffer);
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            break;
+            return REDLOCK_RECEIVED;
         }
         if (got <= 0 || !redlock_reader_feed(connection->reader, buffer, (size_t)got)) {
             *error = got == 0 ? 0 : got < 0 ? errno : ENOMEM;
             return REDLOCK_RECEIVED_END;
         }
         const enum redlock_received received = take_all(connection, take, error);
-        if (received != REDLOCK_RECEIVED || connection->fd < 0 || (size_t)got < sizeof buffer) {
+        /* A socket that gave less has no more; a record may be followed by others. */
+        if (received != REDLOCK_RECEIVED || connection->fd < 0 ||
+            ((size_t)got < sizeof buffer && connection->tls == NULL)) {
             return received;
         }
     }
+    connection->unread = connection->tls != NULL && redlock_tls_has_unread(connection->tls);
     return REDLOCK_RECEIVED;
+}
+
+enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
+                                                 int *error) {
+    if (connection->tls == NULL) {
+        return receive(connection, take, error);
+    }
+    connection->unread = false;
+    redlock_tls_look_again(connection->tls);
+    const enum redlock_received received = receive(connection, take, error);
+    if (connection->tls != NULL && redlock_outbox_size(redlock_tls_wire(connection->tls)) > 0) {
+        /* Such as the answer to a change of keys. */
+        connection->reactor->flush_soon(connection->reactor->ctx, &connection->watch);
+    }
+    return received;
 }
 
 void redlock_connection_withdraw(struct redlock_connection *connection, size_t index, size_t count) {

@@ -10,6 +10,7 @@
 #include "loop/reactor.h"
 #include "node/inflight.h"
 #include "node/outbox.h"
+#include "node/tls.h"
 #include "wire/reply.h"
 
 /* The connection decides nothing. Its owner opens it, ends it, and answers the requests lost with
@@ -23,6 +24,8 @@ struct redlock_connection {
     struct redlock_outbox hello;      /* bytes of the handshake */
     struct redlock_outbox outbox;     /* bytes of requests; they may wait for the handshake */
     struct redlock_inflight inflight; /* the requests in `outbox`, until their replies come */
+    struct redlock_tls *tls;          /* NULL: the bytes go as they are */
+    bool unread;                      /* TLS has bytes that no event will tell of: receive again soon */
 };
 
 /* Sets everything except the callbacks of `watch`. Returns 0 or REDLOCK_ERR_NO_MEMORY. */
@@ -36,6 +39,19 @@ int redlock_connection_open(struct redlock_connection *connection, const struct 
 
 /* Returns the result of the connect: 0 or an errno. */
 int redlock_connection_opened(const struct redlock_connection *connection);
+
+/* Puts TLS on the opened connection to `host`, which is borrowed. Returns false without memory. */
+bool redlock_connection_begin_tls(struct redlock_connection *connection, const struct redlock_tls_context *context,
+                                  const char *host);
+
+enum redlock_securing {
+    REDLOCK_SECURING,       /* goes on when the socket is ready */
+    REDLOCK_SECURING_DONE,  /* and may be started */
+    REDLOCK_SECURING_FAILED /* see *error: an errno; EPROTO: redlock_tls_failure() */
+};
+
+/* Goes on with the handshake of TLS. */
+enum redlock_securing redlock_connection_secure(struct redlock_connection *connection, int *error);
 
 /* Marks it as open for reads and writes. Returns false without memory. */
 bool redlock_connection_start(struct redlock_connection *connection);
@@ -65,7 +81,7 @@ enum redlock_received {
 };
 
 /* Reads what has come, and gives each reply to `take`. *error is set with END: an errno, or 0 if
- * the node closed the connection. */
+ * the node closed the connection. EPROTO: redlock_tls_failure(). */
 enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
                                                  int *error);
 
@@ -93,7 +109,8 @@ void redlock_connection_forget(struct redlock_connection *connection);
 /*
  * R4: a request counts as written once its first byte went to the layer below. From then on the
  * node may run it, so a lost request is UNKNOWN. Before that no byte can reach the node, so FAILED
- * is true.
+ * is true. With TLS the layer below is the encryption: a record has its number, and cannot be taken
+ * back.
  */
 static inline bool redlock_connection_has_written(const struct redlock_connection *connection,
                                                   const struct redlock_inflight_entry *entry) {

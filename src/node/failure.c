@@ -28,7 +28,11 @@ struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
                             text[0] == '\0' ? "" : text + 1);
 }
 
-struct redlock_text *redlock_node_read_text(int error) {
+struct redlock_text *redlock_node_read_text(const struct redlock_connection *connection, int error) {
+    if (error == EPROTO && connection->tls != NULL) {
+        const struct redlock_tls_failure *failure = redlock_tls_failure(connection->tls);
+        return redlock_text_new(failure->cause, "%s", failure->text);
+    }
     switch (error) {
     case 0:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connection closed by the node");

@@ -10,8 +10,8 @@
  * stood long enough since up_ns is no failed try. REDLOCK_NEVER_NS: it never stood. */
 int64_t redlock_node_delay_ns(struct redlock_node *node, unsigned *failures, int64_t up_ns);
 
-/* The text for a failed read. 0: the node closed the connection. */
-struct redlock_text *redlock_node_read_text(int error);
+/* The text for a failed read. 0: the node closed the connection; EPROTO: what TLS says. */
+struct redlock_text *redlock_node_read_text(const struct redlock_connection *connection, int error);
 
 /* The text of an errno: "connection refused" for ECONNREFUSED. */
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error);

@@ -3,6 +3,7 @@
 #define REDLOCK_NODE_LISTENER_H
 
 #include "core/guard.h"
+#include "node/tls_context.h"
 #include "wire/channel.h"
 #include "wire/message.h"
 
@@ -14,6 +15,7 @@ struct redlock_node_options {
     const char *client_name; /* must outlive the node */
     /* Gets no acquire before its handshake: docs/protocols.md, "Restart guard". */
     bool guarded;
+    struct redlock_tls_context *tls; /* for an address with TLS; must outlive the node */
 };
 
 /* Callbacks of a node. None runs inside a call of node.h. */

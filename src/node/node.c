@@ -19,11 +19,15 @@
  * RESOLVING  a literal, a path, or the lookup is done    → OPENING
  *            the lookup failed, give_up_ns               → WAITING (the lookup goes on, and
  *                                                          the next try waits for it)
- * OPENING    writable                                    → GREETING
+ * OPENING    writable                                    → GREETING; SECURING with TLS
  *            refused, endpoint_ns                        → OPENING of the next endpoint;
  *                                                          WAITING after the last
+ * SECURING   secured                                     → GREETING
+ *            a certificate or a TLS version is refused   → UNUSABLE
+ *            no TLS, closed, give_up_ns                  → WAITING
  * GREETING   last reply                                  → READY
- *            a replica, the same server twice, no access → UNUSABLE
+ *            a replica, the same server twice, no access,
+ *            our certificate is refused                  → UNUSABLE
  *            loading, closed, give_up_ns                 → WAITING
  * READY      3 timeouts without a reply                  → STALLED
  *            closed, out of protocol                     → WAITING
@@ -57,6 +61,7 @@ static int64_t next_due_ns(const struct redlock_node *node) {
         return node->endpoint_ns < node->give_up_ns ? node->endpoint_ns : node->give_up_ns;
     case REDLOCK_PHASE_NEW:
     case REDLOCK_PHASE_RESOLVING:
+    case REDLOCK_PHASE_SECURING:
     case REDLOCK_PHASE_GREETING:
         return node->give_up_ns;
     case REDLOCK_PHASE_STALLED:

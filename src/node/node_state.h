@@ -10,12 +10,13 @@
 #include "node/resolve.h"
 #include "node/subscription_state.h"
 
-/* The states of architecture.md. The first four are CONNECTING. */
+/* The states of architecture.md. The first five are CONNECTING. */
 enum redlock_node_phase {
     REDLOCK_PHASE_NEW,       /* until the first turn of the loop */
     REDLOCK_PHASE_RESOLVING, /* a lookup is running */
     REDLOCK_PHASE_OPENING,   /* connecting to endpoints[endpoint] */
-    REDLOCK_PHASE_GREETING,  /* handshake */
+    REDLOCK_PHASE_SECURING,  /* the handshake of TLS */
+    REDLOCK_PHASE_GREETING,  /* the handshake of redlock */
     REDLOCK_PHASE_READY,
     REDLOCK_PHASE_STALLED,
     REDLOCK_PHASE_WAITING, /* until retry_ns */

@@ -46,6 +46,14 @@ void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
     end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
 }
 
+void redlock_node_ended(struct redlock_node *node, struct redlock_text *why) {
+    if (redlock_text_cause(why) == REDLOCK_CAUSE_TLS) {
+        redlock_node_unusable(node, why);
+    } else {
+        redlock_node_lost(node, why);
+    }
+}
+
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
     /* Random too, so that the clients of a demoted node do not retry in step (R16). */
     unsigned failures = REDLOCK_NODE_FAILURES_MAX;

@@ -14,6 +14,10 @@ void redlock_node_lost(struct redlock_node *node, struct redlock_text *why);
 /* The same, but the node may not vote until the server changes (R18). */
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why);
 
+/* The connection has ended: UNUSABLE if the settings of TLS must change, else as lost. Takes over
+ * the text. */
+void redlock_node_ended(struct redlock_node *node, struct redlock_text *why);
+
 /* The text for a node that is the same server as `rival` (R18). */
 struct redlock_text *redlock_node_twice_text(const char *rival);
 

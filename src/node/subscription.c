@@ -8,6 +8,7 @@
 #include "core/validity.h"
 #include "node/failure.h"
 #include "node/node_state.h"
+#include "node/secure.h"
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"
@@ -20,12 +21,17 @@
 
 enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
 
+static void set_timer(struct redlock_subscription *subscription) {
+    const struct redlock_reactor *reactor = &subscription->node->reactor;
+    reactor->timer_at(reactor->ctx, &subscription->connection.watch,
+                      subscription->connection.unread ? reactor->now_ns(reactor->ctx) : subscription->due_ns);
+}
+
 static void set_state(struct redlock_subscription *subscription, enum redlock_subscription_state state,
                       int64_t due_ns) {
-    const struct redlock_reactor *reactor = &subscription->node->reactor;
     subscription->state = state;
     subscription->due_ns = due_ns;
-    reactor->timer_at(reactor->ctx, &subscription->connection.watch, due_ns);
+    set_timer(subscription);
 }
 
 static int64_t in_ms(const struct redlock_subscription *subscription, int64_t delay_ms) {
@@ -131,15 +137,37 @@ static bool say_all(struct redlock_subscription *subscription) {
            say(subscription, STEP_SUBSCRIBE, (const char *[4]){"SUBSCRIBE", subscription->channel});
 }
 
+static void greet(struct redlock_subscription *subscription) {
+    if (!redlock_connection_start(&subscription->connection) || !say_all(subscription)) {
+        no_memory(subscription);
+    } else {
+        set_state(subscription, REDLOCK_SUBSCRIPTION_GREETING, subscription->due_ns);
+        flush_soon(subscription);
+    }
+}
+
+static void secure(struct redlock_subscription *subscription, unsigned events) {
+    struct redlock_text *why = NULL;
+    const enum redlock_securing securing = redlock_secure_io(&subscription->connection, events, &why);
+    if (securing == REDLOCK_SECURING_DONE) {
+        greet(subscription);
+    } else if (securing == REDLOCK_SECURING_FAILED) {
+        lost(subscription, why);
+    }
+}
+
 static void opened(struct redlock_subscription *subscription) {
+    const struct redlock_node *node = subscription->node;
     int error = redlock_connection_opened(&subscription->connection);
     if (error != 0) {
         lost(subscription, redlock_node_errno_text("", error));
-    } else if (!redlock_connection_start(&subscription->connection) || !say_all(subscription)) {
+    } else if (!node->address.tls) {
+        greet(subscription);
+    } else if (!redlock_secure_begin(node, &subscription->connection)) {
         no_memory(subscription);
     } else {
-        subscription->state = REDLOCK_SUBSCRIPTION_GREETING;
-        flush_soon(subscription);
+        subscription->state = REDLOCK_SUBSCRIPTION_SECURING;
+        secure(subscription, 0);
     }
 }
 
@@ -295,9 +323,12 @@ static void read_replies(struct redlock_subscription *subscription) {
     int error;
     switch (redlock_connection_receive(&subscription->connection, take, &error)) {
     case REDLOCK_RECEIVED:
+        if (subscription->connection.unread) {
+            set_timer(subscription);
+        }
         break;
     case REDLOCK_RECEIVED_END:
-        lost(subscription, redlock_node_read_text(error));
+        lost(subscription, redlock_node_read_text(&subscription->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         out_of_protocol(subscription);
@@ -327,9 +358,12 @@ static void on_flush(struct redlock_watch *watch) {
         no_memory(subscription);
         return;
     }
+    if (subscription->state <= REDLOCK_SUBSCRIPTION_SECURING) {
+        return; /* the last connection asked */
+    }
     int error = redlock_connection_write(&subscription->connection, &subscription->connection.hello);
     if (error != 0) {
-        lost(subscription, redlock_node_errno_text("", error));
+        lost(subscription, redlock_node_read_text(&subscription->connection, error));
     }
 }
 
@@ -338,6 +372,10 @@ static void on_io(struct redlock_watch *watch, unsigned events) {
     struct redlock_connection *connection = &subscription->connection;
     if (subscription->state == REDLOCK_SUBSCRIPTION_OPENING) {
         opened(subscription);
+        return;
+    }
+    if (subscription->state == REDLOCK_SUBSCRIPTION_SECURING) {
+        secure(subscription, events);
         return;
     }
     if ((events & REDLOCK_READABLE) != 0) {
@@ -379,6 +417,9 @@ static void due(struct redlock_subscription *subscription) {
         lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms",
                                             (long long)subscription->node->options.connect_timeout_ms));
         break;
+    case REDLOCK_SUBSCRIPTION_SECURING:
+        lost(subscription, redlock_secure_late_text(subscription->node));
+        break;
     case REDLOCK_SUBSCRIPTION_LISTENING:
         if (!subscription->pinged) {
             ping(subscription);
@@ -396,8 +437,11 @@ static void due(struct redlock_subscription *subscription) {
 
 static void on_timer(struct redlock_watch *watch) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
+    if (subscription->connection.unread) {
+        read_replies(subscription);
+    }
     if (redlock_node_now_ns(subscription->node) < subscription->due_ns) {
-        set_state(subscription, subscription->state, subscription->due_ns);
+        set_timer(subscription);
     } else {
         due(subscription);
     }

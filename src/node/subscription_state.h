@@ -12,8 +12,10 @@ struct redlock_node;
  * state      event                                                → state
  * OFF        the node is READY, and a channel is given            → WAITING, until now
  * WAITING    due_ns                                               → OPENING
- * OPENING    writable                                             → GREETING
+ * OPENING    writable                                             → GREETING; SECURING with TLS
  *            refused, due_ns                                      → WAITING
+ * SECURING   secured                                              → GREETING
+ *            a failure of TLS, closed, due_ns                     → WAITING
  * GREETING   SUBSCRIBE is confirmed                               → LISTENING
  *            SUBSCRIBE is not permitted, or unknown               → REFUSED
  *            another server, another error, closed, due_ns        → WAITING
@@ -38,6 +40,7 @@ enum redlock_subscription_state {
     REDLOCK_SUBSCRIPTION_OFF,
     REDLOCK_SUBSCRIPTION_WAITING,
     REDLOCK_SUBSCRIPTION_OPENING,
+    REDLOCK_SUBSCRIPTION_SECURING,
     REDLOCK_SUBSCRIPTION_GREETING,
     REDLOCK_SUBSCRIPTION_LISTENING,
     REDLOCK_SUBSCRIPTION_REFUSED

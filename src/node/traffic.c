@@ -1,6 +1,8 @@
 /* Reads and writes on an open connection. */
 #include "node/traffic.h"
 
+#include <errno.h>
+
 #include "core/validity.h"
 #include "node/connect.h"
 #include "node/failure.h"
@@ -14,6 +16,9 @@ static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 
 void redlock_traffic_flush(struct redlock_node *node) {
     struct redlock_connection *connection = &node->connection;
+    if (node->phase < REDLOCK_PHASE_GREETING) {
+        return; /* the last connection asked */
+    }
     int error = redlock_connection_write(connection, node->phase == REDLOCK_PHASE_GREETING ? &connection->hello
                                                                                            : &connection->outbox);
     if (error == 0) {
@@ -22,7 +27,7 @@ void redlock_traffic_flush(struct redlock_node *node) {
     /* The node may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(node, REDLOCK_READABLE);
     if (connection->fd >= 0) {
-        redlock_node_lost(node, redlock_node_errno_text("", error));
+        redlock_node_ended(node, redlock_node_read_text(connection, error));
     }
 }
 
@@ -71,18 +76,39 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
     }
 }
 
+/* Returns whether the node may be waiting for TLS: it has not answered at all. */
+static bool may_want_tls(const struct redlock_node *node) {
+    return node->phase == REDLOCK_PHASE_GREETING && !node->address.tls && node->address.kind == REDLOCK_ADDRESS_TCP &&
+           node->handshake.step == 0 && node->handshake.info.version[0] == '\0';
+}
+
+static struct redlock_text *end_text(const struct redlock_node *node, int error) {
+    struct redlock_text *why = redlock_node_read_text(&node->connection, error);
+    if (error == ENOMEM || !may_want_tls(node)) {
+        return why;
+    }
+    struct redlock_text *asking = redlock_text_new(
+        REDLOCK_CAUSE_CONNECTION, "%s before any answer; does it want TLS (rediss://)?", redlock_text_string(why));
+    redlock_text_drop(why);
+    return asking;
+}
+
 static void read_replies(struct redlock_node *node) {
     int error;
     switch (redlock_connection_receive(&node->connection, take, &error)) {
     case REDLOCK_RECEIVED:
+        if (node->connection.unread) {
+            redlock_node_rearm(node, redlock_node_now_ns(node));
+        }
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_node_lost(node, redlock_node_read_text(error));
+        redlock_node_ended(node, end_text(node, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                 "the node answered out of protocol (%s); is it a Redis server?",
-                                                 redlock_reader_error(node->connection.reader)));
+                                                 "the node answered out of protocol (%s); is it a Redis server%s?",
+                                                 redlock_reader_error(node->connection.reader),
+                                                 may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
     }
 }
@@ -106,9 +132,10 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
 }
 
 /* When the loop runs late, the timer and the answers come at once. Answers that are here now came
- * in time, since R7 limits the node. */
+ * in time, since R7 limits the node. Some were left by the last turn. */
 static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
-    if (node->connection.fd >= 0 && redlock_node_is_up(node) && redlock_requests_next_ns(node) <= now_ns) {
+    if (node->connection.unread ||
+        (node->connection.fd >= 0 && redlock_node_is_up(node) && redlock_requests_next_ns(node) <= now_ns)) {
         redlock_traffic_io(node, REDLOCK_READABLE);
     }
 }

@@ -183,6 +183,8 @@ static const char *advice(const redlock_result *result) {
     } list[] = {
         {REDLOCK_CAUSE_AUTH,
          "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
+        {REDLOCK_CAUSE_TLS, "Check the certificates and the TLS settings of these nodes and of this client: "
+                            "docs/operations.md, \"TLS\"."},
         {REDLOCK_CAUSE_NOPERM,
          "The ACL user lacks a command or the key's pattern: docs/operations.md lists what a lock needs."},
         {REDLOCK_CAUSE_REPLICA, "Correct the list of nodes: each must be a primary of its own."},

@@ -51,7 +51,7 @@ if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
 target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
-  PkgConfig::HIREDIS Threads::Threads)
+  redlock_tls PkgConfig::HIREDIS Threads::Threads)
 
 target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place)
 

@@ -7,4 +7,5 @@ if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
   target_compile_definitions(test_late PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
 target_include_directories(test_late PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(test_late PRIVATE planted_core planted_group redlock_libev PkgConfig::HIREDIS Threads::Threads)
+target_link_libraries(test_late PRIVATE planted_core planted_group redlock_libev redlock_tls PkgConfig::HIREDIS
+  Threads::Threads)

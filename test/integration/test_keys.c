@@ -212,12 +212,7 @@ static void invalid_managers_are_refused_with_a_sentence(void **state) {
         options.node_count = 1;
         create_fails(&options, NULL);
     }
-    const char *tls = "rediss://:secret@127.0.0.1:6379";
     redlock_manager_options options = world_options();
-    options.nodes = &tls;
-    options.node_count = 1;
-    create_fails(&options, "TLS");
-    options = world_options();
     options.node_count = 0;
     create_fails(&options, NULL);
     options = world_options();

@@ -60,6 +60,7 @@ bare() {
     export PKG_CONFIG_LIBDIR=$work/pc
     local build=$work/build kind other
     refused 'there is no cmocka' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=ON
+    refused 'openssl' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_TLS=ON
     refused 'jansson' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=AUTO -DREDLOCK_CHAOS=ON
     rm -r "$build"
     # Without optimization: it costs less time, and the same files are built.
@@ -67,8 +68,13 @@ bare() {
         -DCMAKE_DISABLE_FIND_PACKAGE_Doxygen=ON -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
     grep -q 'The tests are left out: there is no cmocka' "$work/log" ||
         { cat "$work/log"; fail "nothing says that there are no tests"; }
+    grep -q 'TLS is left out: there is no OpenSSL' "$work/log" ||
+        { cat "$work/log"; fail "nothing says that there is no TLS"; }
     quiet "$REDLOCK_CMAKE" --build "$build"
-    "$build/tools/redlock/redlock" --version
+    # Without OpenSSL's pkg-config file there is no TLS, and the tool says so.
+    [[ $("$build/tools/redlock/redlock" --version) == *'without TLS' ]] || fail "--version does not say: without TLS"
+    refused 'built without it' "$build/tools/redlock/redlock" -n rediss://127.0.0.1:1 status
+    refused 'built without it' "$build/tools/redlock/redlock" --tls -n 127.0.0.1:1 status
     [[ $(kinds "$build") == 'shared static ' ]] || fail "built: $(kinds "$build")"
 
     # BUILD_SHARED_LIBS chooses what is built by default, and what is installed.

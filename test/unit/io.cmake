@@ -5,8 +5,8 @@ target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include 
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
   target_compile_definitions(redlock_test_io PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
 endif()
-target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev PkgConfig::HIREDIS PkgConfig::CMOCKA
-  Threads::Threads)
+target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
+  PkgConfig::CMOCKA Threads::Threads)
 
 foreach(name text argument cause wire read push reply script address info handshake inflight outbox connection random resolve
   loop)
@@ -15,6 +15,16 @@ foreach(name text argument cause wire read push reply script address info handsh
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
 endforeach()
+
+if(REDLOCK_WITH_TLS)
+  foreach(name tls_failure connection_tls)
+    add_executable(test_${name} test_${name}.c)
+    target_link_libraries(test_${name} PRIVATE redlock_test_io)
+    add_test(NAME unit_${name} COMMAND test_${name})
+    set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
+  endforeach()
+  target_link_libraries(test_connection_tls PRIVATE redlock_test_certificates)
+endif()
 
 # Clocks of a machine that was suspended, by the linker's hand.
 target_link_options(test_loop PRIVATE -Wl,--wrap=clock_gettime,--wrap=timerfd_create,--wrap=timerfd_settime)

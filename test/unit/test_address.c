@@ -43,6 +43,8 @@ static void good_uris(void **state) {
         {"redis://u%40x:p%3a%2F%25@a", "a:6379", "a", 6379, 0, "u@x", "p:/%"},
         {"redis://:p@ss/w?rd@a", "a:6379", "a", 6379, 0, NULL, "p@ss/w?rd"},
         {"redis://u:p:q@[fe80::1%25eth0]:9", "[fe80::1%25eth0]:9", "fe80::1%25eth0", 9, 0, "u", "p:q"},
+        {"rediss://a", "a:6379", "a", 6379, 0, NULL, NULL},
+        {"rediss://u:pw@[::1]:2/3", "[::1]:2", "::1", 2, 3, "u", "pw"},
         {"unix:///run/redis.sock", "/run/redis.sock", "/run/redis.sock", 0, 0, NULL, NULL},
         {"unix:///run/a%20b?db=4", "/run/a b", "/run/a b", 0, 4, NULL, NULL},
     };
@@ -55,6 +57,7 @@ static void good_uris(void **state) {
         assert_int_equal(code, REDLOCK_OK);
         assert_int_equal(address.kind,
                          strncmp(rows[i].uri, "unix", 4) == 0 ? REDLOCK_ADDRESS_UNIX : REDLOCK_ADDRESS_TCP);
+        assert_int_equal(address.tls, strncmp(rows[i].uri, "rediss:", 7) == 0);
         assert_string_equal(address.name, rows[i].name);
         assert_string_equal(address.host, rows[i].host);
         assert_int_equal(address.port, rows[i].port);
@@ -101,7 +104,8 @@ static void bad_uris(void **state) {
         {"redis://u:secret%4@a", "password of a node URI has a '%'"},
         {"redis://u:secret%00@a", "password of a node URI has a '%'"},
         {"redis://%zz:secret@a", "user of a node URI has a '%'"},
-        {"rediss://a:1", "TLS is not in this version"},
+        {"rediss://u:secret@", "host of a node URI is empty"},
+        {"redisss://a", "scheme of a node URI is unknown"},
         {"http://u:secret@a", "scheme of a node URI is unknown"},
         {"unix://", "absolute path"},
         {"unix://run/x", "absolute path"},

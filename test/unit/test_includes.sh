@@ -44,8 +44,10 @@ declare -A chaos_edges=(
     ['<redlock/blocking.h>']=' client/client* '
 )
 
-# hiredis and libev, and the only files that know them; nobody else of the library includes them.
+# hiredis, libev and OpenSSL, and the only files that know them; nobody else of the library includes
+# them.
 hiredis_users=" src/wire/reply.c "
+openssl_users=" src/node/tls.c src/node/tls_context.c src/node/tls_failure.c "
 ev_users=" src/loop/loop.c src/blocking/client.c "
 
 # floor_of FOLDER : sets `floor` to its index in floors, -1 for a folder that is none of them.
@@ -136,6 +138,9 @@ check_include() {
     case $include in
     '<hiredis'* | '"hiredis'*)
         [[ $hiredis_users == *" $file "* ]] || bad "$file: only$hiredis_users""includes hiredis"
+        ;;
+    '<openssl/'* | '"openssl/'*)
+        [[ $openssl_users == *" $file "* ]] || bad "$file: only$openssl_users""include OpenSSL"
         ;;
     '<ev.h>' | '"ev.h"' | '<ev++.h>')
         [[ $layer == tool || $ev_users == *" $file "* ]] || bad "$file: only$ev_users""and the tool include ev.h"
@@ -235,6 +240,7 @@ plant src/election/campaign.c '#include "blocking/client.h"' \
 plant src/wire/wire.c '#include "node/node.h"' 'src/wire/wire.c: wire may not include "node/node.h"'
 plant src/node/node.c '#include "group/group.h"' 'src/node/node.c: node may not include "group/group.h"'
 plant src/node/stream.c '#include <hiredis/async.h>' 'src/node/stream.c: only'
+plant src/node/connection.c '#include <openssl/ssl.h>' 'src/node/connection.c: only'
 plant src/node/node.c '#include <ev.h>' 'src/node/node.c: only'
 plant src/loop/loop.c '#include "node/node.h"' 'src/loop/loop.c: loop may not include "node/node.h"'
 plant src/manager/manager.c '#include "blocking/client.h"' \
@@ -246,6 +252,7 @@ plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blockin
 plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
 plant tools/redlock/main.c '#include "manager.h"' 'tools/redlock/main.c: the tool may not include "manager.h"'
 plant tools/redlock/main.c '#include <hiredis/hiredis.h>' 'tools/redlock/main.c: only'
+plant tools/redlock/main.c '#include <openssl/crypto.h>' 'tools/redlock/main.c: only'
 plant tools/chaos/conductor/nemesis.c '#include "manager.h"' \
     'tools/chaos/conductor/nemesis.c: redlock-chaos may not include "manager.h"'
 plant tools/chaos/conductor/nemesis.c '#include "../src/manager.h"' 'nemesis.c: redlock-chaos may not include'

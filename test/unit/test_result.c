@@ -95,6 +95,7 @@ static void folds_texts_and_advises_by_cause(void **state) {
         const char *error, *advice;
     } table[] = {
         {REDLOCK_CAUSE_CONNECTION, "connection refused", look},
+        {REDLOCK_CAUSE_TLS, "its certificate is not accepted: certificate has expired", "Check the certificates"},
         {REDLOCK_CAUSE_AUTH, "AUTH failed: WRONGPASS invalid username-password pair", "Check user and password"},
         {REDLOCK_CAUSE_NOPERM, "NOPERM this user has no permissions to run the 'evalsha' command",
          "docs/operations.md"},

@@ -66,7 +66,8 @@ int main(int argc, char **argv) {
         tool_help_print(options.command);
         status = tool_report_flush(&options);
     } else if (status == 0 && options.version) {
-        printf("redlock %s\n", redlock_version());
+        const char *tls = redlock_tls_library();
+        printf("redlock %s\n%s%s\n", redlock_version(), tls != NULL ? "TLS: " : "without TLS", tls != NULL ? tls : "");
         status = tool_report_flush(&options);
     } else if (status == 0) {
         status = tool_session_open(&session, &options, &signals);

@@ -8,6 +8,7 @@
 
 #include "fleet.h"
 #include "operands.h"
+#include "tls.h"
 #include "usage.h"
 
 enum {
@@ -108,6 +109,13 @@ static const struct option_spec specs[] = {
     {"ttl-max", 0, "TIME", FOR_ALL, TIME(ttl_max_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"first-boot", 0, NULL, FOR_ALL, FLAG(first_boot)},
     {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(wait_suffix)},
+    {"tls", 0, NULL, FOR_ALL, FLAG(tls)},
+    {"cacert", 0, "FILE", FOR_ALL, TEXT(cacert)},
+    {"cacertdir", 0, "DIR", FOR_ALL, TEXT(cacertdir)},
+    {"cert", 0, "FILE", FOR_ALL, TEXT(cert)},
+    {"key", 0, "FILE", FOR_ALL, TEXT(key)},
+    {"sni", 0, "NAME", FOR_ALL, TEXT(sni)},
+    {"insecure", 0, NULL, FOR_ALL, FLAG(insecure)},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
@@ -264,10 +272,20 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
                           "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
     }
     status = tool_fleet_complete(options);
-    return status != 0 ? status : tool_operands_nodes(options);
+    if (status == 0) {
+        status = tool_tls_complete(options);
+    }
+    if (status == 0) {
+        status = tool_operands_nodes(options);
+    }
+    return status == 0 ? tool_tls_nodes(options) : status;
 }
 
 void tool_options_free(struct tool_options *options) {
     free(options->node_copy);
     options->node_copy = NULL;
+    for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
+        free(options->node_uris[i]);
+        options->node_uris[i] = NULL;
+    }
 }

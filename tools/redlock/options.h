@@ -45,8 +45,9 @@ struct tool_options {
     bool json;
     bool quiet;
     bool verbose;
-    const char *node_list; /* as given; never printed, because it may hold passwords */
-    char *node_copy;       /* node_list, split at its commas */
+    const char *node_list;              /* as given; never printed, because it may hold passwords */
+    char *node_copy;                    /* node_list, split at its commas */
+    char *node_uris[REDLOCK_NODES_MAX]; /* those that got their scheme here; else NULL */
     const char *nodes[REDLOCK_NODES_MAX];
     size_t node_count;
     int64_t node_timeout_ms;    /* TOOL_NOT_GIVEN: the library's default */
@@ -71,7 +72,14 @@ struct tool_options {
     const char *fence_suffix; /* NULL: from the environment, else the library's default */
     const char *wait_suffix;  /* likewise */
     int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: never */
-    const char *holder;       /* NULL: from the environment, else host and process */
+    bool tls;                 /* addresses without a scheme are rediss:// */
+    bool insecure;            /* do not check who the nodes are */
+    /* NULL: from the environment, else none. */
+    const char *cacert, *cacertdir, *cert, *key, *sni;
+    redlock_tls_options tls_options; /* after parsing, made of these */
+    bool tls_given;                  /* one of these is given */
+    bool tls_asked;                  /* one but --tls, on the command line */
+    const char *holder;              /* NULL: from the environment, else host and process */
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */

@@ -101,6 +101,9 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     if (options->wait_suffix != NULL) {
         manager_options.wait_suffix = options->wait_suffix;
     }
+    if (options->tls_given) {
+        manager_options.tls = &options->tls_options;
+    }
     if (options->verbose) {
         manager_options.on_log = log_line;
         manager_options.log_data = options->words;

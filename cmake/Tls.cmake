@@ -1,0 +1,18 @@
+# Whether the library speaks TLS: REDLOCK_WITH_TLS, and the target redlock_tls for what compiles its
+# sources. OpenSSL 1.1.1 or newer.
+set(REDLOCK_WITH_TLS OFF)
+add_library(redlock_tls INTERFACE)
+if(REDLOCK_TLS)
+  find_package(PkgConfig REQUIRED)
+  if(REDLOCK_TLS STREQUAL "AUTO")
+    pkg_check_modules(REDLOCK_OPENSSL IMPORTED_TARGET openssl>=1.1.1)
+  else()
+    pkg_check_modules(REDLOCK_OPENSSL REQUIRED IMPORTED_TARGET openssl>=1.1.1)
+  endif()
+  if(REDLOCK_OPENSSL_FOUND)
+    set(REDLOCK_WITH_TLS ON)
+    target_link_libraries(redlock_tls INTERFACE PkgConfig::REDLOCK_OPENSSL)
+  else()
+    message(STATUS "TLS is left out: there is no OpenSSL 1.1.1 or newer (Debian: libssl-dev)")
+  endif()
+endif()

@@ -1,0 +1,98 @@
+/* How the tool speaks TLS: command line first, then environment. */
+#include "tls.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "usage.h"
+
+/* Empty is as not set. */
+static void complete_text(const char **text, const char *variable) {
+    const char *value = *text == NULL ? getenv(variable) : NULL;
+    *text = value != NULL && value[0] != '\0' ? value : *text;
+}
+
+static int complete_flag(const struct tool_options *options, bool *flag, const char *variable) {
+    static const char *const yes[] = {"1", "yes", "on"};
+    static const char *const no[] = {"", "0", "no", "off"};
+    const char *text = getenv(variable);
+    if (*flag || text == NULL) {
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof yes / sizeof *yes; i++) {
+        *flag = *flag || strcmp(text, yes[i]) == 0;
+    }
+    for (size_t i = 0; i < sizeof no / sizeof *no && !*flag; i++) {
+        if (strcmp(text, no[i]) == 0) {
+            return 0;
+        }
+    }
+    return *flag ? 0 : tool_usage(options, "%s '%s': it must be 1 or 0", variable, text);
+}
+
+int tool_tls_complete(struct tool_options *options) {
+    options->tls_asked = options->insecure || options->cacert != NULL || options->cacertdir != NULL ||
+                         options->cert != NULL || options->key != NULL || options->sni != NULL;
+    int status = complete_flag(options, &options->tls, "REDLOCK_TLS");
+    if (status == 0) {
+        status = complete_flag(options, &options->insecure, "REDLOCK_INSECURE");
+    }
+    complete_text(&options->cacert, "REDLOCK_CACERT");
+    complete_text(&options->cacertdir, "REDLOCK_CACERTDIR");
+    complete_text(&options->cert, "REDLOCK_CERT");
+    complete_text(&options->key, "REDLOCK_KEY");
+    complete_text(&options->sni, "REDLOCK_SNI");
+    if (status == 0 && (options->cert == NULL) != (options->key == NULL)) {
+        status = options->cert != NULL
+                     ? tool_usage(options, "--cert needs --key FILE, too: the private key of the certificate")
+                     : tool_usage(options, "--key needs --cert FILE, too: the certificate of the private key");
+    }
+    redlock_tls_options_default(&options->tls_options);
+    options->tls_options.ca_file = options->cacert;
+    options->tls_options.ca_dir = options->cacertdir;
+    options->tls_options.cert_file = options->cert;
+    options->tls_options.key_file = options->key;
+    options->tls_options.server_name = options->sni;
+    options->tls_options.verify = !options->insecure;
+    options->tls_given = options->tls || options->insecure || options->cacert != NULL || options->cacertdir != NULL ||
+                         options->cert != NULL || options->sni != NULL;
+    return status;
+}
+
+/* Who asks for TLS must not get a connection that anybody can read. */
+static int check_nodes(const struct tool_options *options) {
+    for (size_t i = 0; i < options->node_count; i++) {
+        if (strncmp(options->nodes[i], "rediss://", 9) == 0) {
+            return 0;
+        }
+    }
+    return tool_usage(options, "options for TLS are given, but no node uses it: give --tls, too, or write rediss://");
+}
+
+int tool_tls_nodes(struct tool_options *options) {
+    if (options->tls_asked && !options->tls) {
+        return check_nodes(options);
+    }
+    for (size_t i = 0; options->tls && i < options->node_count; i++) {
+        if (strncmp(options->nodes[i], "redis://", 8) == 0) {
+            return tool_usage(
+                options,
+                "--tls (or REDLOCK_TLS): node %zu of the list is redis://, which is not encrypted; write rediss://",
+                i + 1);
+        }
+        if (strstr(options->nodes[i], "://") != NULL) {
+            continue;
+        }
+        const size_t size = strlen(options->nodes[i]) + sizeof "rediss://";
+        options->node_uris[i] = malloc(size);
+        if (options->node_uris[i] == NULL) {
+            fputs("redlock: out of memory\n", tool_words_line(options->words));
+            tool_words_send(options->words, TOOL_WORDS_REPORT);
+            return TOOL_EXIT_SYSTEM;
+        }
+        snprintf(options->node_uris[i], size, "rediss://%s", options->nodes[i]);
+        options->nodes[i] = options->node_uris[i];
+    }
+    return 0;
+}
