@@ -25,7 +25,7 @@ struct redlock_connection {
     struct redlock_outbox outbox;     /* bytes of requests; they may wait for the handshake */
     struct redlock_inflight inflight; /* the requests in `outbox`, until their replies come */
     struct redlock_tls *tls;          /* NULL: the bytes go as they are */
-    bool unread;                      /* TLS has bytes that no event will tell of: receive again soon */
+    bool unread;                      /* TLS has bytes that no event tells of: receive soon */
 };
 
 /* Sets everything except the callbacks of `watch`. Returns 0 or REDLOCK_ERR_NO_MEMORY. */

@@ -21,8 +21,8 @@ openssl verify -CAfile "$work/ca.crt" "$work/node1.crt" >"$out" 2>"$err" || fail
 start_tls_nodes() {
     local i port tries=0 settings
     # "tls-port 6379" becomes "--tls-port 6379".
-    mapfile -t settings < <(awk '/^## /{ section = $2 } /^```conf/{ inside = section == "TLS"; next } /^```/{ inside = 0 }
-        inside { print "--" $1; print $2 }' "$page" | sed "s|/etc/redis|$work|")
+    mapfile -t settings < <(awk '/^## /{ section = $2 } /^```conf/{ inside = section == "TLS"; next }
+        /^```/{ inside = 0 } inside { print "--" $1; print $2 }' "$page" | sed "s|/etc/redis|$work|")
     ((${#settings[@]} >= 10)) || fail "the page configures no node"
     ports=() pids=() nodes=
     for i in 1 2 3; do
