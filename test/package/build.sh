@@ -60,7 +60,7 @@ bare() {
     export PKG_CONFIG_LIBDIR=$work/pc
     local build=$work/build kind other
     refused 'there is no cmocka' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=ON
-    refused 'openssl' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_TLS=ON
+    refused 'openssl' configure "$REDLOCK_SOURCE" "$work/tls" -DREDLOCK_TESTS=OFF -DREDLOCK_TLS=ON
     refused 'jansson' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=AUTO -DREDLOCK_CHAOS=ON
     rm -r "$build"
     # Without optimization: it costs less time, and the same files are built.
