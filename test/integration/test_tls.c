@@ -329,7 +329,7 @@ static void bad_options_are_refused(void **state) {
     (void)state;
     redlock_tls_options tls = trusting("ca.crt");
     tls.size = 0;
-    create_fails(&tls, "tls.size is 0");
+    create_fails(&tls, "options.size is 0; it must be 1 to");
     tls.size = sizeof tls + 1;
     create_fails(&tls, "older one");
     tls = trusting("ca.crt");
