@@ -1,6 +1,7 @@
 /**
  * @file redlock.h
- * The asynchronous lock: Redlock over N independent Redis nodes, on the caller's libev loop.
+ * The asynchronous lock: Redlock over N independent Redis nodes, on the caller's event loop: libev
+ * here, any other one by redlock/adapters/ or redlock/loop.h.
  *
  * One thread: call every function only on the thread that runs the manager's loop, except those
  * marked "any thread". No callback ever runs inside the call that made its request. Every accepted
@@ -185,9 +186,9 @@ typedef struct redlock_manager_options {
 REDLOCK_API void redlock_manager_options_default(redlock_manager_options *options);
 
 /**
- * Creates a manager on a loop and begins to connect to every node. Never blocks. A node that cannot
- * be reached is no error here: the manager keeps trying, and the node's votes are FAILED until it
- * answers.
+ * Creates a manager on a libev loop and begins to connect to every node. Never blocks. A node that
+ * cannot be reached is no error here: the manager keeps trying, and the node's votes are FAILED
+ * until it answers.
  *
  * Node URIs: `redis://[user[:password]@]host[:port][/db]`, the same with `rediss://` for TLS
  * (redlock/tls.h), `unix:///path[?db=n]`, `host:port`, `[v6]:port`.
@@ -228,8 +229,9 @@ REDLOCK_API int redlock_manager_close(redlock_manager *manager, redlock_closed_c
 
 /**
  * For a child process after fork(): frees this process's copy. It sends no byte on the parent's
- * connections and makes no callback. Call ev_loop_fork() first if the child goes on using the loop.
- * Do not call it inside a callback. In any other process use redlock_manager_close().
+ * connections and makes no callback. Call ev_loop_fork() first if the child goes on using the loop;
+ * what other loops need is in their adapters. Do not call it inside a callback. In any other process
+ * use redlock_manager_close().
  */
 REDLOCK_API void redlock_manager_abandon(redlock_manager *manager);
 

@@ -1,9 +1,8 @@
-/* The event loop: connects the env and the reactor to libev. */
+/* The event loop: connects the env and the reactor to any loop. */
 #include "loop/loop.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <ev.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,25 +15,32 @@
 
 #define LOG_LINE_SIZE 512
 
+static_assert((int)REDLOCK_READABLE == (int)REDLOCK_LOOP_READABLE, "the reactor's events are the public ones");
+static_assert((int)REDLOCK_WRITABLE == (int)REDLOCK_LOOP_WRITABLE, "the reactor's events are the public ones");
+
 /* What the loop keeps for one watch. */
-struct watched {
-    ev_io io;
+struct redlock_loop_watch {
     struct redlock_loop *loop;
     struct redlock_watch *watch;
-    struct watched *previous, *next;
+    void *slot;      /* the adapter's */
+    unsigned events; /* that are watched */
+    bool ran;        /* its timer ran in this pass over the timers */
+    struct redlock_loop_watch *previous, *next;
     int64_t timer_ns;
-    bool ran; /* its timer ran in this pass over the timers */
 };
 
 struct redlock_loop {
-    struct ev_loop *ev;
+    redlock_loop_ops ops;
+    void *adapter;
     struct redlock_loop_hooks hooks;
     struct redlock_random *random;
-    struct watched *watches;
+    struct redlock_loop_watch *watches;
     struct redlock_watch *flush_first, **flush_last;
-    ev_prepare prepare; /* flushes before each poll (R6) */
-    ev_io timer;        /* a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2) */
-    ev_timer soon;      /* for times that have passed already; costs no system call */
+    bool flush_asked;
+    /* Watches a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2). */
+    struct redlock_watch timer;
+    struct redlock_loop_watch timer_watched;
+    int timer_fd;
     int64_t wake_ns;
     /* When the timerfd fires. Never later than any time asked for; often earlier, to save system
      * calls. */
@@ -88,15 +94,11 @@ static void arm(struct redlock_loop *loop, int64_t when_ns) {
     if (when_ns >= loop->armed_ns || redlock_loop_forked(loop)) {
         return;
     }
-    if (when_ns <= redlock_loop_now_ns(loop)) {
-        if (!ev_is_active(&loop->soon)) {
-            ev_timer_set(&loop->soon, 0., 0.);
-            ev_timer_start(loop->ev, &loop->soon);
-        }
-        return;
+    if (when_ns <= 0) {
+        when_ns = 1; /* a time that has passed; 0 would disarm */
     }
     struct itimerspec at = {.it_value = {.tv_sec = (time_t)(when_ns / 1000000000), .tv_nsec = when_ns % 1000000000}};
-    int failed = timerfd_settime(loop->timer.fd, TFD_TIMER_ABSTIME, &at, NULL);
+    int failed = timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
     assert(failed == 0);
     loop->armed_ns = when_ns;
 }
@@ -112,10 +114,10 @@ void redlock_loop_wake_at(void *context, int64_t when_ns) {
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
     int64_t now_ns = redlock_loop_now_ns(loop);
-    for (struct watched *w = loop->watches; w != NULL; w = w->next) {
+    for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
         w->ran = false;
     }
-    for (struct watched *w = loop->watches; w != NULL;) {
+    for (struct redlock_loop_watch *w = loop->watches; w != NULL;) {
         if (w->ran || w->timer_ns > now_ns) {
             w = w->next;
             continue;
@@ -135,7 +137,7 @@ static void run_due(struct redlock_loop *loop) {
         loop->deleted = NULL;
     }
     int64_t next_ns = loop->wake_ns;
-    for (struct watched *w = loop->watches; w != NULL; w = w->next) {
+    for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
         if (w->timer_ns < next_ns) {
             next_ns = w->timer_ns;
         }
@@ -143,35 +145,19 @@ static void run_due(struct redlock_loop *loop) {
     arm(loop, next_ns);
 }
 
-static void on_timer(struct ev_loop *ev, ev_io *io, int events) {
-    struct redlock_loop *loop = io->data;
+static void on_timer(struct redlock_watch *timer, unsigned events) {
+    struct redlock_loop *loop = ((struct redlock_loop_watch *)timer->impl)->loop;
     uint64_t expirations;
     (void)events;
-    if (redlock_loop_forked(loop)) {
-        ev_io_stop(ev, io);
-        return;
-    }
-    if (read(io->fd, &expirations, sizeof expirations) < 0) {
+    if (read(loop->timer_fd, &expirations, sizeof expirations) < 0) {
         return; /* EAGAIN: the timer was set again after it fired */
     }
     loop->armed_ns = REDLOCK_NEVER_NS;
     run_due(loop);
 }
 
-static void on_soon(struct ev_loop *ev, ev_timer *timer, int events) {
-    struct redlock_loop *loop = timer->data;
-    (void)ev;
-    (void)events;
-    if (!redlock_loop_forked(loop)) {
-        run_due(loop);
-    }
-}
-
-static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int events) {
-    struct redlock_loop *loop = prepare->data;
-    (void)ev;
-    (void)events;
-    if (loop->flush_first == NULL || redlock_loop_forked(loop)) {
+void redlock_loop_flush(redlock_loop *loop) {
+    if (!loop->flush_asked || redlock_loop_forked(loop)) {
         return;
     }
     while (loop->flush_first != NULL) {
@@ -183,36 +169,46 @@ static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int events) {
         watch->flush_asked = false;
         watch->on_flush(watch);
     }
+    loop->flush_asked = false;
 }
 
-static void on_io(struct ev_loop *ev, ev_io *io, int events) {
-    struct watched *watched = io->data;
+void redlock_loop_report(redlock_loop_watch *watched, unsigned events) {
     if (redlock_loop_forked(watched->loop)) {
         /* The connection belongs to the parent: to read here would take bytes from it. */
-        ev_io_stop(ev, io);
+        (void)watched->loop->ops.watch(watched->slot, -1, 0);
         return;
     }
-    watched->watch->on_io(watched->watch, ((events & EV_READ) != 0 ? REDLOCK_READABLE : 0U) |
-                                              ((events & EV_WRITE) != 0 ? REDLOCK_WRITABLE : 0U));
+    events &= watched->events;
+    if (events != 0) {
+        watched->watch->on_io(watched->watch, events);
+    }
+}
+
+void redlock_loop_io(redlock_loop_watch *watched, unsigned events) {
+    redlock_loop_report(watched, events);
+}
+
+static bool add_slot(struct redlock_loop *loop, struct redlock_loop_watch *watched, struct redlock_watch *watch) {
+    watched->loop = loop;
+    watched->watch = watch;
+    watched->timer_ns = REDLOCK_NEVER_NS;
+    watch->impl = watched;
+    watched->slot = loop->ops.add(loop->adapter, watched);
+    return watched->slot != NULL;
 }
 
 static int attach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
-    struct watched *watched = calloc(1, sizeof *watched);
-    if (watched == NULL) {
+    struct redlock_loop_watch *watched = calloc(1, sizeof *watched);
+    if (watched == NULL || !add_slot(loop, watched, watch)) {
+        free(watched);
         return REDLOCK_ERR_NO_MEMORY;
     }
-    ev_io_init(&watched->io, on_io, -1, 0);
-    watched->io.data = watched;
-    watched->loop = loop;
-    watched->watch = watch;
-    watched->timer_ns = REDLOCK_NEVER_NS;
     watched->next = loop->watches;
     if (watched->next != NULL) {
         watched->next->previous = watched;
     }
     loop->watches = watched;
-    watch->impl = watched;
     watch->flush_asked = false;
     watch->next_flush = NULL;
     return 0;
@@ -220,8 +216,8 @@ static int attach(void *context, struct redlock_watch *watch) {
 
 static void detach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
-    struct watched *watched = watch->impl;
-    ev_io_stop(loop->ev, &watched->io);
+    struct redlock_loop_watch *watched = watch->impl;
+    loop->ops.remove(watched->slot);
     if (watch->flush_asked) {
         struct redlock_watch **link = &loop->flush_first;
         while (*link != watch) {
@@ -246,18 +242,16 @@ static void detach(void *context, struct redlock_watch *watch) {
 
 static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
     struct redlock_loop *loop = context;
-    struct watched *watched = watch->impl;
-    int wanted = ((events & REDLOCK_READABLE) != 0 ? EV_READ : 0) | ((events & REDLOCK_WRITABLE) != 0 ? EV_WRITE : 0);
-    ev_io_stop(loop->ev, &watched->io);
-    if (fd < 0) {
-        return;
+    struct redlock_loop_watch *watched = watch->impl;
+    watched->events = fd < 0 ? 0 : events;
+    if (!loop->ops.watch(watched->slot, fd, watched->events)) {
+        redlock_loop_log(loop, REDLOCK_LOG_ERROR,
+                         "the event loop refused to watch descriptor %d: its connection will time out", fd);
     }
-    ev_io_set(&watched->io, fd, wanted);
-    ev_io_start(loop->ev, &watched->io);
 }
 
 static void timer_at(void *context, struct redlock_watch *watch, int64_t when_ns) {
-    struct watched *watched = watch->impl;
+    struct redlock_loop_watch *watched = watch->impl;
     watched->timer_ns = when_ns;
     arm(context, when_ns);
 }
@@ -271,6 +265,12 @@ static void flush_soon(void *context, struct redlock_watch *watch) {
     watch->next_flush = NULL;
     *loop->flush_last = watch;
     loop->flush_last = &watch->next_flush;
+    if (!loop->flush_asked) {
+        loop->flush_asked = true;
+        if (loop->ops.flush_soon != NULL) {
+            loop->ops.flush_soon(loop->adapter);
+        }
+    }
 }
 
 void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor) {
@@ -287,32 +287,50 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
     };
 }
 
-struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_loop_hooks *hooks) {
+void redlock_loop_enter_child(struct redlock_loop *loop) {
+    if (loop->ops.after_fork != NULL) {
+        loop->ops.after_fork(loop->adapter);
+    }
+}
+
+/* If it fails, errno says why, or is 0. */
+static bool start(struct redlock_loop *loop, void *on) {
+    loop->random = redlock_random_new();
+    if (loop->random == NULL) {
+        errno = ENOMEM;
+        return false;
+    }
+    loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (loop->timer_fd < 0) {
+        return false;
+    }
+    loop->adapter = loop->ops.attach(on, loop);
+    if (loop->adapter == NULL || !add_slot(loop, &loop->timer_watched, &loop->timer)) {
+        errno = ENOMEM;
+        return false;
+    }
+    loop->timer_watched.events = REDLOCK_READABLE;
+    errno = 0;
+    return loop->ops.watch(loop->timer_watched.slot, loop->timer_fd, REDLOCK_READABLE);
+}
+
+struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, const struct redlock_loop_hooks *hooks) {
     struct redlock_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL) {
         return NULL;
     }
-    loop->ev = ev;
+    loop->ops = *ops;
     loop->hooks = *hooks;
     loop->flush_last = &loop->flush_first;
     loop->wake_ns = loop->armed_ns = REDLOCK_NEVER_NS;
-    loop->random = redlock_random_new();
-    int fd = loop->random == NULL ? -1 : timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (fd < 0) {
-        int error = loop->random == NULL ? ENOMEM : errno;
-        redlock_random_delete(loop->random);
-        free(loop);
+    loop->timer.on_io = on_timer;
+    loop->timer_fd = -1;
+    if (!start(loop, on)) {
+        int error = errno;
+        redlock_loop_delete(loop);
         errno = error;
         return NULL;
     }
-    ev_io_init(&loop->timer, on_timer, fd, EV_READ);
-    ev_timer_init(&loop->soon, on_soon, 0., 0.);
-    ev_prepare_init(&loop->prepare, on_prepare);
-    /* After the program's own watchers, which may queue requests. */
-    ev_set_priority(&loop->prepare, EV_MINPRI);
-    loop->timer.data = loop->soon.data = loop->prepare.data = loop;
-    ev_io_start(ev, &loop->timer);
-    ev_prepare_start(ev, &loop->prepare);
     return loop;
 }
 
@@ -324,10 +342,16 @@ void redlock_loop_delete(struct redlock_loop *loop) {
     if (loop->deleted != NULL) {
         *loop->deleted = true;
     }
-    ev_io_stop(loop->ev, &loop->timer);
-    ev_timer_stop(loop->ev, &loop->soon);
-    ev_prepare_stop(loop->ev, &loop->prepare);
-    (void)close(loop->timer.fd);
+    if (loop->timer_watched.slot != NULL) {
+        (void)loop->ops.watch(loop->timer_watched.slot, -1, 0);
+        loop->ops.remove(loop->timer_watched.slot);
+    }
+    if (loop->adapter != NULL) {
+        loop->ops.detach(loop->adapter);
+    }
+    if (loop->timer_fd >= 0) {
+        (void)close(loop->timer_fd);
+    }
     redlock_random_delete(loop->random);
     free(loop);
 }

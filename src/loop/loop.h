@@ -1,13 +1,16 @@
-/* The event loop on libev: clock, timers, descriptors, the flush before each poll, random bytes,
- * and the check for a fork. */
+/* The event loop: clock, timers, descriptors, the flush before each poll, random bytes, and the
+ * check for a fork. An adapter (redlock_loop_ops) connects it to the caller's loop. */
 #ifndef REDLOCK_LOOP_LOOP_H
 #define REDLOCK_LOOP_LOOP_H
 
 #include <stdarg.h>
 
+#include <redlock/loop.h>
+
 #include "loop/reactor.h"
 
-struct redlock_loop;
+extern const redlock_loop_ops redlock_libev_ops; /* on a struct ev_loop */
+extern const redlock_loop_ops redlock_poll_ops;  /* on a redlock_poll */
 
 struct redlock_loop_hooks {
     void *ctx;
@@ -17,9 +20,15 @@ struct redlock_loop_hooks {
     void *log_data;
 };
 
-/* NULL if there is no memory or no descriptor; errno says which. */
-struct redlock_loop *redlock_loop_new(struct ev_loop *ev, const struct redlock_loop_hooks *hooks);
+/* NULL if there is no memory or no descriptor, or if the caller's loop refused one; errno says
+ * which, or is 0 in the last case. */
+struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, const struct redlock_loop_hooks *hooks);
 void redlock_loop_delete(struct redlock_loop *loop);
+/* The work of redlock_loop_io(). The compiler can inline it in the library's own adapters, which it
+ * may not do with an exported function. */
+void redlock_loop_report(redlock_loop_watch *watch, unsigned events);
+/* In a child process, before anything of the loop is deleted. */
+void redlock_loop_enter_child(struct redlock_loop *loop);
 
 void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor);
 int64_t redlock_loop_now_ns(void *loop);

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include <redlock/adapters/poll.h>
+
+#include "base/options.h"
 #include "election/campaign.h"
 #include "group/group.h"
 #include "loop/loop.h"
@@ -275,8 +278,8 @@ static int add_nodes(redlock_manager *manager, const redlock_manager_options *op
     return code;
 }
 
-static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_manager_options *options,
-                    struct redlock_failure *failure) {
+static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void *loop,
+                    const redlock_manager_options *options, struct redlock_failure *failure) {
     struct redlock_loop_hooks hooks = {.ctx = manager,
                                        .wake = on_wake,
                                        .on_log = options->on_log,
@@ -284,7 +287,7 @@ static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_
                                        .log_data = options->log_data};
     manager->client_name = strdup(options->client_name == NULL ? REDLOCK_CLIENT_NAME : options->client_name);
     if (manager->client_name != NULL) {
-        manager->loop = redlock_loop_new(ev, &hooks);
+        manager->loop = redlock_loop_new(ops, loop, &hooks);
     } else {
         errno = ENOMEM;
     }
@@ -294,7 +297,8 @@ static int add_loop(redlock_manager *manager, struct ev_loop *ev, const redlock_
     if (errno == ENOMEM) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s", strerror(errno));
+    return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a timer: %s",
+                        errno == 0 ? "the event loop refused its descriptor" : strerror(errno));
 }
 
 static int add_manager(redlock_manager *manager, const redlock_manager_options *options,
@@ -335,34 +339,24 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
     return REDLOCK_OK;
 }
 
-int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
-                           char *error, size_t error_size) {
-    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
+                  redlock_manager **created, struct redlock_failure *failure) {
     redlock_manager_options known;
-    int code = redlock_check_given(&failure, "loop", loop != NULL);
-    if (code == REDLOCK_OK) {
-        code = redlock_check_given(&failure, "options", options != NULL);
-    }
-    if (code == REDLOCK_OK) {
-        code = redlock_check_given(&failure, "manager", created != NULL);
-    }
-    if (code == REDLOCK_OK) {
-        code = redlock_manager_options_read(&known, options, &failure);
-    }
+    int code = redlock_manager_options_read(&known, options, failure);
     if (code != REDLOCK_OK) {
         return code;
     }
     options = &known;
     redlock_manager *manager = calloc(1, sizeof *manager);
     if (manager == NULL) {
-        return redlock_fail(&failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    code = add_loop(manager, loop, options, &failure);
+    code = add_loop(manager, ops, loop, options, failure);
     if (code == REDLOCK_OK) {
-        code = add_nodes(manager, options, &failure);
+        code = add_nodes(manager, options, failure);
     }
     if (code == REDLOCK_OK) {
-        code = add_manager(manager, options, &failure);
+        code = add_manager(manager, options, failure);
     }
     if (code != REDLOCK_OK) {
         delete_manager(manager, false);
@@ -370,6 +364,49 @@ int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *
     }
     *created = manager;
     return REDLOCK_OK;
+}
+
+static int check_given(const char *name, const void *loop, const redlock_manager_options *options,
+                       redlock_manager **created, struct redlock_failure *failure) {
+    int code = redlock_check_given(failure, name, loop != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(failure, "options", options != NULL);
+    }
+    return code == REDLOCK_OK ? redlock_check_given(failure, "manager", created != NULL) : code;
+}
+
+int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
+                           char *error, size_t error_size) {
+    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    const int code = check_given("loop", loop, options, created, &failure);
+    return code == REDLOCK_OK ? create(&redlock_libev_ops, loop, options, created, &failure) : code;
+}
+
+int redlock_manager_create_poll(redlock_poll *poll, const redlock_manager_options *options, redlock_manager **created,
+                                char *error, size_t error_size) {
+    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    const int code = check_given("poll", poll, options, created, &failure);
+    return code == REDLOCK_OK ? create(&redlock_poll_ops, poll, options, created, &failure) : code;
+}
+
+int redlock_manager_create_on(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
+                              redlock_manager **created, char *error, size_t error_size) {
+    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    redlock_loop_ops known = {0};
+    int code = check_given("ops", ops, options, created, &failure);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    if (ops->size < 1 || ops->size > sizeof known) {
+        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "ops.size is %zu; it must be 1 to %zu", ops->size,
+                            sizeof known);
+    }
+    memcpy(&known, ops, ops->size);
+    if (known.attach == NULL || known.detach == NULL || known.add == NULL || known.remove == NULL ||
+        known.watch == NULL) {
+        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "ops lacks one of attach, detach, add, remove and watch");
+    }
+    return create(&known, loop, options, created, &failure);
 }
 
 static void on_drained(void *context) {
@@ -402,7 +439,11 @@ void redlock_manager_abandon(redlock_manager *manager) {
     if (manager == NULL) {
         return;
     }
-    delete_manager(manager, redlock_loop_forked(manager->loop));
+    const bool forked = redlock_loop_forked(manager->loop);
+    if (forked) {
+        redlock_loop_enter_child(manager->loop);
+    }
+    delete_manager(manager, forked);
 }
 
 size_t redlock_manager_node_count(const redlock_manager *manager) {

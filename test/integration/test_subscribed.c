@@ -93,7 +93,7 @@ static void open_node(const char *credentials) {
     char uri[128];
     memset(&heard, 0, sizeof heard);
     heard.ev = ev_loop_new(0);
-    heard.loop = redlock_loop_new(heard.ev, &hooks);
+    heard.loop = redlock_loop_new(&redlock_libev_ops, heard.ev, &hooks);
     assert_non_null(heard.loop);
     redlock_loop_reactor(heard.loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);

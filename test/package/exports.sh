@@ -6,7 +6,7 @@ library=$1 headers=$2
 command -v nm >/dev/null || { echo "skipped: no nm"; exit 77; }
 
 # A declaration: REDLOCK_API, a type, the name, an opening parenthesis, perhaps over several lines.
-declared=$(cat "$headers"/*.h | tr '\n' ' ' | grep -oE 'REDLOCK_API [^(;{]*\(' | grep -oE 'redlock_[a-z0-9_]+ *\($' |
+declared=$(cat "$headers"/*.h "$headers"/adapters/*.h | tr '\n' ' ' | grep -oE 'REDLOCK_API [^(;{]*\(' | grep -oE 'redlock_[a-z0-9_]+ *\($' |
     tr -d ' (' | sort -u)
 # What the linker and the sanitizers add for themselves is not ours to judge.
 exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' |

@@ -1,10 +1,14 @@
 // A C++ program that includes each header twice; result.h comes first, on its own.
 #include <redlock/result.h>
 
+#include <redlock/adapters/poll.h>
 #include <redlock/blocking.h>
+#include <redlock/loop.h>
 #include <redlock/redlock.h>
 
+#include <redlock/adapters/poll.h>
 #include <redlock/blocking.h>
+#include <redlock/loop.h>
 #include <redlock/redlock.h>
 #include <redlock/result.h>
 

@@ -144,7 +144,7 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
     peer->connection = -1;
     peer_start_listening(peer);
     peer->ev = ev_loop_new(0);
-    peer->loop = redlock_loop_new(peer->ev, &hooks);
+    peer->loop = redlock_loop_new(&redlock_libev_ops, peer->ev, &hooks);
     assert_non_null(peer->loop);
     redlock_loop_reactor(peer->loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%u", credentials, (unsigned)peer->port);

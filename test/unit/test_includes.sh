@@ -48,7 +48,15 @@ declare -A chaos_edges=(
 # them.
 hiredis_users=" src/wire/reply.c "
 openssl_users=" src/node/tls.c src/node/tls_context.c src/node/tls_failure.c "
-ev_users=" src/loop/loop.c src/blocking/client.c "
+ev_users=" src/loop/libev.c src/blocking/client.c "
+
+# An adapter is public, too: it knows its own loop, and the libc that inline code needs.
+declare -A adapters=(
+    [libuv]="uv stdlib"
+    [libevent]="event2/event stdlib"
+    [glib]="glib stdlib"
+    [poll]=""
+)
 
 # floor_of FOLDER : sets `floor` to its index in floors, -1 for a folder that is none of them.
 floor_of() {
@@ -135,6 +143,11 @@ check_include() {
         check_chaos_include "$top" "$file" "$include"
         return
     fi
+    if [[ $layer == adapter && $include == '<'* && $include != '<redlock/'* ]]; then
+        layer=${file##*/} target=${include#<}
+        [[ " ${adapters[${layer%.h}]-} " == *" ${target%.h>} "* ]] || bad "$file: an adapter may not include $include"
+        return
+    fi
     case $include in
     '<hiredis'* | '"hiredis'*)
         [[ $hiredis_users == *" $file "* ]] || bad "$file: only$hiredis_users""includes hiredis"
@@ -145,6 +158,7 @@ check_include() {
     '<ev.h>' | '"ev.h"' | '<ev++.h>')
         [[ $layer == tool || $ev_users == *" $file "* ]] || bad "$file: only$ev_users""and the tool include ev.h"
         ;;
+    '<uv.h>' | '<event2/'* | '<glib'*) bad "$file: only adapters include the loops of others" ;;
     '<redlock/'*) [[ $layer != proxy ]] || bad "$file: the proxy may not include $include" ;;
     '"redlock/'*) bad "$file: the public headers are included with <>" ;;
     '<'*)
@@ -156,7 +170,7 @@ check_include() {
         target=${include//\"/}
         if [[ $layer == tool || $layer == proxy ]]; then
             [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the $layer may not include $include"
-        elif [[ $layer == public || ! -f $top/src/$target ]]; then
+        elif [[ $layer == public || $layer == adapter || ! -f $top/src/$target ]]; then
             bad "$file: $include belongs to no folder of src"
         elif [[ ${target%%/*} != "$layer" ]]; then
             local own
@@ -184,6 +198,7 @@ check() {
     check_chaos_folders
     while read -r file; do
         case $file in
+        include/redlock/adapters/*) layer=adapter ;;
         include/*) layer=public ;;
         tools/chaos/*) layer=chaos ;;
         tools/proxy/*) layer=proxy ;;
@@ -249,6 +264,9 @@ plant src/wire/message.h '#include "loop/reactor.h"' 'src/wire/message.h: wire m
 plant src/group/env.h '#include "env.h"' 'src/group/env.h: "env.h" belongs to no folder'
 plant include/redlock/redlock.h '#include <ev.h>' 'include/redlock/redlock.h: only'
 plant include/redlock/blocking.h '#include <pthread.h>' 'include/redlock/blocking.h: public may not include <pthread.h>'
+plant include/redlock/adapters/libuv.h '#include <glib.h>' 'libuv.h: an adapter may not include <glib.h>'
+plant include/redlock/adapters/poll.h '#include "loop/loop.h"' 'poll.h: "loop/loop.h" belongs to no folder'
+plant src/loop/poll.c '#include <uv.h>' 'src/loop/poll.c: only adapters include the loops'
 plant tools/redlock/main.c '#include "core/lease.h"' 'tools/redlock/main.c: the tool may not include "core/lease.h"'
 plant tools/redlock/main.c '#include "manager.h"' 'tools/redlock/main.c: the tool may not include "manager.h"'
 plant tools/redlock/main.c '#include <hiredis/hiredis.h>' 'tools/redlock/main.c: only'

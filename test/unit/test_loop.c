@@ -96,7 +96,7 @@ static int setup(void **state) {
     delete_in_wake = false;
     suspended_s = 0;
     ev = ev_loop_new(0);
-    loop = redlock_loop_new(ev, &hooks);
+    loop = redlock_loop_new(&redlock_libev_ops, ev, &hooks);
     if (loop == NULL) {
         return -1;
     }
