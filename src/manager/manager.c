@@ -7,7 +7,7 @@
 
 #include <redlock/adapters/poll.h>
 
-#include "base/options.h"
+#include "base/check.h"
 #include "election/campaign.h"
 #include "group/group.h"
 #include "loop/loop.h"
