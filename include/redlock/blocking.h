@@ -23,6 +23,7 @@
 
 #include <redlock/election.h>
 #include <redlock/redlock.h>
+#include <redlock/telemetry.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -137,6 +138,9 @@ REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resou
 
 /** As redlock_manager_statistics(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
 REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);
+
+/** As redlock_manager_telemetry(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
+REDLOCK_API int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry);
 
 /**
  * The sentence about arguments for calls that return #REDLOCK_ERR_INVALID and have no result, such

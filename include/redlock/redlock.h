@@ -111,6 +111,16 @@ typedef void (*redlock_closed_callback)(void *data);
  */
 typedef void (*redlock_log_callback)(redlock_log_level level, const char *line, void *data);
 
+/** What happened to a lock or a node: redlock/telemetry.h. */
+typedef struct redlock_telemetry_event redlock_telemetry_event;
+
+/**
+ * Is told what happens, for traces, in the middle of the library's work. The callback must not call
+ * any function of this header, except those marked "any thread". Keep it short: the locks wait.
+ * @param event  valid only during the call.
+ */
+typedef void (*redlock_event_callback)(const redlock_telemetry_event *event, void *data);
+
 /** The version of the library that is linked, such as "0.1.0". Any thread. */
 REDLOCK_API const char *redlock_version(void);
 
@@ -180,6 +190,9 @@ typedef struct redlock_manager_options {
     const char *holder;
     /** How to speak TLS with the nodes whose URI is rediss://; copied. NULL: the defaults. */
     const redlock_tls_options *tls;
+    /** Is told each step of each lock, on the loop's thread. Default none, which costs nothing. */
+    redlock_event_callback on_event;
+    void *event_data; /**< Given to on_event. */
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -393,6 +406,8 @@ typedef struct redlock_acquire_options {
      * wait; see redlock_cancel_new(). Any other call refuses it. Default NULL: nobody can.
      */
     struct redlock_cancel *cancel;
+    /** For on_event, in the events of this acquire and its lease: a span, say. Default NULL. */
+    void *trace;
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

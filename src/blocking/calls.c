@@ -350,3 +350,18 @@ int redlock_client_statistics(redlock_client *client, redlock_statistics *statis
     struct statistics_call counted = {.call = {.begin = statistics_begins}, .statistics = statistics};
     return perform(client, &counted.call, NULL);
 }
+
+struct telemetry_call {
+    struct redlock_call call;
+    redlock_telemetry *telemetry;
+};
+
+static bool telemetry_begins(redlock_manager *manager, struct redlock_call *call) {
+    call->code = redlock_manager_telemetry(manager, ((struct telemetry_call *)call)->telemetry);
+    return false;
+}
+
+int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {
+    struct telemetry_call asked = {.call = {.begin = telemetry_begins}, .telemetry = telemetry};
+    return perform(client, &asked.call, NULL);
+}

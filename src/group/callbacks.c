@@ -2,6 +2,7 @@
 #include "group/callbacks.h"
 
 #include "group/lease.h"
+#include "group/telemetry.h"
 #include "result/result.h"
 
 #define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
@@ -72,6 +73,7 @@ static void call_acquired(struct redlock_lease *lease) {
     if (lease->acquired_code != REDLOCK_OK) {
         lease->handle_ended = true;
     }
+    redlock_telemetry_acquire_ended(lease);
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
 }
 
@@ -87,6 +89,7 @@ static void call_extended(struct redlock_lease *lease) {
 
 static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
+    redlock_telemetry_lost(lease);
     if (lease->lost_cb && !lease->handle_ended) {
         redlock_lease_loss_text(lease, reason, sizeof reason);
         lease->lost_cb(lease, reason, lease->lost_data);
@@ -100,6 +103,7 @@ static void call_released(struct redlock_lease *lease) {
         lease->release_pending = false;
         lease->group->statistics.requests_pending--;
     }
+    redlock_telemetry_released(lease);
     if (cb) {
         run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
     }

@@ -17,6 +17,7 @@
 #include "group/quarantine.h"
 #include "group/query.h"
 #include "group/requests.h"
+#include "group/telemetry.h"
 #include "group/votes.h"
 
 #define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
@@ -80,6 +81,8 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
     group->log_level = config->log_level;
     group->armed_ns = REDLOCK_NEVER_NS;
+    group->on_event = config->on_event;
+    group->event_data = config->event_data;
     return group;
 }
 
@@ -282,6 +285,9 @@ void redlock_group_hears(struct redlock_group *group, unsigned node, const struc
 
 void redlock_group_ready_changed(struct redlock_group *group, unsigned node, bool ready) {
     assert(node < group->node_count);
+    if (ready != ((group->ready & REDLOCK_NODE(node)) != 0) || !(group->first_try_done & REDLOCK_NODE(node))) {
+        redlock_telemetry_node(group, node, ready);
+    }
     group->first_try_done |= REDLOCK_NODE(node);
     if (ready) {
         group->ready |= REDLOCK_NODE(node);

@@ -9,6 +9,7 @@
 #include "group/journal.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
+#include "group/telemetry.h"
 #include "group/token.h"
 #include "group/waiting.h"
 #include "result/result.h"
@@ -146,6 +147,7 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
         if (refused & REDLOCK_NODE(i)) {
             lease->details[i].kind = REDLOCK_VOTE_FAILED;
             lease->details[i].text = redlock_text_keep(env->refusal(env->ctx, i));
+            redlock_telemetry_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
         }
     }
 }
@@ -237,10 +239,11 @@ static void note_fence(struct redlock_lease *lease) {
     }
 }
 
-static void note_results(struct redlock_lease *lease, const struct redlock_actions *actions) {
+static void note_results(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     struct redlock_group *group = lease->group;
     if (actions->acquired) {
         lease->acquired_code = (int8_t)actions->acquired_code;
+        lease->span_ns = now_ns - lease->span_ns;
         note_fence(lease);
         queue_callback(lease, REDLOCK_CALLBACK_ACQUIRED);
     }
@@ -265,20 +268,11 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
     }
 }
 
-/* A failed renewal calls no callback while the lease lives, but it is counted. */
-static void count_extend(const struct redlock_lease *lease, enum redlock_lease_state before) {
-    const enum redlock_lease_state after = lease->core.state;
-    if (before != REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_RELEASING) {
-        return;
-    }
-    const bool won = after == REDLOCK_LEASE_HELD && redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
-    lease->group->statistics.extends_failed += !won;
-}
-
-static void publish(struct redlock_lease *lease) {
+static void publish(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_group *group = lease->group;
     const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
-    if (until_ns != atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed)) {
+    const int64_t before_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed);
+    if (until_ns != before_ns) {
         atomic_store_explicit(&lease->held_until_ns, until_ns, memory_order_release);
         if (lease->watch) {
             atomic_store_explicit(lease->watch, until_ns, memory_order_release);
@@ -288,6 +282,9 @@ static void publish(struct redlock_lease *lease) {
     if (held != lease->counted_held) {
         group->statistics.leases_held += held ? 1u : (uint64_t)-1;
         lease->counted_held = held;
+        if (!held) {
+            redlock_telemetry_held(lease, now_ns < before_ns ? now_ns : before_ns);
+        }
     }
     redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
 }
@@ -309,7 +306,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         !actions.deadline_moved && before != REDLOCK_LEASE_QUEUED) {
         return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
-    count_extend(lease, before);
+    redlock_telemetry_stepped(lease, before, &actions, event->now_ns);
     if (actions.cleanup) { /* R8 */
         owe(lease, actions.cleanup, actions.uncertain, actions.handing);
     }
@@ -327,7 +324,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
     if (lease->waiting) {
         redlock_waiting_stepped(lease, before, &actions);
     }
-    note_results(lease, &actions);
+    note_results(lease, &actions, event->now_ns);
     redlock_journal_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
         /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
@@ -335,7 +332,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
             &lease->core,
             &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
             &actions);
-        note_results(lease, &actions);
+        note_results(lease, &actions, event->now_ns);
     }
     if (lease->core.state == REDLOCK_LEASE_QUEUED && lease->group->line.polls) {
         /* While it tried first, too few nodes turned out to be able to keep a queue. */
@@ -352,7 +349,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
                                                           .round = lease->core.round});
         return;
     }
-    publish(lease);
+    publish(lease, event->now_ns);
 }
 
 /* The clock for fencing tokens: the clock of the client that is furthest ahead, as far as we
@@ -442,12 +439,17 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->waiting) {
         redlock_waiting_poll(lease, now_ns);
     }
+    const uint32_t round = lease->core.state == REDLOCK_LEASE_HELD ? lease->core.round : 0;
+    const int64_t planned_ns = lease->core.next_try_ns;
     redlock_lease_feed(lease,
                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
                                                .now_ns = now_ns,
                                                .wall_us = wall_us(lease->group, &lease->core.plan),
                                                .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
                                                .in_line = is_in_line(lease)});
+    if (round != 0 && lease->core.operation == REDLOCK_OP_EXTEND && lease->core.round != round) {
+        redlock_telemetry_renewed(lease, planned_ns, now_ns);
+    }
     redlock_lease_free_if_over(lease);
 }
 
@@ -461,7 +463,7 @@ int redlock_lease_trouble(const struct redlock_lease *lease) {
 }
 
 void redlock_lease_abort(struct redlock_lease *lease) {
-    if (lease->release_pending && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
+    if ((lease->release_pending || lease->has_span) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
         queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
     }
@@ -481,7 +483,9 @@ void redlock_lease_retire(struct redlock_lease *lease) {
     if (lease->counted_held) {
         lease->group->statistics.leases_held--;
         lease->counted_held = false;
+        redlock_telemetry_held(lease, redlock_group_now_ns(lease->group));
     }
+    redlock_telemetry_forgotten(lease);
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
         queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);

@@ -61,6 +61,8 @@ struct redlock_lease {
     bool counted_held : 1;
     bool extend_pending : 1;       /* the callback of an extend has not run */
     bool release_pending : 1;      /* the callback of a release has not run */
+    bool waited : 1;               /* its first try failed, or it queued */
+    bool has_span : 1;             /* ACQUIRED or ADOPTED was told, and its end was not */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;
@@ -73,6 +75,9 @@ struct redlock_lease {
     int32_t ttl_sent_max_ms;
     redlock_lost_callback lost_cb;
     void *lost_data;
+    void *trace; /* of the caller, for events */
+    /* When the acquire was asked for; then how long it took; then how long the lease was held. */
+    int64_t span_ns;
     struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
     struct redlock_detail details[]; /* one for each node; then the key and the token */
 };

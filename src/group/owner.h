@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <redlock/telemetry.h>
+
 #include "base/check.h"
 #include "core/quorum.h"
 #include "group/env.h"
@@ -91,9 +93,12 @@ struct redlock_group {
     int64_t close_deadline_ns;
     redlock_group_drained drained;
     void *drained_ctx;
+    redlock_event_callback on_event; /* NULL: none */
+    void *event_data;
     redlock_statistics statistics;
     /* What was wrong with the last argument that was refused; "" at first. */
     char invalid[REDLOCK_INVALID_SIZE];
+    redlock_telemetry telemetry; /* last: it is large */
 };
 
 int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */

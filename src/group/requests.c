@@ -7,6 +7,7 @@
 #include "core/validity.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
+#include "group/telemetry.h"
 #include "group/token.h"
 #include "group/waiting.h"
 
@@ -123,6 +124,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     }
     (*lease)->lost_cb = options->on_lost;
     (*lease)->lost_data = options->lost_data;
+    (*lease)->trace = options->trace;
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
@@ -161,6 +163,7 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     if (announced) {
         lease->target.announced = true;
     }
+    redlock_telemetry_started(lease, now_ns);
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. Wait one node timeout for
@@ -243,6 +246,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     const struct redlock_plan plan = plan_of(group, &options);
     redlock_lease_feed(lease, &(struct redlock_event){
                                   .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
+    redlock_telemetry_adopted(lease);
     *adopted = lease;
     return REDLOCK_OK;
 }

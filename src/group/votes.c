@@ -4,6 +4,7 @@
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
+#include "group/telemetry.h"
 #include "group/waiting.h"
 
 static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
@@ -21,6 +22,7 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     detail->kind = (uint8_t)vote;
     const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
+    REDLOCK_PROBE(4, vote, lease, node, (int)vote, latency_us);
     redlock_journal_vote(lease, node, answer);
 }
 
@@ -80,6 +82,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
         text = why = redlock_quarantine_text(group, node);
     }
     group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
+    redlock_telemetry_voted(group, node, vote, text);
     note_vote(lease, node, vote, text, answer);
     redlock_text_drop(why);
     if (lease->core.operation == REDLOCK_OP_WAIT) {
@@ -125,6 +128,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
         /* The round is over. The release that follows it on the connection removes what it set
          * (R9). */
         lease->group->statistics.votes_late++;
+        redlock_telemetry_voted(lease->group, node, answer->vote, answer->text);
         if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
             lease->waiting->no_push_due |= REDLOCK_NODE(node);
             take_late_grant(lease, round, node);

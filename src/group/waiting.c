@@ -6,6 +6,7 @@
 #include "base/holder.h"
 #include "core/waiter.h"
 #include "group/owed.h"
+#include "group/telemetry.h"
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
@@ -69,8 +70,11 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
                              const struct redlock_actions *actions) {
     redlock_statistics *statistics = &lease->group->statistics;
     const bool queued = lease->core.state == REDLOCK_LEASE_QUEUED;
-    statistics->queued += queued && before != REDLOCK_LEASE_QUEUED && !lease->waiting->counted;
-    lease->waiting->counted |= queued;
+    if (queued && before != REDLOCK_LEASE_QUEUED && !lease->waiting->counted) {
+        lease->waiting->counted = true;
+        statistics->queued++;
+        redlock_telemetry_queued(lease);
+    }
     statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
     statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
     statistics->polls += actions->step == REDLOCK_QUEUE_POLLED;

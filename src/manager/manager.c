@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "election/campaign.h"
 #include "group/group.h"
+#include "group/telemetry.h"
 #include "loop/loop.h"
 #include "manager/options.h"
 #include "manager/tls.h"
@@ -326,7 +327,9 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .fence_suffix = options->fence_suffix,
                                           .fence_expiry_ms = options->fence_expiry_ms,
                                           .wait_suffix = options->wait_suffix,
-                                          .holder = options->holder};
+                                          .holder = options->holder,
+                                          .on_event = options->on_event,
+                                          .event_data = options->event_data};
     manager->group = redlock_group_new(&env, &config);
     if (manager->group == NULL) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
@@ -526,6 +529,10 @@ int redlock_manager_connect(redlock_manager *manager, int64_t timeout_ms, redloc
 
 int redlock_manager_statistics(const redlock_manager *manager, redlock_statistics *statistics) {
     return manager != NULL ? redlock_group_statistics(manager->group, statistics) : REDLOCK_ERR_INVALID;
+}
+
+int redlock_manager_telemetry(const redlock_manager *manager, redlock_telemetry *telemetry) {
+    return manager != NULL ? redlock_group_telemetry(manager->group, telemetry) : REDLOCK_ERR_INVALID;
 }
 
 int redlock_acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options,

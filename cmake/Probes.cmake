@@ -1,0 +1,13 @@
+# Whether the library has static probes: REDLOCK_WITH_PROBES (docs/telemetry.md).
+set(REDLOCK_WITH_PROBES OFF)
+if(REDLOCK_PROBES)
+  include(CheckIncludeFile)
+  check_include_file(sys/sdt.h REDLOCK_HAS_SDT_H)
+  if(REDLOCK_HAS_SDT_H)
+    set(REDLOCK_WITH_PROBES ON)
+  elseif(REDLOCK_PROBES STREQUAL "AUTO")
+    message(STATUS "The static probes are left out: there is no sys/sdt.h (Debian: systemtap-sdt-dev)")
+  else()
+    message(FATAL_ERROR "The static probes cannot be built: there is no sys/sdt.h (Debian: systemtap-sdt-dev)")
+  endif()
+endif()

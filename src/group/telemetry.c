@@ -1,0 +1,274 @@
+/* What the group tells of itself: histograms, counts of votes, events and probes. */
+#define REDLOCK_PROBE_SEMAPHORES
+#include "group/telemetry.h"
+
+#include <string.h>
+
+#include "core/validity.h"
+
+REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
+
+#define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
+
+const char *redlock_telemetry_kind_name(redlock_telemetry_kind kind) {
+    static const char *const names[] = {
+        [REDLOCK_TELEMETRY_STARTED] = "STARTED",   [REDLOCK_TELEMETRY_DENIED] = "DENIED",
+        [REDLOCK_TELEMETRY_QUEUED] = "QUEUED",     [REDLOCK_TELEMETRY_ACQUIRED] = "ACQUIRED",
+        [REDLOCK_TELEMETRY_FAILED] = "FAILED",     [REDLOCK_TELEMETRY_ADOPTED] = "ADOPTED",
+        [REDLOCK_TELEMETRY_EXTENDED] = "EXTENDED", [REDLOCK_TELEMETRY_LOST] = "LOST",
+        [REDLOCK_TELEMETRY_RELEASED] = "RELEASED", [REDLOCK_TELEMETRY_FORGOTTEN] = "FORGOTTEN",
+        [REDLOCK_TELEMETRY_NODE_UP] = "NODE_UP",   [REDLOCK_TELEMETRY_NODE_DOWN] = "NODE_DOWN"};
+    return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
+}
+
+const char *redlock_voted_name(redlock_voted voted) {
+    static const char *const names[REDLOCK_VOTED_MAX] = {[REDLOCK_VOTED_GRANTED] = "granted",
+                                                         [REDLOCK_VOTED_DENIED] = "denied",
+                                                         [REDLOCK_VOTED_OTHER] = "other",
+                                                         [REDLOCK_VOTED_OURS] = "ours",
+                                                         [REDLOCK_VOTED_CONNECTION] = "connection",
+                                                         [REDLOCK_VOTED_TIMEOUT] = "timeout",
+                                                         [REDLOCK_VOTED_STALLED] = "stalled",
+                                                         [REDLOCK_VOTED_NOT_A_NODE] = "not_a_node",
+                                                         [REDLOCK_VOTED_REPLICA] = "replica",
+                                                         [REDLOCK_VOTED_SAME_SERVER] = "same_server",
+                                                         [REDLOCK_VOTED_QUARANTINE] = "quarantine",
+                                                         [REDLOCK_VOTED_AUTH] = "auth",
+                                                         [REDLOCK_VOTED_NOPERM] = "noperm",
+                                                         [REDLOCK_VOTED_NOSCRIPT] = "noscript",
+                                                         [REDLOCK_VOTED_OOM] = "oom",
+                                                         [REDLOCK_VOTED_MISCONF] = "misconf",
+                                                         [REDLOCK_VOTED_LOADING] = "loading",
+                                                         [REDLOCK_VOTED_BUSY] = "busy",
+                                                         [REDLOCK_VOTED_CLUSTER] = "cluster",
+                                                         [REDLOCK_VOTED_SERVER] = "server"};
+    return (size_t)voted < REDLOCK_VOTED_MAX && names[voted] ? names[voted] : "";
+}
+
+redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlock_text *text) {
+    static const uint8_t causes[] = {[REDLOCK_CAUSE_OURS] = REDLOCK_VOTED_OURS,
+                                     [REDLOCK_CAUSE_CONNECTION] = REDLOCK_VOTED_CONNECTION,
+                                     [REDLOCK_CAUSE_TIMEOUT] = REDLOCK_VOTED_TIMEOUT,
+                                     [REDLOCK_CAUSE_STALLED] = REDLOCK_VOTED_STALLED,
+                                     [REDLOCK_CAUSE_NOT_A_NODE] = REDLOCK_VOTED_NOT_A_NODE,
+                                     [REDLOCK_CAUSE_REPLICA] = REDLOCK_VOTED_REPLICA,
+                                     [REDLOCK_CAUSE_SAME_SERVER] = REDLOCK_VOTED_SAME_SERVER,
+                                     [REDLOCK_CAUSE_QUARANTINE] = REDLOCK_VOTED_QUARANTINE,
+                                     [REDLOCK_CAUSE_AUTH] = REDLOCK_VOTED_AUTH,
+                                     [REDLOCK_CAUSE_NOPERM] = REDLOCK_VOTED_NOPERM,
+                                     [REDLOCK_CAUSE_NOSCRIPT] = REDLOCK_VOTED_NOSCRIPT,
+                                     [REDLOCK_CAUSE_OOM] = REDLOCK_VOTED_OOM,
+                                     [REDLOCK_CAUSE_MISCONF] = REDLOCK_VOTED_MISCONF,
+                                     [REDLOCK_CAUSE_LOADING] = REDLOCK_VOTED_LOADING,
+                                     [REDLOCK_CAUSE_BUSY] = REDLOCK_VOTED_BUSY,
+                                     [REDLOCK_CAUSE_CLUSTER] = REDLOCK_VOTED_CLUSTER,
+                                     [REDLOCK_CAUSE_SERVER] = REDLOCK_VOTED_SERVER};
+    const size_t cause = redlock_text_cause(text);
+    if (vote == REDLOCK_VOTE_DENIED) {
+        return REDLOCK_VOTED_DENIED;
+    }
+    /* No cause is GRANTED, so 0 stands for one that is not in the table. */
+    return cause < sizeof causes && causes[cause] != 0 ? (redlock_voted)causes[cause] : REDLOCK_VOTED_OTHER;
+}
+
+/* The arguments are those of docs/telemetry.md. */
+static void probe(const redlock_telemetry_event *event) {
+    const char *resource = event->resource;
+    const uint64_t id = event->id, attempts = event->attempts;
+    const int64_t elapsed_us = event->elapsed_us, validity_ms = event->validity_ms;
+    const int code = event->code, automatic = event->automatic;
+    switch (event->kind) {
+    case REDLOCK_TELEMETRY_STARTED:
+        REDLOCK_PROBE(2, started, id, resource);
+        break;
+    case REDLOCK_TELEMETRY_DENIED:
+        REDLOCK_PROBE(5, denied, id, resource, code, attempts, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_QUEUED:
+        REDLOCK_PROBE(4, queued, id, resource, attempts, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_ACQUIRED:
+        REDLOCK_PROBE(5, acquired, id, resource, attempts, elapsed_us, validity_ms);
+        break;
+    case REDLOCK_TELEMETRY_FAILED:
+        REDLOCK_PROBE(5, failed, id, resource, code, attempts, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_ADOPTED:
+        REDLOCK_PROBE(2, adopted, id, resource);
+        break;
+    case REDLOCK_TELEMETRY_EXTENDED:
+        REDLOCK_PROBE(6, extended, id, resource, code, automatic, elapsed_us, validity_ms);
+        break;
+    case REDLOCK_TELEMETRY_LOST:
+        REDLOCK_PROBE(4, lost, id, resource, event->reason, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_RELEASED:
+        REDLOCK_PROBE(4, released, id, resource, code, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_FORGOTTEN:
+        REDLOCK_PROBE(3, forgotten, id, resource, elapsed_us);
+        break;
+    case REDLOCK_TELEMETRY_NODE_UP:
+        REDLOCK_PROBE(2, node_up, event->node_index, event->node);
+        break;
+    case REDLOCK_TELEMETRY_NODE_DOWN:
+        REDLOCK_PROBE(3, node_down, event->node_index, event->node, event->reason);
+        break;
+    }
+    (void)resource, (void)id, (void)attempts, (void)elapsed_us, (void)validity_ms, (void)code, (void)automatic;
+}
+
+static void tell(const struct redlock_group *group, const redlock_telemetry_event *event) {
+    if (group->on_event) {
+        group->on_event(event, group->event_data);
+    }
+    probe(event);
+}
+
+static void tell_of(const struct redlock_lease *lease, redlock_telemetry_event event) {
+    event.size = sizeof event;
+    event.id = (uintptr_t)lease;
+    event.trace = lease->trace;
+    event.resource = redlock_lease_resource(lease);
+    event.node = "";
+    event.reason = event.reason ? event.reason : "";
+    event.attempts = lease->core.attempts;
+    tell(lease->group, &event);
+}
+
+void redlock_telemetry_tell(const struct redlock_lease *lease, redlock_telemetry_kind kind, int code,
+                            int64_t elapsed_ns) {
+    tell_of(lease, (redlock_telemetry_event){.kind = kind, .code = code, .elapsed_us = elapsed_ns / 1000});
+}
+
+static int64_t validity_ms(const struct redlock_lease *lease, int64_t now_ns) {
+    const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
+    return until_ns ? redlock_validity_ms(until_ns, now_ns) : 0;
+}
+
+static void acquired(struct redlock_lease *lease) {
+    redlock_histogram_add(&lease->group->telemetry.acquire, lease->span_ns);
+    lease->has_span = true;
+    if (REDLOCK_TELEMETRY_WANTED(lease->group, acquired)) {
+        tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_ACQUIRED,
+                                                 .elapsed_us = lease->span_ns / 1000,
+                                                 .validity_ms = validity_ms(lease, lease->core.begun_ns),
+                                                 .fence = redlock_lease_fence(lease)});
+    }
+    lease->span_ns = 0; /* it may be lost already */
+}
+
+void redlock_telemetry_acquire_ended(struct redlock_lease *lease) {
+    if (lease->waited) {
+        redlock_histogram_add(&lease->group->telemetry.wait, lease->span_ns);
+    }
+    if (lease->acquired_code == REDLOCK_OK) {
+        acquired(lease);
+    } else {
+        REDLOCK_TELL(lease, failed, FAILED, lease->acquired_code, lease->span_ns);
+    }
+}
+
+void redlock_telemetry_adopted(struct redlock_lease *lease) {
+    lease->has_span = true;
+    REDLOCK_TELL(lease, adopted, ADOPTED, REDLOCK_OK, 0);
+}
+
+void redlock_telemetry_queued(const struct redlock_lease *lease) {
+    /* It asks for its place now. */
+    REDLOCK_TELL(lease, queued, QUEUED, REDLOCK_OK, lease->core.start_ns - lease->span_ns);
+}
+
+static void extended(const struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+    const enum redlock_lease_state after = lease->core.state;
+    const bool won = after == REDLOCK_LEASE_HELD && redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
+    lease->group->statistics.extends_failed += !won;
+    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, extended)) {
+        const int code = actions->extended             ? actions->extended_code
+                         : won                         ? REDLOCK_OK
+                         : after == REDLOCK_LEASE_LOST ? REDLOCK_ERR_LOST
+                                                       : REDLOCK_ERR_NO_QUORUM;
+        tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXTENDED,
+                                                 .code = code,
+                                                 .automatic = !actions->extended,
+                                                 .elapsed_us = (now_ns - lease->core.start_ns) / 1000,
+                                                 .validity_ms = validity_ms(lease, now_ns)});
+    }
+}
+
+void redlock_telemetry_tried(struct redlock_lease *lease, enum redlock_lease_state before,
+                             const struct redlock_actions *actions, int64_t now_ns) {
+    const enum redlock_lease_state after = lease->core.state;
+    if (before == REDLOCK_LEASE_EXTENDING) {
+        if (after != REDLOCK_LEASE_EXTENDING && after != REDLOCK_LEASE_RELEASING) {
+            extended(lease, actions, now_ns);
+        }
+        return;
+    }
+    lease->waited = true;
+    const bool lost_try = after == REDLOCK_LEASE_QUEUED ? before == REDLOCK_LEASE_ACQUIRING
+                                                        : before != REDLOCK_LEASE_WAITING || actions->fresh_token;
+    if (lost_try) {
+        REDLOCK_TELL(lease, denied, DENIED, lease->core.last_code, now_ns - lease->span_ns);
+    }
+}
+
+void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns) {
+    redlock_histogram_add(&lease->group->telemetry.renewal_late, now_ns - planned_ns);
+}
+
+void redlock_telemetry_lost(const struct redlock_lease *lease) {
+    char loss[LOSS_SIZE];
+    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, lost)) {
+        redlock_lease_loss_text(lease, loss, sizeof loss);
+        tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_LOST,
+                                                 .code = REDLOCK_ERR_LOST,
+                                                 .reason = loss,
+                                                 .elapsed_us = lease->span_ns / 1000});
+    }
+}
+
+void redlock_telemetry_released(struct redlock_lease *lease) {
+    if (lease->has_span) {
+        lease->has_span = false;
+        REDLOCK_TELL(lease, released, RELEASED, lease->released_code, lease->span_ns);
+    }
+}
+
+void redlock_telemetry_forgotten(struct redlock_lease *lease) {
+    if (lease->has_span) {
+        lease->has_span = false;
+        REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
+    }
+}
+
+static void tell_of_node(const struct redlock_group *group, unsigned node, redlock_telemetry_kind kind,
+                         const char *reason) {
+    tell(group, &(redlock_telemetry_event){.size = sizeof(redlock_telemetry_event),
+                                           .kind = kind,
+                                           .resource = "",
+                                           .node = group->node_names[node],
+                                           .node_index = node,
+                                           .reason = reason});
+}
+
+void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool ready) {
+    group->telemetry.node_ups[node] += ready;
+    group->telemetry.node_downs[node] += !ready;
+    if (ready && REDLOCK_TELEMETRY_WANTED(group, node_up)) {
+        tell_of_node(group, node, REDLOCK_TELEMETRY_NODE_UP, "");
+    } else if (!ready && REDLOCK_TELEMETRY_WANTED(group, node_down)) {
+        tell_of_node(group, node, REDLOCK_TELEMETRY_NODE_DOWN,
+                     redlock_text_string(group->env.refusal(group->env.ctx, node)));
+    }
+}
+
+int redlock_group_telemetry(const struct redlock_group *group, redlock_telemetry *telemetry) {
+    if (!telemetry || telemetry->size == 0) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const size_t size = telemetry->size < sizeof *telemetry ? telemetry->size : sizeof *telemetry;
+    memcpy(telemetry, &group->telemetry, size);
+    telemetry->size = size;
+    return REDLOCK_OK;
+}

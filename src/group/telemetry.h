@@ -1,0 +1,95 @@
+/* What the group tells of itself: histograms, counts of votes, events and probes. */
+#ifndef REDLOCK_GROUP_TELEMETRY_H
+#define REDLOCK_GROUP_TELEMETRY_H
+
+#include "base/probe.h"
+#include "core/histogram.h"
+#include "group/lease_memory.h"
+
+/* The probes with semaphores: those of the events, by their kind. */
+#define REDLOCK_PROBE_MAP(X)                                                                                           \
+    X(started)                                                                                                         \
+    X(denied)                                                                                                          \
+    X(queued)                                                                                                          \
+    X(acquired)                                                                                                        \
+    X(failed)                                                                                                          \
+    X(adopted)                                                                                                         \
+    X(extended)                                                                                                        \
+    X(lost)                                                                                                            \
+    X(released)                                                                                                        \
+    X(forgotten)                                                                                                       \
+    X(node_up)                                                                                                         \
+    X(node_down)
+
+REDLOCK_PROBE_MAP(REDLOCK_PROBE_DECLARE)
+
+/* Whether anybody wants to know of an event. */
+#define REDLOCK_TELEMETRY_WANTED(group, probe) ((group)->on_event != NULL || REDLOCK_PROBE_IS_ON(probe))
+
+/* Tells an event of a lease to on_event and to its probe. The caller has checked that somebody
+ * wants it. */
+void redlock_telemetry_tell(const struct redlock_lease *lease, redlock_telemetry_kind kind, int code,
+                            int64_t elapsed_ns);
+
+#define REDLOCK_TELL(lease, probe, kind, code, elapsed_ns)                                                             \
+    do {                                                                                                               \
+        if (REDLOCK_TELEMETRY_WANTED((lease)->group, probe)) {                                                         \
+            redlock_telemetry_tell(lease, REDLOCK_TELEMETRY_##kind, code, elapsed_ns);                                 \
+        }                                                                                                              \
+    } while (0)
+
+/* An acquire was accepted. */
+static inline void redlock_telemetry_started(struct redlock_lease *lease, int64_t now_ns) {
+    lease->span_ns = now_ns;
+    REDLOCK_TELL(lease, started, STARTED, REDLOCK_OK, 0);
+}
+
+void redlock_telemetry_adopted(struct redlock_lease *lease);
+/* The acquire has ended, and its callback is next. */
+void redlock_telemetry_acquire_ended(struct redlock_lease *lease);
+void redlock_telemetry_queued(const struct redlock_lease *lease);
+
+void redlock_telemetry_tried(struct redlock_lease *lease, enum redlock_lease_state before,
+                             const struct redlock_actions *actions, int64_t now_ns);
+/* The core has stepped: counts a failed extension, which calls no callback while the lease lives,
+ * and tells of tries and extensions. Most steps are none of these. */
+static inline void redlock_telemetry_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
+                                             const struct redlock_actions *actions, int64_t now_ns) {
+    const enum redlock_lease_state after = lease->core.state;
+    if (before == REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_WAITING || after == REDLOCK_LEASE_QUEUED) {
+        redlock_telemetry_tried(lease, before, actions, now_ns);
+    }
+}
+
+/* A renewal began that was planned for this time. */
+void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns);
+/* The lease was held until now. One that ends before anybody was told of it was held by nobody. */
+static inline void redlock_telemetry_held(struct redlock_lease *lease, int64_t until_ns) {
+    if (lease->has_span) {
+        lease->span_ns = until_ns - lease->core.begun_ns;
+        redlock_histogram_add(&lease->group->telemetry.held, lease->span_ns);
+    }
+}
+
+/* The callback of the loss, or of the release, is next. */
+void redlock_telemetry_lost(const struct redlock_lease *lease);
+void redlock_telemetry_released(struct redlock_lease *lease);
+/* The caller has forgotten the handle. */
+void redlock_telemetry_forgotten(struct redlock_lease *lease);
+
+/* What became of a vote that was not GRANTED. */
+redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlock_text *text);
+static inline void redlock_telemetry_voted(struct redlock_group *group, unsigned node, redlock_vote_kind vote,
+                                           const struct redlock_text *text) {
+    const redlock_voted voted =
+        vote == REDLOCK_VOTE_GRANTED ? REDLOCK_VOTED_GRANTED : redlock_telemetry_cause(vote, text);
+    group->telemetry.votes[voted][node]++;
+}
+
+/* A node became ready, or is not ready any more. */
+void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool ready);
+
+/* See redlock_manager_telemetry(). */
+int redlock_group_telemetry(const struct redlock_group *group, redlock_telemetry *telemetry);
+
+#endif
