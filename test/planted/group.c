@@ -11,6 +11,9 @@ redlock_nodes __real_redlock_group_send(struct redlock_group *group, struct redl
 redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message);
 
+void __real_redlock_telemetry_released(struct redlock_lease *lease);
+void __wrap_redlock_telemetry_released(struct redlock_lease *lease);
+
 int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
     return REDLOCK_PLANTED(TOKEN_REUSED) && lease->token_size != 0 && !lease->waiting
                ? REDLOCK_OK
@@ -26,4 +29,10 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
         core->deadline_ns = redlock_deadline_ns(core->start_ns, core->round_ttl_ms);
     }
     return taken;
+}
+
+void __wrap_redlock_telemetry_released(struct redlock_lease *lease) {
+    if (!REDLOCK_PLANTED(LOSS_ENDS_NOTHING) || lease->loss == REDLOCK_LOSS_NONE) {
+        __real_redlock_telemetry_released(lease);
+    }
 }

@@ -253,7 +253,9 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                           .clock_guard = profile->clock_guard,
                                           .first_boot = profile->first_boot,
                                           .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
-                                          .fence_expiry_ms = profile->fence_expiry_ms};
+                                          .fence_expiry_ms = profile->fence_expiry_ms,
+                                          .on_event = sim_on_event,
+                                          .event_data = client};
     client->group = redlock_group_new(&env, &config);
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {

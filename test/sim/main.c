@@ -61,6 +61,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = "queue-release-stays",
     [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
+    [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
 };
 
 static const char *const control_names[] = {

@@ -317,6 +317,7 @@ static void drained(void *ctx) {
         sim_violation(client->world, "reentrant", "a close ended inside a call");
     }
     sim_check_closed(client);
+    sim_check_spans(client);
     sim_client_count(client);
     struct redlock_group *group = client->group;
     client->group = NULL;

@@ -247,7 +247,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->order = 0;
     world->heap_count = 0;
     world->arena_used = 0;
-    world->lease_count = world->call_count = 0;
+    world->lease_count = world->call_count = world->span_count = 0;
     world->probed = world->probes = world->users = world->forgotten_count = 0;
     world->place_count = 0;
     memset(world->lines, 0, sizeof world->lines);

@@ -24,6 +24,7 @@
 #define SIM_CALLS_MAX     512
 #define SIM_FORGOTTEN_MAX 1024
 #define SIM_BACKINGS_MAX  1024
+#define SIM_SPANS_MAX     512
 #define SIM_SETS_MAX      2048
 #define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
@@ -230,6 +231,13 @@ struct sim_backing {
     uint32_t steps[SIM_NODES_MAX];
 };
 
+/* An acquire or a lease whose end was not told yet. */
+struct sim_span {
+    uint64_t id;
+    uint8_t client, state;
+    bool queued;
+};
+
 /* The state of one thread of a user's program. */
 struct sim_slot {
     struct sim_call *acquiring;
@@ -254,6 +262,7 @@ struct sim_client {
     int64_t closed_ns, closed_paused_ns;
     uint32_t wake_serial;
     uint64_t tokens_drawn;
+    uint32_t nodes_up, nodes_told;  /* by events */
     struct redlock_text *text;      /* one error text for all */
     bool is_old;                    /* its program never queues */
     char channel[SIM_CHANNEL_SIZE]; /* "": it does not listen */
@@ -295,6 +304,8 @@ struct sim_world {
     unsigned set_count;
     struct sim_backing backings[SIM_BACKINGS_MAX];
     unsigned backing_count;
+    struct sim_span spans[SIM_SPANS_MAX];
+    unsigned span_count;
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
     struct sim_place places[SIM_PLACES_MAX];
     unsigned place_count;
@@ -401,6 +412,11 @@ void sim_on_extended(const redlock_result *result, void *data);
 void sim_on_released(const redlock_result *result, void *data);
 void sim_on_inspected(const redlock_result *result, void *data);
 void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
+
+/* --- spans.c: the events that the library tells --- */
+void sim_on_event(const redlock_telemetry_event *event, void *data);
+/* Each acquire and each lease of this client has told its end. */
+void sim_check_spans(const struct sim_client *client);
 
 /* --- faults.c --- */
 /* ways: 1 towards the node, 2 towards the client, 3 both */
