@@ -11,7 +11,8 @@ foreach(kind IN LISTS REDLOCK_KINDS)
   install(EXPORT redlock_${kind} NAMESPACE redlock:: FILE redlock${initial}${rest}Targets.cmake
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
 endforeach()
-install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/redlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h"
+  PATTERN "*.hpp")
 foreach(program redlock_tool redlock_chaos)
   if(TARGET ${program})
     install(TARGETS ${program})

@@ -12,11 +12,14 @@
 extern "C" {
 #endif
 
+#ifndef REDLOCK_API
 #if defined(__GNUC__)
-/** Marks a function that the library exports. */
+/** Marks a function that the library exports. A tool that cannot parse attributes, such as cffi for
+ * Python, may define it before the headers, as nothing. */
 #define REDLOCK_API __attribute__((visibility("default")))
 #else
 #define REDLOCK_API
+#endif
 #endif
 
 typedef struct redlock_lease redlock_lease;   /**< A lock that we hold until its deadline. */

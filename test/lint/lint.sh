@@ -27,7 +27,7 @@ format() {
     # Other versions lay out the same settings differently.
     [[ $(clang-format --version) == *"version 14."* ]] ||
         skip "clang-format is not of version 14: $(clang-format --version)"
-    mapfile -t files < <(sources '*.c' '*.h' '*.cpp')
+    mapfile -t files < <(sources '*.c' '*.h' '*.cpp' '*.hpp')
     ((${#files[@]} > 10)) || { echo "only ${#files[@]} files were found"; exit 1; }
     clang-format --dry-run -Werror "${files[@]}"
     # The first line says what the file is.
@@ -87,7 +87,7 @@ too_wide() {
     for file in "$@"; do
         case $file in
         *.md) prose+=("$file") ;;
-        *.[ch] | *.cpp | *.go | *.java | *.mjs | *.rs) code+=("$file") slashes+=("$file") ;;
+        *.[ch] | *.[ch]pp | *.go | *.java | *.mjs | *.rs) code+=("$file") slashes+=("$file") ;;
         *.lua) code+=("$file") ;;
         *) code+=("$file") hashes+=("$file") ;;
         esac
@@ -106,8 +106,8 @@ too_wide() {
 width() {
     local files wrong
     # Not data, and not what a program writes.
-    mapfile -t files < <(sources '*.c' '*.h' '*.cpp' '*.lua' '*.sh' '*.py' '*.cmake' '*.in' '*.txt' '*.md' '*.go' \
-        '*.rs' '*.java' '*.mjs' '*.yml' '*Dockerfile' '.ci/run' |
+    mapfile -t files < <(sources '*.c' '*.h' '*.cpp' '*.hpp' '*.lua' '*.sh' '*.py' '*.cmake' '*.in' '*.txt' '*.md' \
+        '*.go' '*.rs' '*.java' '*.mjs' '*.yml' '*Dockerfile' '.ci/run' |
         grep -vE 'docs/performance/results\.md|test/fuzz/corpus/' | sort -u)
     ((${#files[@]} > 100)) || { echo "only ${#files[@]} files were found"; exit 1; }
     wrong=$(too_wide "${files[@]}" || true)

@@ -1,21 +1,87 @@
 #!/usr/bin/env bash
-# A C++ program that includes the headers compiles and links.
+# C++ users: the installed C headers compile as C++, the C++ headers compile alone and in all modes,
+# and programs outside of the tree link and run.
 set -euo pipefail
 
 [[ -n ${CXX:-} && $CXX != *NOTFOUND ]] || { echo "skipped: no C++ compiler"; exit 77; }
+command -v pkg-config >/dev/null || { echo "skipped: no pkg-config"; exit 77; }
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+"$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
+libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
+export PKG_CONFIG_PATH=$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} LD_LIBRARY_PATH=$libdir
+read -ra cflags <<<"$(pkg-config --cflags redlock)"
+read -ra libs <<<"$(pkg-config --libs redlock)"
 read -ra flags <<<"${REDLOCK_FLAGS:-}"
-for std in c++11 c++17; do
-    "$CXX" -std=$std -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -fsyntax-only \
-        -I"$REDLOCK_SOURCE/include" "$here/program.cpp"
+
+# strict COMPILER arguments… : with the warnings of the house as errors, against the installed tree.
+strict() {
+    "$1" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${cflags[@]}" "${@:2}"
+}
+
+compilers=("$CXX")
+for compiler in g++ clang++; do
+    command -v "$compiler" >/dev/null && compilers+=("$compiler")
 done
+read -ra headers <<<"$(cd "$prefix/include" && echo redlock/redlock.hpp redlock/cpp/*.hpp)"
+((${#headers[@]} >= 6)) || { echo "too few headers are installed: ${headers[*]}"; exit 1; }
+for header in "${headers[@]}"; do
+    echo "#include <$header>" | strict "$CXX" -std=c++17 -fsyntax-only -x c++ -
+done
+for compiler in "${compilers[@]:1}"; do
+    for std in c++11 c++17; do
+        strict "$compiler" -std=$std -fsyntax-only "$here/program.cpp"
+    done
+    for std in c++17 c++20; do
+        for mode in -fexceptions "-fno-exceptions -fno-rtti"; do
+            read -ra words <<<"$mode"
+            strict "$compiler" -std=$std "${words[@]}" -fsyntax-only "$here/modes.cpp"
+        done
+    done
+    strict "$compiler" -std=c++17 -fsyntax-only "$REDLOCK_SOURCE/docs/examples/job.cpp"
+done
+echo "${#headers[@]} C++ headers compile alone; the programs compile with ${compilers[*]:1}"
 # A sanitizer's runtime belongs to its own compiler; the C++ compiler may be of another make.
 if [[ -n ${REDLOCK_FLAGS// /} ]]; then
     echo "compiled; linking is for builds without sanitizers"
     exit 0
 fi
-"$CXX" "${flags[@]}" -I"$REDLOCK_SOURCE/include" -o "$work/program" "$here/program.cpp" -L"$REDLOCK_BUILD/src" \
-    -lredlock -Wl,-rpath,"$REDLOCK_BUILD/src"
+"$CXX" "${flags[@]}" "${cflags[@]}" -o "$work/program" "$here/program.cpp" "${libs[@]}"
 "$work/program" "$REDLOCK_VERSION"
+for mode in -fexceptions "-fno-exceptions -fno-rtti"; do
+    read -ra words <<<"$mode"
+    "$CXX" -std=c++17 "${words[@]}" "${cflags[@]}" -o "$work/modes" "$here/modes.cpp" "${libs[@]}"
+    "$work/modes" "$REDLOCK_VERSION"
+done
+
+# The example, on three servers: it works, and it says why it cannot.
+command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
+# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
+source "$REDLOCK_SOURCE/scripts/lib.sh"
+pids=()
+clean_up() {
+    local pid
+    for pid in "${pids[@]}"; do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+    wait 2>/dev/null || true
+    rm -rf "$work"
+}
+trap clean_up EXIT
+nodes=()
+for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
+    port=$((10000 + RANDOM % 20000))
+    if redlock_start_server "$port" "$work/$port"; then
+        pids+=("$started")
+        nodes+=("127.0.0.1:$port")
+    fi
+done
+((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+"$CXX" -std=c++17 "${cflags[@]}" -o "$work/job" "$REDLOCK_SOURCE/docs/examples/job.cpp" "${libs[@]}"
+"$work/job" nightly "${nodes[@]}" | tee "$work/steps"
+[[ $(grep -c '^step [123] with fence [1-9]' "$work/steps") == 3 ]] || { echo "not three steps"; exit 1; }
+! "$work/job" nightly 127.0.0.1:1 2>"$work/error" || { echo "a job without a node ran"; exit 1; }
+cat "$work/error"
+grep -q '127.0.0.1:1' "$work/error" || { echo "the error does not name the node"; exit 1; }

@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
-for file in bin/redlock "$REDLOCK_SOURCE"/include/redlock/*.h "$REDLOCK_SOURCE"/include/redlock/adapters/*.h; do
+for file in bin/redlock "$REDLOCK_SOURCE"/include/redlock/{*.h,adapters/*.h,*.hpp,cpp/*.hpp}; do
     file=${file#"$REDLOCK_SOURCE"/}
     [[ -e $prefix/$file ]] || { echo "$file is not installed:"; find "$prefix"; exit 1; }
 done

@@ -1,21 +1,27 @@
 #!/usr/bin/env bash
-# Every C block of a document (```c) compiles with the warnings of the house as errors, and links.
+# Every C block of a document (```c), or every C++ block (```cpp), compiles with the warnings of the
+# house as errors, and links.
 set -euo pipefail
 
-document=$1
+document=$1 language=${2:-c}
+compile=("$CC" -std=c11)
+if [[ $language == cpp ]]; then
+    [[ -n ${CXX:-} && $CXX != *NOTFOUND ]] || { echo "skipped: no C++ compiler"; exit 77; }
+    compile=("$CXX" -std=c++17)
+fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-awk -v dir="$work" '
-    /^```c$/ { file = dir "/" ++n ".c"; print "#line " NR + 1 " \"" FILENAME "\"" >file; next }
+awk -v dir="$work" -v language="$language" '
+    $0 == "```" language { file = dir "/" ++n "." language; print "#line " NR + 1 " \"" FILENAME "\"" >file; next }
     /^```/ { file = "" }
     file { print >file }
 ' "$document"
 shopt -s nullglob
-snippets=("$work"/*.c)
-((${#snippets[@]} >= 2)) || { echo "$document: fewer than two C snippets were found"; exit 1; }
+snippets=("$work"/*."$language")
+((${#snippets[@]} >= 2)) || { echo "$document: fewer than two snippets were found"; exit 1; }
 read -ra flags <<<"${REDLOCK_FLAGS:-}"
 for snippet in "${snippets[@]}"; do
-    "$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
+    "${compile[@]}" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
         -o "$work/program" "$snippet" -L"$REDLOCK_BUILD/src" -lredlock -lev
 done
 echo "${#snippets[@]} snippets of $document compile and link"

@@ -1,0 +1,355 @@
+/**
+ * @file client.hpp
+ * C++: locks and elections for threads that block.
+ */
+#ifndef REDLOCK_CPP_CLIENT_HPP
+#define REDLOCK_CPP_CLIENT_HPP
+
+#include <redlock/blocking.h>
+#include <redlock/cpp/options.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace redlock {
+
+class election;
+class lease;
+
+/**
+ * redlock_client: a set of nodes, and a thread that talks to them. Any number of threads may use
+ * it. Its close ends its leases and elections: those that still exist are empty then.
+ */
+class client {
+  public:
+    /** None: every call gives errc::closed. */
+    client() noexcept = default;
+    /** redlock_client_open() */
+    static expected<client> open(const manager_options &options);
+#ifdef REDLOCK_CPP_EXCEPTIONS
+    /** As open(). Throws redlock::failure. */
+    explicit client(const manager_options &options) : client(open(options).value()) {
+    }
+#endif
+    /** Moves. Its leases stay. */
+    client(client &&other) noexcept = default;
+    /** Closes, then moves. */
+    client &operator=(client &&other) noexcept {
+        close();
+        link_ = std::move(other.link_);
+        return *this;
+    }
+    /** As close(). */
+    ~client() {
+        close();
+    }
+    /**
+     * redlock_client_close(): releases the leases that are still held. No other thread may be about
+     * to use the client or a lease of it.
+     * @return errc::ok, also if it is closed already; errc::invalid on the loop thread
+     */
+    errc close() noexcept {
+        const errc code = get() ? static_cast<errc>(redlock_client_close(get())) : errc::ok;
+        if (get() && code == errc::ok) {
+            link_.set(nullptr);
+        }
+        return code;
+    }
+
+    /** redlock_client_acquire() */
+    expected<lease> acquire(text resource, const acquire_options &options = {});
+    /** redlock_client_adopt(). Its validity is 0 until an extend(). */
+    expected<lease> adopt(text resource, text token, const acquire_options &options = {});
+    /** redlock_client_inspect(): result() has a vote with the holder for each node. */
+    expected<void> inspect(text resource);
+    /** redlock_client_statistics() */
+    expected<redlock_statistics> statistics();
+    /** redlock_client_elect() */
+    expected<election> elect(text name, const election_options &options = {});
+
+    /**
+     * redlock_client_with(): acquires the lock, runs the work, and releases the lock however the
+     * work ends, also by an exception, which goes on to the caller then.
+     * @param work  gets a `lease &`. What it returns must be an object that can be moved, or void.
+     * @return what the work returned, if the lock was ours until the work had ended; else why not.
+     *         Then the work has not run, or it may have overlapped with that of another holder.
+     */
+    template <class Work> auto with(text resource, const acquire_options &options, Work &&work);
+    /** The same with the default options, but renews the lease while the work runs. */
+    template <class Work> auto with(text resource, Work &&work);
+    /** The C handle, or null. */
+    redlock_client *get() const noexcept {
+        return link_.get();
+    }
+
+  private:
+    explicit client(detail::link<redlock_client> &&link) noexcept : link_(std::move(link)) {
+    }
+
+    detail::link<redlock_client> link_;
+};
+
+/**
+ * A lock of a redlock::client, released by the destructor. It can be moved. A lease that is
+ * reentrant has an object for each time it was acquired. If its owner is a thread, it must end on
+ * that thread; otherwise it stays until the close of the client. Do not end a lease in on_lost.
+ */
+class lease : public basic_lease<redlock_client> {
+  public:
+    /** None. */
+    lease() noexcept = default;
+#ifdef REDLOCK_CPP_EXCEPTIONS
+    /** As client::acquire(). Throws redlock::failure. */
+    lease(client &client, text resource, const acquire_options &options = {})
+        : lease(client.acquire(resource, options).value()) {
+    }
+#endif
+    /** Moves. */
+    lease(lease &&other) noexcept = default;
+    /** Releases, then moves. */
+    lease &operator=(lease &&other) noexcept {
+        if (this != &other) {
+            end();
+            basic_lease::operator=(std::move(other));
+            reentrant_owner_ = other.reentrant_owner_;
+        }
+        return *this;
+    }
+    /** As release(). */
+    ~lease() {
+        end();
+    }
+    /** redlock_client_extend() */
+    expected<void> extend(milliseconds ttl) {
+        redlock_result *given = nullptr;
+        const int code =
+            owner_.get() ? redlock_client_extend(owner_.get(), handle_, ttl.count(), &given) : REDLOCK_ERR_CLOSED;
+        return error(static_cast<errc>(code), result(given));
+    }
+    /**
+     * redlock_client_release(). The lease is empty then, unless the code is errc::invalid,
+     * errc::forked or errc::not_owner. The code is errc::ok if the lock was ours until now.
+     */
+    expected<void> release() {
+        redlock_result *given = nullptr;
+        const errc code = end(&given);
+        return error(code, result(given));
+    }
+    /** redlock_client_forget(): leaves the keys to their ttl. */
+    expected<void> forget() {
+        const int code = owner_.get() ? redlock_client_forget(owner_.get(), handle_) : REDLOCK_ERR_CLOSED;
+        return expected<void>(ended(static_cast<errc>(code)));
+    }
+
+  private:
+    friend client;
+    lease(redlock_lease *handle, const detail::link<redlock_client> &owner, std::uint64_t reentrant_owner) noexcept
+        : basic_lease(handle, owner), reentrant_owner_(reentrant_owner) {
+    }
+    errc ended(errc code) noexcept {
+        if (code != errc::invalid && code != errc::forked && code != errc::not_owner && code != errc::busy) {
+            handle_ = nullptr;
+        }
+        return code;
+    }
+    errc end(redlock_result **given = nullptr) noexcept {
+        if (!owner_.get()) {
+            return ended(errc::closed);
+        }
+        if (!handle_) {
+            return errc::invalid;
+        }
+        return ended(static_cast<errc>(redlock_client_release_as(owner_.get(), handle_, reentrant_owner_, given)));
+    }
+
+    std::uint64_t reentrant_owner_ = 0;
+};
+
+/**
+ * redlock_client_election: a candidate. Any number of threads may use it. The destructor ends it.
+ * The memory of the handle stays until the close of the client, so do not make one for each term:
+ * campaign() begins the next one.
+ */
+class election {
+  public:
+    /** None: every call gives errc::closed. */
+    election() noexcept = default;
+#ifdef REDLOCK_CPP_EXCEPTIONS
+    /** As client::elect(). Throws redlock::failure. */
+    election(client &client, text name, const election_options &options = {})
+        : election(client.elect(name, options).value()) {
+    }
+#endif
+    /** Moves. No other thread may use either. */
+    election(election &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), owner_(std::move(other.owner_)) {
+    }
+    /** Ends it, then moves. */
+    election &operator=(election &&other) noexcept {
+        if (this != &other) {
+            finish();
+            handle_ = std::exchange(other.handle_, nullptr);
+            owner_ = std::move(other.owner_);
+        }
+        return *this;
+    }
+    /** As end(). No other thread may use it. */
+    ~election() {
+        finish();
+    }
+    /** redlock_client_election_next(). What the event refers to is valid until the next call. */
+    expected<election_event> next(milliseconds timeout = forever) {
+        redlock_election_event event{};
+        event.size = sizeof event;
+        const int code = get() ? redlock_client_election_next(get(), timeout.count(), &event) : REDLOCK_ERR_CLOSED;
+        if (code != REDLOCK_OK) {
+            return error(static_cast<errc>(code));
+        }
+        return election_event(&event);
+    }
+    /** redlock_client_election_resign() */
+    expected<void> resign() {
+        return leave(redlock_client_election_resign);
+    }
+    /** redlock_client_election_campaign() */
+    expected<void> campaign() {
+        return expected<void>(static_cast<errc>(get() ? redlock_client_election_campaign(get()) : REDLOCK_ERR_CLOSED));
+    }
+    /** redlock_client_election_end() */
+    expected<void> end() {
+        return leave(redlock_client_election_end);
+    }
+    /** redlock_client_election_validity_ms(): how much longer we lead in this term. */
+    milliseconds validity(std::uint64_t term) const noexcept {
+        return milliseconds(get() ? redlock_client_election_validity_ms(get(), term) : 0);
+    }
+    /** The C handle, or null. */
+    redlock_client_election *get() const noexcept {
+        return owner_.get() ? handle_ : nullptr;
+    }
+
+  private:
+    friend client;
+    election(redlock_client_election *handle, const detail::link<redlock_client> &owner) noexcept
+        : handle_(handle), owner_(owner) {
+    }
+    expected<void> leave(int (*function)(redlock_client_election *, redlock_result **)) {
+        redlock_result *given = nullptr;
+        const int code = get() ? function(get(), &given) : REDLOCK_ERR_CLOSED;
+        return error(static_cast<errc>(code), result(given));
+    }
+    void finish() noexcept {
+        if (get()) {
+            (void)redlock_client_election_end(get(), nullptr);
+        }
+    }
+
+    redlock_client_election *handle_ = nullptr;
+    detail::link<redlock_client> owner_;
+};
+
+inline expected<client> client::open(const manager_options &options) {
+    detail::link<redlock_client> link(nullptr);
+    if (!link) {
+        return error(errc::no_memory);
+    }
+    const detail::c_manager_options from(options);
+    redlock_client *handle = nullptr;
+    char sentence[256] = "";
+    const int code = redlock_client_open(&from.c, &handle, sentence, sizeof sentence);
+    if (code != REDLOCK_OK) {
+        return error(static_cast<errc>(code), {}, sentence);
+    }
+    link.set(handle);
+    return client(std::move(link));
+}
+
+inline expected<lease> client::acquire(text resource, const acquire_options &options) {
+    if (!get()) {
+        return error(errc::closed);
+    }
+    redlock_client_acquire_options to;
+    redlock_client_acquire_options_default(&to);
+    to.lock = detail::to_c(options);
+    to.reentrant = options.reentrant;
+    to.owner = options.owner;
+    redlock_lease *handle = nullptr;
+    redlock_result *given = nullptr;
+    const int code = redlock_client_acquire(get(), resource.c_str(), &to, &handle, &given);
+    if (code != REDLOCK_OK) {
+        return error(static_cast<errc>(code), result(given));
+    }
+    return {lease(handle, link_, options.reentrant ? options.owner : 0), result(given)};
+}
+
+inline expected<lease> client::adopt(text resource, text token, const acquire_options &options) {
+    if (!get()) {
+        return error(errc::closed);
+    }
+    const redlock_acquire_options to = detail::to_c(options);
+    redlock_lease *handle = nullptr;
+    const int code = redlock_client_adopt(get(), resource.c_str(), token.c_str(), &to, &handle);
+    if (code != REDLOCK_OK) {
+        return error(static_cast<errc>(code));
+    }
+    return lease(handle, link_, 0);
+}
+
+inline expected<void> client::inspect(text resource) {
+    redlock_result *given = nullptr;
+    const int code = get() ? redlock_client_inspect(get(), resource.c_str(), &given) : REDLOCK_ERR_CLOSED;
+    return error(static_cast<errc>(code), result(given));
+}
+
+inline expected<redlock_statistics> client::statistics() {
+    redlock_statistics counted{};
+    counted.size = sizeof counted;
+    const int code = get() ? redlock_client_statistics(get(), &counted) : REDLOCK_ERR_CLOSED;
+    if (code != REDLOCK_OK) {
+        return error(static_cast<errc>(code));
+    }
+    return counted;
+}
+
+inline expected<election> client::elect(text name, const election_options &options) {
+    if (!get()) {
+        return error(errc::closed);
+    }
+    const redlock_election_options to = detail::to_c(options);
+    redlock_client_election *handle = nullptr;
+    const int code = redlock_client_elect(get(), name.c_str(), &to, &handle);
+    if (code != REDLOCK_OK) {
+        return error(static_cast<errc>(code));
+    }
+    return election(handle, link_);
+}
+
+template <class Work> auto client::with(text resource, const acquire_options &options, Work &&work) {
+    using value_type = std::invoke_result_t<Work, lease &>;
+    static_assert(!std::is_reference_v<value_type>, "let the work return an object or nothing");
+    expected<lease> acquired = acquire(resource, options);
+    if (!acquired) {
+        return expected<value_type>(std::move(acquired).error());
+    }
+    lease held = *std::move(acquired);
+    if constexpr (std::is_void_v<value_type>) {
+        std::forward<Work>(work)(held);
+        return held.release();
+    } else {
+        value_type value = std::forward<Work>(work)(held);
+        expected<void> released = held.release();
+        return released ? expected<value_type>(std::move(value)) : expected<value_type>(std::move(released).error());
+    }
+}
+
+template <class Work> auto client::with(text resource, Work &&work) {
+    acquire_options options;
+    options.auto_extend = true;
+    return with(resource, options, std::forward<Work>(work));
+}
+
+} // namespace redlock
+
+#endif

@@ -1,0 +1,371 @@
+// The C++ client, its leases and its elections, on five real servers.
+#include "kit.hpp"
+
+#include <atomic>
+#include <optional>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using redlock::errc;
+
+servers nodes;
+
+int start(void **) {
+    servers_start(&nodes, 5, nullptr);
+    return 0;
+}
+
+int stop(void **) {
+    servers_stop(&nodes);
+    return 0;
+}
+
+int set_up(void **) {
+    servers_reset(&nodes);
+    return 0;
+}
+
+redlock::client open() {
+    return redlock::client(options_for(nodes));
+}
+
+bool no_keys(const char *key) {
+    return servers_wait_without_key(&nodes, key, 20000);
+}
+
+void delete_everywhere(const char *key) {
+    const char *const command[] = {"DEL", key, nullptr};
+    for (std::size_t i = 0; i < nodes.count; i++) {
+        (void)server_ask_argv(&nodes.at[i], command);
+    }
+}
+
+void a_lease_ends_with_its_scope(void **) {
+    redlock::client client = open();
+    {
+        redlock::lease lease(client, "r", waits(0s));
+        assert_false(lease.empty());
+        assert_true(lease.validity() > 0s && lease.validity() <= patient);
+        assert_true(lease.resource() == "r");
+        assert_int_equal(lease.token().size(), 32);
+        eventually("all nodes have the key", [] { return servers_with_key(&nodes, "r") == 5; });
+    }
+    assert_true(no_keys("r"));
+}
+
+void a_lease_that_is_held_is_refused_with_a_sentence(void **) {
+    redlock::client client = open();
+    redlock::expected<redlock::lease> first = client.acquire("r", waits(0s));
+    assert_true(first);
+    assert_true(first.result().attempts() == 1 && first.result().size() == 5);
+    redlock::expected<redlock::lease> second = client.acquire(std::string("r"), waits(0s));
+    assert_true(!second && second.code() == errc::contended);
+    assert_true(contains(second.message(), "'r'"));
+    std::size_t denied = 0;
+    for (const redlock::vote &vote : second.result()) {
+        denied += vote.kind == redlock::vote_kind::denied;
+    }
+    assert_true(denied >= 3);
+    try {
+        redlock::lease lease(client, "r");
+        support_fatal("a lock that is held was taken");
+    } catch (const redlock::failure &failure) {
+        assert_true(failure.code() == errc::contended);
+        assert_true(contains(failure.what(), "'r'"));
+    }
+    assert_true(client.acquire("").code() == errc::invalid);
+    assert_true(client.acquire(std::string("a\0b", 3)).code() == errc::invalid);
+}
+
+void leases_move(void **) {
+    redlock::client client = open();
+    redlock::lease first(client, "r", waits(0s));
+    const redlock_lease *handle = first.get();
+    redlock::lease second = std::move(first);
+    assert_true(first.empty() && second.get() == handle);
+    assert_true(first.release().code() == errc::closed);
+    redlock::lease &self = second;
+    second = std::move(self);
+    assert_ptr_equal(second.get(), handle);
+    redlock::client moved = std::move(client);
+    assert_null(client.get());
+    assert_true(second.extend(patient));
+    second = redlock::lease(moved, "other", waits(0s)); // releases "r"
+    assert_true(no_keys("r"));
+    assert_true(second.resource() == "other");
+    second = redlock::lease();
+    assert_true(no_keys("other"));
+}
+
+void the_end_of_a_client_ends_its_leases(void **) {
+    std::optional<redlock::client> client(open());
+    redlock::lease lease(*client, "r", waits(0s));
+    redlock::election election(*client, "e");
+    assert_true(client->close() == errc::ok);
+    assert_true(client->close() == errc::ok);
+    assert_true(lease.empty() && lease.validity() == 0s);
+    assert_true(lease.release().code() == errc::closed);
+    assert_true(client->acquire("r").code() == errc::closed);
+    assert_true(election.next(0s).code() == errc::closed);
+    assert_true(no_keys("r"));
+    redlock::client second = open();
+    lease = redlock::lease(second, "r", waits(0s));
+    second = redlock::client();
+    assert_true(lease.empty());
+    client.reset();
+}
+
+void a_lease_is_extended_released_and_adopted(void **) {
+    redlock::client client = open();
+    redlock::lease lease(client, "r", waits(0s));
+    assert_true(lease.extend(2 * patient));
+    assert_true(lease.validity() > patient);
+    assert_true(lease.extend(-1s).code() == errc::invalid);
+    const std::string token(lease.token());
+    assert_true(lease.forget());
+    assert_true(lease.empty());
+    assert_int_equal(servers_with_key(&nodes, "r"), 5);
+    redlock::lease again = client.adopt("r", token).value();
+    assert_true(again.validity() == 0s);
+    again.extend(patient).value();
+    assert_true(again.validity() > 0s);
+    const redlock::expected<void> released = again.release();
+    assert_true(released && released.result().size() == 5);
+    assert_true(again.empty() && no_keys("r"));
+    assert_true(again.release().code() == errc::invalid);
+    assert_true(client.adopt("r", "").code() == errc::invalid);
+}
+
+void work_under_a_lock(void **) {
+    redlock::client client = open();
+    const redlock::expected<std::string> done = client.with("r", [](redlock::lease &lease) {
+        assert_true(lease.validity() > 0s);
+        return std::string(lease.resource()) + "!";
+    });
+    assert_true(done && *done == "r!");
+    assert_true(no_keys("r"));
+    int runs = 0;
+    assert_true(client.with("r", waits(0s), [&](redlock::lease &) { runs++; }));
+    assert_int_equal(runs, 1);
+    redlock::lease held(client, "r", waits(0s));
+    assert_true(client.with("r", [&](redlock::lease &) { runs++; }).code() == errc::contended);
+    assert_true(client.with("r", [&](redlock::lease &) { return runs++; }).code() == errc::contended);
+    assert_int_equal(runs, 1);
+}
+
+void work_that_throws_lets_go(void **) {
+    redlock::client client = open();
+    try {
+        (void)client.with("r", [](redlock::lease &) -> int { throw std::logic_error("no"); });
+        support_fatal("an exception got lost");
+    } catch (const std::logic_error &) {
+    }
+    assert_true(no_keys("r"));
+}
+
+void work_that_loses_its_lock_says_so(void **) {
+    redlock::client client = open();
+    redlock::acquire_options options;
+    options.ttl = 2s;
+    int runs = 0;
+    redlock::expected<int> lost = client.with("r", options, [&](redlock::lease &lease) {
+        delete_everywhere("r");
+        eventually("the lease is over", [&] { return lease.validity() == 0s; });
+        return ++runs;
+    });
+    assert_true(!lost && lost.code() == errc::lost);
+    assert_int_equal(runs, 1);
+    const redlock::expected<redlock::lease_view> renewed = client.with("r", [](redlock::lease &lease) {
+        lease.extend(patient).value();
+        return lease.view();
+    });
+    assert_true(renewed);
+}
+
+void work_is_renewed_by_default(void **) {
+    redlock::client client = open();
+    assert_true(client.with("r", [&client](redlock::lease &lease) {
+        lease.extend(2 * patient).value(); // without this, the first renewal comes after 3 s
+        lease.extend(300ms).value();       // shortens the period, not the lease
+        const std::uint64_t before = client.statistics().value().extends;
+        eventually("it was renewed", [&] { return client.statistics().value().extends > before + 1; });
+    }));
+}
+
+void a_loss_is_told(void **) {
+    redlock::client client = open();
+    struct {
+        std::atomic<int> runs{0};
+        std::string resource, reason;
+        void operator()(redlock::lease_view lease, std::string_view why) {
+            resource = lease.resource();
+            reason = why;
+            runs++;
+        }
+    } lost;
+    redlock::acquire_options options;
+    options.ttl = 1s;
+    options.auto_extend = true;
+    options.on_lost = std::ref(lost);
+    redlock::lease lease(client, "r", options);
+    delete_everywhere("r");
+    eventually("the loss is told", [&] { return lost.runs > 0; });
+    assert_string_equal(lost.resource.c_str(), "r");
+    assert_false(lost.reason.empty());
+    assert_true(lease.validity() == 0s && !lease.empty());
+    assert_true(lease.release().code() == errc::lost);
+    assert_int_equal(lost.runs, 1);
+}
+
+void an_acquire_waits(void **) {
+    redlock::client client = open();
+    std::optional<redlock::lease> first(std::in_place, client, "r", waits(0s));
+    std::thread second([&client] {
+        redlock::lease lease(client, "r", waits(redlock::forever));
+        if (lease.validity() == 0s) {
+            support_fatal("a lease without validity");
+        }
+    });
+    eventually("it waits", [&client] { return client.statistics().value().queued == 1; });
+    first.reset();
+    second.join();
+    assert_true(client.statistics().value().handed_over == 1);
+    assert_true(no_keys("r"));
+}
+
+void reentrant_leases_nest(void **) {
+    redlock::client client = open();
+    redlock::acquire_options options = waits(0s);
+    options.reentrant = true;
+    redlock::lease outer(client, "r", options);
+    {
+        redlock::lease inner(client, "r", options);
+        assert_ptr_equal(inner.get(), outer.get());
+        assert_true(outer.forget().code() == errc::busy);
+        std::thread([&] { assert_true(inner.release().code() == errc::not_owner); }).join();
+        assert_false(inner.empty());
+    }
+    assert_int_equal(servers_with_key(&nodes, "r"), 5);
+    assert_true(outer.release());
+    assert_true(no_keys("r"));
+    options.owner = 7;
+    redlock::lease seven(client, "r", options);
+    std::thread([lease = std::move(seven)] {}).join(); // an owner with an id may release anywhere
+    assert_true(no_keys("r"));
+}
+
+void who_holds_it_and_counts(void **) {
+    redlock::manager_options manager = options_for(nodes);
+    manager.holder = "web-3:4711";
+    redlock::client client(manager);
+    redlock::acquire_options options = waits(0s);
+    options.fencing = true;
+    redlock::lease lease(client, "r", options);
+    const std::uint64_t fence = lease.fence();
+    assert_true(fence > 0);
+    eventually("all nodes have the key", [] { return servers_with_key(&nodes, "r") == 5; });
+    const redlock::expected<void> seen = client.inspect("r");
+    assert_true(seen);
+    std::size_t votes = 0;
+    for (const redlock::vote &vote : seen.result()) {
+        assert_true(vote.kind != redlock::vote_kind::granted || vote.holder == lease.token());
+        assert_true(vote.kind != redlock::vote_kind::granted || vote.holder_text == "web-3:4711");
+        assert_true(vote.kind != redlock::vote_kind::granted || (vote.latency && vote.holder_ttl > 0s));
+        votes += vote.kind == redlock::vote_kind::granted;
+    }
+    assert_true(votes >= 3);
+    assert_int_equal(seen.result().waiters().value_or(-1), 0);
+    assert_true(redlock::token_holder(std::string(lease.token())) == "web-3:4711");
+    assert_true(lease.release());
+    lease = redlock::lease(client, "r", options);
+    assert_true(lease.fence() > fence);
+    assert_int_equal(client.statistics()->acquired, 2);
+    assert_true(client.inspect("").code() == errc::invalid);
+}
+
+void leaders_follow_each_other(void **) {
+    redlock::manager_options named = options_for(nodes);
+    named.holder = "one";
+    redlock::client client(named), other = open();
+    redlock::election_options options;
+    options.ttl = patient;
+    options.fencing = true;
+    redlock::election first(client, "e", options);
+    const auto wait_for = [](redlock::election &election, redlock::election_event_kind kind) {
+        for (;;) {
+            const redlock::election_event event = election.next(patient).value();
+            if (event.kind == kind) {
+                return event;
+            }
+            assert_true(event.kind == redlock::election_event_kind::leader);
+        }
+    };
+    const redlock::election_event leading = wait_for(first, redlock::election_event_kind::leading);
+    assert_true(leading.fence > 0);
+    const std::uint64_t term = leading.term;
+    assert_true(first.validity(term) > 0s && first.validity(term + 1) == 0s);
+    redlock::election second = other.elect("e", options).value();
+    const redlock::election_event news = wait_for(second, redlock::election_event_kind::leader);
+    assert_true(news.leader.holder == "one" && !news.leader.is_self);
+    assert_true(second.next(0s).value().kind == redlock::election_event_kind::nothing);
+    assert_true(first.resign());
+    assert_true(first.validity(term) == 0s);
+    assert_true(wait_for(second, redlock::election_event_kind::leading).fence > leading.fence);
+    assert_true(wait_for(first, redlock::election_event_kind::resigned).code == errc::ok);
+    assert_true(first.campaign());
+    second = redlock::election(); // its end makes the first lead again
+    assert_true(wait_for(first, redlock::election_event_kind::leading).term > term);
+    redlock::election moved = std::move(first);
+    assert_null(first.get());
+    assert_true(moved.end());
+    assert_true(moved.resign().code() == errc::invalid);
+    assert_true(wait_for(moved, redlock::election_event_kind::ended).code == errc::ok);
+    assert_true(moved.next().code() == errc::closed);
+    assert_true(client.elect("").code() == errc::invalid);
+}
+
+void a_child_process_sends_nothing(void **) {
+    redlock::client client = open();
+    redlock::lease lease(client, "r", waits(0s));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const bool refused = lease.release().code() == errc::forked && !lease.empty() &&
+                             client.acquire("other").code() == errc::forked && client.close() == errc::ok &&
+                             lease.empty();
+        _exit(refused ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_true(lease.release());
+}
+
+} // namespace
+
+#define on_servers(function) cmocka_unit_test_setup_teardown(function, set_up, nullptr)
+
+int main() {
+    const CMUnitTest tests[] = {
+        on_servers(a_lease_ends_with_its_scope),
+        on_servers(a_lease_that_is_held_is_refused_with_a_sentence),
+        on_servers(leases_move),
+        on_servers(the_end_of_a_client_ends_its_leases),
+        on_servers(a_lease_is_extended_released_and_adopted),
+        on_servers(work_under_a_lock),
+        on_servers(work_that_throws_lets_go),
+        on_servers(work_that_loses_its_lock_says_so),
+        on_servers(work_is_renewed_by_default),
+        on_servers(a_loss_is_told),
+        on_servers(an_acquire_waits),
+        on_servers(reentrant_leases_nest),
+        on_servers(who_holds_it_and_counts),
+        on_servers(leaders_follow_each_other),
+        on_servers(a_child_process_sends_nothing),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
