@@ -18,7 +18,7 @@ awk -v dir="$work" -v language="$language" '
 ' "$document"
 shopt -s nullglob
 snippets=("$work"/*."$language")
-((${#snippets[@]} >= 2)) || { echo "$document: fewer than two snippets were found"; exit 1; }
+((${#snippets[@]} >= 1)) || { echo "$document: no snippet was found"; exit 1; }
 read -ra flags <<<"${REDLOCK_FLAGS:-}"
 for snippet in "${snippets[@]}"; do
     "${compile[@]}" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \

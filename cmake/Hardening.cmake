@@ -1,0 +1,28 @@
+# Flags that harden what is built, and flags that make two builds of the same source the same bytes.
+include(CheckCCompilerFlag)
+include(CheckPIESupported)
+
+# No path of the build machine in the debug information, and names that do not depend on it.
+target_compile_options(redlock_flags INTERFACE -ffile-prefix-map=${PROJECT_BINARY_DIR}=build
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+
+if(NOT REDLOCK_HARDENING)
+  return()
+endif()
+check_pie_supported()
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+  string(MAKE_C_IDENTIFIER "REDLOCK_HAS${flag}" has)
+  check_c_compiler_flag("-Werror ${flag}" ${has})
+  if(${has})
+    target_compile_options(redlock_flags INTERFACE ${flag})
+  endif()
+endforeach()
+# FORTIFY needs an optimized build. Sanitizers check the same functions. A distribution's flags may
+# define it already.
+if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$" AND NOT REDLOCK_SANITIZE AND NOT REDLOCK_COVERAGE
+    AND NOT "${CMAKE_C_FLAGS} $ENV{CFLAGS} $ENV{CPPFLAGS}" MATCHES "_FORTIFY_SOURCE")
+  target_compile_definitions(redlock_flags INTERFACE _FORTIFY_SOURCE=2)
+endif()
+# All symbols are bound at the start, and the tables of pointers are read-only from then on.
+target_link_options(redlock_flags INTERFACE LINKER:-z,relro,-z,now)

@@ -1,0 +1,18 @@
+# An overlay port: it builds the tree that it is in.
+get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+set(tls OFF)
+if("tls" IN_LIST FEATURES)
+  set(tls ON)
+endif()
+vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES tools REDLOCK_TOOL)
+string(COMPARE EQUAL "${VCPKG_LIBRARY_LINKAGE}" dynamic shared)
+vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS ${options} -DREDLOCK_TLS=${tls}
+  -DBUILD_SHARED_LIBS=${shared} -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=OFF)
+vcpkg_cmake_install()
+vcpkg_cmake_config_fixup(PACKAGE_NAME redlock CONFIG_PATH lib/cmake/redlock)
+vcpkg_fixup_pkgconfig()
+if("tools" IN_LIST FEATURES)
+  vcpkg_copy_tools(TOOL_NAMES redlock AUTO_CLEAN)
+endif()
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")

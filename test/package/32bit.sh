@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The library compiles for 32 bits without a warning.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo '#include <stdint.h>' >"$work/probe.c"
+"$CC" -m32 -c -o "$work/probe.o" "$work/probe.c" 2>/dev/null || {
+    echo "skipped: $CC has no headers for 32 bits (Debian: gcc-multilib)"
+    exit 77
+}
+count=0
+while read -r source; do
+    "$CC" -m32 -std=c11 -D_GNU_SOURCE -DREDLOCK_VERSION='"0"' -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
+        -fvisibility=hidden -O1 -I "$REDLOCK_SOURCE/include" -I "$REDLOCK_SOURCE/src" -c -o "$work/object.o" "$source"
+    count=$((count + 1))
+done < <(find "$REDLOCK_SOURCE/src" "$REDLOCK_BUILD/src" -name '*.c' -not -path '*/CMakeFiles/*' | sort)
+((count > 50)) || { echo "only $count files were found"; exit 1; }
+echo "$count files compile for 32 bits"
