@@ -11,13 +11,10 @@ if(NOT REDLOCK_HARDENING)
 endif()
 check_pie_supported()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
-  string(MAKE_C_IDENTIFIER "REDLOCK_HAS${flag}" has)
-  check_c_compiler_flag("-Werror ${flag}" ${has})
-  if(${has})
-    target_compile_options(redlock_flags INTERFACE ${flag})
-  endif()
-endforeach()
+check_c_compiler_flag("-Werror -fstack-protector" REDLOCK_HAS_STACK_PROTECTOR)
+if(REDLOCK_HAS_STACK_PROTECTOR)
+  target_compile_options(redlock_flags INTERFACE -fstack-protector --param=ssp-buffer-size=4)
+endif()
 # FORTIFY needs an optimized build. Sanitizers check the same functions. A distribution's flags may
 # define it already.
 if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$" AND NOT REDLOCK_SANITIZE AND NOT REDLOCK_COVERAGE
