@@ -16,8 +16,11 @@
 extern "C" {
 #endif
 
-/** The versions of TLS that can be the lowest. */
-typedef enum redlock_tls_version { REDLOCK_TLS_1_2 = 2, REDLOCK_TLS_1_3 = 3 } redlock_tls_version;
+/** The lowest version of TLS to speak. */
+typedef enum redlock_tls_version {
+    REDLOCK_TLS_1_2 = 2, /**< 1.2 and newer. */
+    REDLOCK_TLS_1_3 = 3  /**< 1.3 and newer. */
+} redlock_tls_version;
 
 /**
  * How to speak TLS with the nodes whose URI is rediss://. All strings are copied; files are in PEM.

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "encryption.h"
 #include "fleet.h"
 #include "operands.h"
-#include "tls.h"
 #include "usage.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* How the tool speaks TLS: command line first, then environment. */
-#include "tls.h"
+#include "encryption.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* How the tool speaks TLS: command line first, then environment. */
-#ifndef TOOL_TLS_H
-#define TOOL_TLS_H
+#ifndef TOOL_ENCRYPTION_H
+#define TOOL_ENCRYPTION_H
 
 #include "options.h"
 
