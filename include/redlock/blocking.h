@@ -184,9 +184,9 @@ REDLOCK_API void redlock_node_info_free(redlock_node_info *info);
  * @{ */
 
 /**
- * Lets any thread end acquires that block. It is a flag: while it is set, each acquire that names it
- * in its options (lock.cancel) returns #REDLOCK_ERR_CANCELLED, those that wait and those that begin
- * later. What such an acquire got of the lock by then, the library releases. So after
+ * Lets any thread end acquires that block. It is a flag: while it is set, each acquire that names
+ * it in its options (lock.cancel) returns #REDLOCK_ERR_CANCELLED, those that wait and those that
+ * begin later. What such an acquire got of the lock by then, the library releases. So after
  * #REDLOCK_ERR_CANCELLED nothing is held. An acquire that was won before the flag was set may
  * still return #REDLOCK_OK, and then its caller holds the lock.
  *
@@ -201,8 +201,8 @@ typedef struct redlock_cancel redlock_cancel;
 REDLOCK_API int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel);
 
 /**
- * Sets it, and returns at once. Any thread, also in callbacks of the client and in a signal handler.
- * Not after redlock_client_close(). If it is set already, nothing happens.
+ * Sets it, and returns at once. Any thread, also in callbacks of the client and in a signal
+ * handler. Not after redlock_client_close(). If it is set already, nothing happens.
  */
 REDLOCK_API void redlock_cancel_set(redlock_cancel *cancel);
 

@@ -1,6 +1,4 @@
 /* A redlock_cancel: any thread, or a signal handler, ends acquires that block. */
-#include "blocking/cancel.h"
-
 #include <stdlib.h>
 
 #include "blocking/client.h"
@@ -45,36 +43,4 @@ void redlock_cancel_clear(redlock_cancel *cancel) {
 
 bool redlock_cancel_is_set(const redlock_cancel *cancel) {
     return (atomic_load(&cancel->turns) & 1) != 0;
-}
-
-void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call) {
-    if (call->cancel == NULL) {
-        return;
-    }
-    call->next = *list;
-    call->link = list;
-    if (call->next != NULL) {
-        call->next->link = &call->next;
-    }
-    *list = call;
-}
-
-void redlock_cancellable_remove(struct redlock_cancellable *call) {
-    if (call->link == NULL) {
-        return;
-    }
-    *call->link = call->next;
-    if (call->next != NULL) {
-        call->next->link = call->link;
-    }
-    call->link = NULL;
-}
-
-/* No callback runs inside redlock_request_cancel(), so no call leaves the list meanwhile. */
-void redlock_cancellables_check(struct redlock_cancellable *list) {
-    for (struct redlock_cancellable *call = list; call != NULL; call = call->next) {
-        if (redlock_cancellable_is_cancelled(call)) {
-            redlock_request_cancel(call->request);
-        }
-    }
 }

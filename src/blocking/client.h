@@ -6,7 +6,7 @@
 #include <redlock/blocking.h>
 
 #include "blocking/bell.h"
-#include "blocking/cancel.h"
+#include "blocking/cancellable.h"
 #include "blocking/mailbox.h"
 #include "blocking/reentrant.h"
 #include "result/result.h"

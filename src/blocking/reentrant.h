@@ -11,7 +11,7 @@
 
 #include <redlock/redlock.h>
 
-#include "blocking/cancel.h"
+#include "blocking/cancellable.h"
 
 /* A thread, or an id that the caller chose. The two are never equal. */
 struct redlock_holder {
@@ -74,7 +74,8 @@ void redlock_reentrant_abandon(struct redlock_reentrant *table);
 enum redlock_enter {
     REDLOCK_ENTER_TAKE,   /* acquire, then redlock_reentrant_acquire_done(*hold) */
     REDLOCK_ENTER_SHARED, /* the count of *lease was raised */
-    REDLOCK_ENTER_ERROR   /* *code: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns */
+    /* *code: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns */
+    REDLOCK_ENTER_ERROR
 };
 
 /* Waits while another thread of the same owner acquires or releases, until deadline_ns of

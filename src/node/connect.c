@@ -7,6 +7,7 @@
 #include "core/validity.h"
 #include "node/failure.h"
 #include "node/phase.h"
+#include "node/rotation.h"
 #include "node/secure.h"
 #include "node/subscription.h"
 

@@ -9,6 +9,7 @@
 #include "node/node_state.h"
 #include "node/phase.h"
 #include "node/requests.h"
+#include "node/rotation.h"
 #include "node/subscription.h"
 #include "node/traffic.h"
 #include "wire/wire.h"
@@ -221,6 +222,10 @@ void redlock_node_hear(struct redlock_node *node, const struct redlock_channels 
 
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
     redlock_subscription_leave(&node->subscription, channel);
+}
+
+void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *credentials) {
+    redlock_rotation_offer(node, credentials);
 }
 
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {

@@ -4,10 +4,10 @@
 
 #include "node/address.h"
 #include "node/connection.h"
-#include "node/credentials.h"
 #include "node/handshake.h"
 #include "node/listener.h"
 #include "node/resolve.h"
+#include "node/rotation_state.h"
 #include "node/subscription_state.h"
 
 /* The states of architecture.md. The first five are CONNECTING. */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/validity.h"
-#include "node/credentials.h"
 #include "node/failure.h"
 #include "node/requests.h"
+#include "node/rotation.h"
 #include "node/subscription.h"
 
 struct redlock_text *redlock_node_twice_text(const char *rival) {

@@ -8,6 +8,7 @@
 #include "node/failure.h"
 #include "node/phase.h"
 #include "node/requests.h"
+#include "node/rotation.h"
 
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000

@@ -30,7 +30,8 @@ static void a_lock_is_taken_extended_and_given_back(void **state) {
     redlock_result_free(result);
     assert_true(redlock_lease_validity_ms(lease) > 20000);
     assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
-    assert_null(result);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    redlock_result_free(result);
 
     assert_int_equal(redlock_client_release(client, lease, &result), REDLOCK_OK);
     assert_int_equal(redlock_result_code(result), REDLOCK_OK);
@@ -204,7 +205,8 @@ static void invalid_calls_are_errors(void **state) {
     redlock_result *result = (redlock_result *)&options;
     (void)state;
     assert_int_equal(redlock_client_acquire(NULL, "r", NULL, &lease, &result), REDLOCK_ERR_INVALID);
-    assert_null(result);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    redlock_result_free(result);
     assert_int_equal(redlock_client_acquire(client, NULL, NULL, &lease, NULL), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_acquire(client, "", NULL, &lease, NULL), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_acquire(client, "r", NULL, NULL, NULL), REDLOCK_ERR_INVALID);

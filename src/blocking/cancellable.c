@@ -1,0 +1,34 @@
+/* The list of the calls that somebody may cancel. */
+#include "blocking/cancellable.h"
+
+void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call) {
+    if (call->cancel == NULL) {
+        return;
+    }
+    call->next = *list;
+    call->link = list;
+    if (call->next != NULL) {
+        call->next->link = &call->next;
+    }
+    *list = call;
+}
+
+void redlock_cancellable_remove(struct redlock_cancellable *call) {
+    if (call->link == NULL) {
+        return;
+    }
+    *call->link = call->next;
+    if (call->next != NULL) {
+        call->next->link = call->link;
+    }
+    call->link = NULL;
+}
+
+/* No callback runs inside redlock_request_cancel(), so no call leaves the list meanwhile. */
+void redlock_cancellables_check(struct redlock_cancellable *list) {
+    for (struct redlock_cancellable *call = list; call != NULL; call = call->next) {
+        if (redlock_cancellable_is_cancelled(call)) {
+            redlock_request_cancel(call->request);
+        }
+    }
+}

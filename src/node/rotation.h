@@ -1,0 +1,25 @@
+/* New credentials for a node that runs: they replace the old ones when the node accepts them. */
+#ifndef REDLOCK_NODE_ROTATION_H
+#define REDLOCK_NODE_ROTATION_H
+
+#include "node/node_state.h"
+
+/* See redlock_node_offer(). */
+void redlock_rotation_offer(struct redlock_node *node, struct redlock_credentials *credentials);
+
+void redlock_rotation_clear(struct redlock_rotation *rotation);
+
+/* Whether the node has not accepted what was given last. */
+bool redlock_rotation_is_pending(const struct redlock_rotation *rotation);
+
+/* The steps of a connection. */
+void redlock_rotation_greets(struct redlock_node *node); /* a handshake is about to begin */
+void redlock_rotation_ready(struct redlock_node *node);  /* it is done */
+void redlock_rotation_ends(struct redlock_node *node);   /* it failed, or the connection ends */
+void redlock_rotation_was_withdrawn(struct redlock_node *node);
+/* The handshake's AUTH was refused. Returns true if it is to be tried again with the old ones. */
+bool redlock_rotation_goes_back(struct redlock_node *node, const char *reason);
+/* The reply to AUTH on an open connection. Returns false if it is none. */
+bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_reply *reply);
+
+#endif

@@ -1,0 +1,41 @@
+/* Where a node's new credentials are until the node has accepted them. */
+#ifndef REDLOCK_NODE_ROTATION_STATE_H
+#define REDLOCK_NODE_ROTATION_STATE_H
+
+#include "base/text.h"
+#include "node/credentials.h"
+
+/*
+ * The address has what the node accepted last; at first, what its URI says. What the caller gives
+ * later goes this way, and each pair of user and password is in one place only:
+ *
+ * in          event                                         it goes to
+ * the caller  redlock_node_offer()                          newer; one that was there is wiped
+ * newer       the node is READY or STALLED                  asked: AUTH, in order with requests
+ *             a handshake begins, unless it is to go_back   the address; what was there: older
+ * asked       AUTH accepted                                 the address; what was there is wiped
+ *             AUTH refused, withdrawn; the connection ends  newer, or wiped if that is taken
+ * the address, with `trying`:
+ *             the handshake is done                         stays; older is wiped
+ *             it fails (a refused AUTH sets go_back)        newer, or wiped; older: the address
+ * the address, after going back:
+ *             AUTH refused                                  wiped; newer: the address
+ *
+ * A refusal is asked again only with new credentials, or by the next handshake.
+ *
+ * The second connection cannot be asked: a subscriber may not say AUTH. A password matters only to
+ * AUTH, so that connection stays if the user is the same. If the user changes, it begins anew.
+ *
+ * Redis before 6 logs a connection out when AUTH fails. There the newer ones wait for the next
+ * handshake.
+ */
+struct redlock_rotation {
+    struct redlock_credentials newer, asked, older;
+    bool trying;                  /* the handshake uses the newer ones */
+    bool go_back;                 /* the next handshake uses the older ones */
+    bool unaccepted;              /* the address has the newer ones; the node refuses both */
+    bool withdrawn;               /* AUTH was not written within the node timeout */
+    struct redlock_text *refusal; /* why the node refused the newer ones; NULL if it did not */
+};
+
+#endif
