@@ -13,15 +13,19 @@
 
 static char uris[SERVERS_MAX][128];
 static const char *nodes[SERVERS_MAX];
-static char log_text[1 << 20]; /* the loop thread's, until the client is closed */
-static size_t log_used;
+/* What two clients have logged; the loop thread's, until the client is closed. */
+static struct kept {
+    char text[1 << 20];
+    size_t used;
+} logs[2];
 static atomic_int lost;
 
 static void keep_line(redlock_log_level level, const char *line, void *data) {
+    struct kept *kept = data;
+    const size_t room = sizeof kept->text - kept->used;
+    const int length = snprintf(kept->text + kept->used, room, "%s\n", line);
     (void)level;
-    (void)data;
-    const int length = snprintf(log_text + log_used, sizeof log_text - log_used, "%s\n", line);
-    log_used += (size_t)length < sizeof log_text - log_used ? (size_t)length : 0;
+    kept->used += (size_t)length < room ? (size_t)length : 0;
 }
 
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {
@@ -56,12 +60,11 @@ static int set_up(void **state) {
         nodes[i] = uris[i];
     }
     atomic_store(&lost, 0);
-    log_used = 0;
-    log_text[0] = '\0';
+    memset(logs, 0, sizeof logs);
     return 0;
 }
 
-static redlock_client *open_client(void) {
+static redlock_client *open_client(struct kept *kept) {
     redlock_manager_options options;
     redlock_client *client = NULL;
     redlock_manager_options_default(&options);
@@ -71,16 +74,17 @@ static redlock_client *open_client(void) {
     options.connect_timeout_ms = 20000;
     options.listen = true;
     options.on_log = keep_line;
+    options.log_data = kept;
     options.log_level = REDLOCK_LOG_DEBUG;
     assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     return client;
 }
 
-static void close_client(redlock_client *client) {
+static void close_client(redlock_client *client, const struct kept *kept) {
     assert_int_equal(redlock_client_close(client), REDLOCK_OK);
-    assert_true(log_used > 0);
-    assert_null(strstr(log_text, OLD));
-    assert_null(strstr(log_text, NEW));
+    assert_true(kept->used > 0);
+    assert_null(strstr(kept->text, OLD));
+    assert_null(strstr(kept->text, NEW));
 }
 
 /* What a node says of its credentials. */
@@ -178,7 +182,7 @@ static void *wait_for_held(void *data) {
 /* Add, roll, remove: docs/operations.md. */
 static void a_password_is_changed_under_load(void **state) {
     (void)state;
-    redlock_client *client = open_client();
+    redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     pthread_t waiter;
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -197,11 +201,11 @@ static void a_password_is_changed_under_load(void **state) {
         (void)server_ask(&kit_servers.at[i], "CLIENT", "KILL", "USER", "locker");
         kit_until(connects_of(client, i) == 2 && listens(client, i));
     }
-    redlock_client *late = open_client(); /* with the old one */
+    redlock_client *late = open_client(&logs[1]); /* with the old one */
     for (size_t i = 0; i < 5; i++) {
         kit_until(is(late, i, REDLOCK_NODE_UNUSABLE, false, ""));
     }
-    close_client(late);
+    close_client(late, &logs[1]);
     stop_busy(&busy);
     assert_int_equal(atomic_load(&lost), 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
@@ -209,14 +213,14 @@ static void a_password_is_changed_under_load(void **state) {
     pthread_join(waiter, NULL);
     assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.lost, 0);
-    close_client(client);
+    close_client(client, &logs[0]);
     kit_expect_no_keys();
 }
 
 /* The old user may be deleted at once: no connection is its own any more. */
 static void a_user_is_changed_under_load(void **state) {
     (void)state;
-    redlock_client *client = open_client();
+    redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     redlock_lease *lease = hold(client, "held");
     make_user("successor", NEW);
@@ -233,7 +237,7 @@ static void a_user_is_changed_under_load(void **state) {
     }
     assert_int_equal(atomic_load(&lost), 0);
     assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
-    close_client(client);
+    close_client(client, &logs[0]);
     kit_expect_no_keys();
 }
 
@@ -241,7 +245,7 @@ static void a_user_is_changed_under_load(void **state) {
  * the new one. */
 static void a_node_without_the_new_password_keeps_the_old_one(void **state) {
     (void)state;
-    redlock_client *client = open_client();
+    redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     start_busy(&busy, client);
     rule(0, 4, "locker", ">" NEW);
@@ -257,14 +261,14 @@ static void a_node_without_the_new_password_keeps_the_old_one(void **state) {
     kit_until(is(client, 4, REDLOCK_NODE_READY, false, ""));
     assert_int_equal(connects_of(client, 4), 2);
     stop_busy(&busy);
-    close_client(client);
-    assert_non_null(strstr(log_text, "refuses the new credentials (AUTH failed: WRONGPASS"));
+    close_client(client, &logs[0]);
+    assert_non_null(strstr(logs[0].text, "refuses the new credentials (AUTH failed: WRONGPASS"));
     kit_expect_no_keys();
 }
 
 static void a_node_that_is_away_gets_them_when_it_returns(void **state) {
     (void)state;
-    redlock_client *client = open_client();
+    redlock_client *client = open_client(&logs[0]);
     server_kill(&kit_servers.at[2]);
     kit_until(is(client, 2, REDLOCK_NODE_WAITING, false, ""));
     rule(0, 2, "locker", ">" NEW);
@@ -277,12 +281,12 @@ static void a_node_that_is_away_gets_them_when_it_returns(void **state) {
     make_user("locker", NEW);
     kit_until(is(client, 2, REDLOCK_NODE_READY, false, ""));
     kit_release(client, kit_acquire(client, "r", 0));
-    close_client(client);
+    close_client(client, &logs[0]);
 }
 
 static void credentials_are_checked(void **state) {
     (void)state;
-    redlock_client *client = open_client();
+    redlock_client *client = open_client(&logs[0]);
     static char longest[REDLOCK_CREDENTIAL_SIZE_MAX + 2];
     const struct {
         size_t node;
@@ -305,7 +309,7 @@ static void credentials_are_checked(void **state) {
     longest[REDLOCK_CREDENTIAL_SIZE_MAX] = '\0'; /* as long as it may be */
     assert_int_equal(redlock_client_set_credentials(client, 0, longest, longest), REDLOCK_OK);
     kit_until(is(client, 0, REDLOCK_NODE_READY, true, "WRONGPASS"));
-    close_client(client);
+    close_client(client, &logs[0]);
 }
 
 static int tear_down(void **state) {

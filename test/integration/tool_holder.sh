@@ -59,7 +59,7 @@ export REDLOCK_HOLDER=web-3
 expect 0 tool run job -- sh -c 'echo "$REDLOCK_TOKEN"'
 unset REDLOCK_HOLDER
 says "$out" '^[0-9a-f]{32}@web-3$'
-bad "--holder has 65 bytes; at most 64 are allowed" tool acquire --holder "x$longest" r
+bad "--holder has 65 bytes; it must have 0 to 64" tool acquire --holder "x$longest" r
 bad "REDLOCK_HOLDER has 65 bytes" env REDLOCK_HOLDER="x$longest" "$REDLOCK_TOOL" -n "$nodes" acquire r
 for text in ' ' 'web 3' $'web\n' $'\e[31m' $'w\xc3\xbc'; do
     bad "--holder '.*': it must be printable ASCII without spaces" tool run --holder "$text" r -- true

@@ -66,13 +66,13 @@ bad 'release has no option --ttl' -n $some release -t 1s r token
 bad 'acquire has no option --grace' -n $some acquire --grace 1s r
 bad 'one RESOURCE, but got 0' -n $some acquire
 bad 'one RESOURCE, but got 2' -n $some acquire a b
-bad 'RESOURCE is empty' -n $some acquire ''
-bad 'RESOURCE is empty' -n $some status ''
-bad 'longer than 1024' -n $some acquire "$(printf 'x%.0s' {1..1025})"
+bad 'RESOURCE has 0 bytes; it must have 1 to 1024;' -n $some acquire ''
+bad 'RESOURCE has 0 bytes; it must have 1 to 1024;' -n $some status ''
+bad 'RESOURCE has 1025 bytes; it must have 1 to 1024;' -n $some acquire "$(printf 'x%.0s' {1..1025})"
 bad 'RESOURCE and a TOKEN' -n $some release r
 bad 'RESOURCE and a TOKEN' -n $some extend -t 1s r
-bad 'TOKEN must have' -n $some release r ''
-bad 'TOKEN must have' -n $some release r "$(printf 'x%.0s' {1..129})"
+bad 'TOKEN has 0 bytes; it must have 1 to 128;' -n $some release r ''
+bad 'TOKEN has 129 bytes; it must have 1 to 128;' -n $some release r "$(printf 'x%.0s' {1..129})"
 bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
 bad "one RESOURCE, then '--'" -n $some run r true
@@ -96,18 +96,18 @@ bad 'whole number with a unit' -n $some acquire -t '' r
 bad 'whole number with a unit' -n $some acquire -t -1s r
 bad 'whole number with a unit' -n $some acquire -t '5 s' r
 bad 'whole number with a unit' -n $some acquire -t 5w r
-bad 'between 1ms and 24d' -n $some acquire -t 0 r
-bad 'between 1ms and 24d' -n $some acquire -t 25d r
-bad 'between 1ms and 24d' -n $some acquire -t 99999999999999999999h r
-bad 'between 1ms and 24d' -n $some acquire -t 9223372036854775807h r
+bad '--ttl is 0; it must be 1ms to 24d 20h;' -n $some acquire -t 0 r
+bad 'it must be 1ms to 24d' -n $some acquire -t 25d r
+bad 'it must be 1ms to 24d' -n $some acquire -t 99999999999999999999h r
+bad 'it must be 1ms to 24d' -n $some acquire -t 9223372036854775807h r
 bad 'whole number with a unit' -n $some acquire -w never r
-bad 'between 0ms' -n $some acquire -w 99999999h r
+bad 'it must be 0ms to' -n $some acquire -w 99999999h r
 bad 'whole number with a unit' -n $some run --grace soon r -- true
-bad 'between 1ms' -n $some run --max-time 0 r -- true
-bad 'between 1ms and 1m 0s' -n $some --node-timeout 0 status
-bad 'between 1ms and 1m 0s' -n $some --node-timeout 60001 status
+bad '--max-time is 0; it must be 1ms to' -n $some run --max-time 0 r -- true
+bad '--node-timeout is 0; it must be 1ms to 1m 0s' -n $some --node-timeout 0 status
+bad 'it must be 1ms to 1m 0s' -n $some --node-timeout 60001 status
 bad 'whole number with a unit' -n $some --node-timeout x status
-bad 'between 1ms and 1m 0s' -n $some --connect-timeout 2m status
+bad 'it must be 1ms to 1m 0s' -n $some --connect-timeout 2m status
 for number in -1 256 1000 x '' 1x; do
     bad 'number from 0 to 255' -n $some run -E "$number" r -- true
 done
@@ -124,18 +124,18 @@ bad '--restart-guard needs --ttl-max TIME, or REDLOCK_TTL_MAX' -n $some --restar
 bad '--restart-guard needs --ttl-max' -n $some acquire --restart-guard=observed r
 bad '--clock-guard needs --ttl-max' -n $some --clock-guard status
 bad '--clock-guard takes no value' -n $some --clock-guard=on status
-bad 'between 1ms and 24d' -n $some --ttl-max 0 status
+bad 'it must be 1ms to 24d' -n $some --ttl-max 0 status
 bad '--first-boot .* a restart guard' "${some_guard[@]}" --first-boot acquire r
 bad '-t 1m is above --ttl-max 30s: .* a node that forgot its locks votes again' "${some_guard[@]}" acquire -t 60s r
 bad '-t 30001ms is above --ttl-max 30s' "${some_guard[@]}" extend -t 30001ms r token
 bad '-t 25s with --lock-delay 10s is above --ttl-max 30s' "${some_guard[@]}" run -t 25s --lock-delay 10s r -- true
 bad 'the default ttl of 30s is above --ttl-max 20s: give a shorter one with -t' -n $some run --ttl-max 20s r -- true
 bad '-t 20d and --lock-delay 20d are together more than 24d' -n $some acquire -t 20d --lock-delay 20d r
-bad 'fence-expiry 2h: it must be between 3h' -n $some acquire --fence-expiry 2h r
-bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix= r
-bad 'fence-suffix must have 1 to 64 bytes' -n $some acquire --fence-suffix "$(printf 'x%.0s' {1..65})" r
-bad 'wait-suffix must have 1 to 62 bytes' -n $some acquire --wait-suffix= r
-bad 'wait-suffix must have 1 to 62 bytes' -n $some --wait-suffix "$(printf 'x%.0s' {1..63})" release r token
+bad 'fence-expiry is 2h; it must be 3h' -n $some acquire --fence-expiry 2h r
+bad 'fence-suffix has 0 bytes; it must have 1 to 64;' -n $some acquire --fence-suffix= r
+bad 'fence-suffix has 65 bytes; it must have 1 to 64;' -n $some acquire --fence-suffix "$(printf 'x%.0s' {1..65})" r
+bad 'wait-suffix has 0 bytes; it must have 1 to 62;' -n $some acquire --wait-suffix= r
+bad 'wait-suffix has 63 bytes; it must have 1 to 62;' -n $some --wait-suffix "$(printf 'x%.0s' {1..63})" release r token
 bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
@@ -157,11 +157,11 @@ bad_environment 'REDLOCK_RESTART_GUARD needs --ttl-max' REDLOCK_RESTART_GUARD=st
 bad_environment "REDLOCK_CLOCK_GUARD '1': it must be on or off" REDLOCK_CLOCK_GUARD=1
 bad_environment 'REDLOCK_CLOCK_GUARD needs --ttl-max' REDLOCK_CLOCK_GUARD=on REDLOCK_TTL_MAX=
 bad_environment 'REDLOCK_TTL_MAX 30: a time needs a unit' REDLOCK_TTL_MAX=30
-bad_environment 'REDLOCK_TTL_MAX .*between 1ms and 24d' REDLOCK_TTL_MAX=30d
+bad_environment 'REDLOCK_TTL_MAX is 30d; it must be 1ms to 24d' REDLOCK_TTL_MAX=30d
 bad_environment 'the default ttl of 10s is above REDLOCK_TTL_MAX=5s' REDLOCK_TTL_MAX=5s
-bad_environment 'REDLOCK_FENCE_EXPIRY .*between 3h' REDLOCK_FENCE_EXPIRY=1h
-bad_environment 'REDLOCK_FENCE_SUFFIX must have' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
-bad_environment 'REDLOCK_WAIT_SUFFIX must have' REDLOCK_WAIT_SUFFIX="$(printf 'x%.0s' {1..63})"
+bad_environment 'REDLOCK_FENCE_EXPIRY is 1h; it must be 3h' REDLOCK_FENCE_EXPIRY=1h
+bad_environment 'REDLOCK_FENCE_SUFFIX has 65 bytes; it must have 1 to 64' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
+bad_environment 'REDLOCK_WAIT_SUFFIX has 63 bytes; it must have 1 to 62' REDLOCK_WAIT_SUFFIX="$(printf 'x%.0s' {1..63})"
 # The tool ignores variables that the command line overrides, and those that a command does not
 # need.
 unreachable=(--connect-timeout 1ms -n "$some")

@@ -20,7 +20,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     options.lock_delay_ms = session->options->lock_delay_ms;
     int code = redlock_adopt(session->manager, session->options->resource, session->options->token, &options, lease);
     if (code != REDLOCK_OK) {
-        tool_report_error(session->options, redlock_error_name(code), redlock_strerror(code), NULL);
+        tool_report_code(session, code);
         return tool_report_exit_status(session->options, code);
     }
     return 0;

@@ -109,8 +109,9 @@ static int complete_suffix(struct tool_options *options, const char *label, cons
         *suffix = environment(variable);
     }
     const size_t size = *suffix != NULL ? strlen(*suffix) : 1;
-    return size > 0 && size <= (size_t)size_max ? 0
-                                                : tool_usage(options, "%s must have 1 to %d bytes", label, size_max);
+    return size > 0 && size <= (size_t)size_max
+               ? 0
+               : tool_usage(options, "%s has %zu bytes; it must have 1 to %d", label, size, size_max);
 }
 
 static int complete_fence(struct tool_options *options) {
@@ -158,7 +159,7 @@ static int complete_holder(struct tool_options *options) {
     }
     return size <= REDLOCK_HOLDER_SIZE_MAX
                ? 0
-               : tool_usage(options, "%s has %zu bytes; at most %d are allowed", label, size, REDLOCK_HOLDER_SIZE_MAX);
+               : tool_usage(options, "%s has %zu bytes; it must have 0 to %d", label, size, REDLOCK_HOLDER_SIZE_MAX);
 }
 
 /* The keys live for the ttl plus the lock delay. This must not exceed the time for which a guard

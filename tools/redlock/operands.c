@@ -67,11 +67,9 @@ int tool_operands_nodes(struct tool_options *options) {
 }
 
 static int check_resource(const struct tool_options *options, const char *resource) {
-    if (resource[0] == '\0') {
-        return tool_usage(options, "the RESOURCE is empty");
-    }
-    if (strlen(resource) > REDLOCK_RESOURCE_SIZE_MAX) {
-        return tool_usage(options, "the RESOURCE is longer than %d bytes", REDLOCK_RESOURCE_SIZE_MAX);
+    const size_t size = strlen(resource);
+    if (size == 0 || size > REDLOCK_RESOURCE_SIZE_MAX) {
+        return tool_usage(options, "RESOURCE has %zu bytes; it must have 1 to %d", size, REDLOCK_RESOURCE_SIZE_MAX);
     }
     return 0;
 }
@@ -145,7 +143,7 @@ int tool_operands_take(struct tool_options *options, int dashes) {
     if (status == 0 && options->token != NULL) {
         size_t size = strlen(options->token);
         if (size == 0 || size > REDLOCK_TOKEN_SIZE_MAX) {
-            return tool_usage(options, "the TOKEN must have 1 to %d bytes", REDLOCK_TOKEN_SIZE_MAX);
+            return tool_usage(options, "TOKEN has %zu bytes; it must have 1 to %d", size, REDLOCK_TOKEN_SIZE_MAX);
         }
     }
     return status;

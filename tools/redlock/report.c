@@ -152,6 +152,13 @@ void tool_report_error(const struct tool_options *options, const char *name, con
     }
 }
 
+void tool_report_code(const struct tool_session *session, int code) {
+    char message[512];
+    const char *why = code == REDLOCK_ERR_INVALID ? redlock_manager_invalid(session->manager) : "";
+    snprintf(message, sizeof message, "%s%s%s", redlock_strerror(code), why[0] != '\0' ? ": " : "", why);
+    tool_report_error(session->options, redlock_error_name(code), message, NULL);
+}
+
 /* Reports session->code and session->result, with advice after the library's sentence. */
 static int report_failure(const struct tool_session *session, const char *advice) {
     const struct tool_options *options = session->options;
@@ -165,8 +172,11 @@ static int report_failure(const struct tool_session *session, const char *advice
             strcat(message, advice);
         }
     }
-    tool_report_error(options, redlock_error_name(code), message != NULL ? message : redlock_strerror(code),
-                      session->result);
+    if (message != NULL) {
+        tool_report_error(options, redlock_error_name(code), message, session->result);
+    } else {
+        tool_report_code(session, code);
+    }
     free(message);
     return tool_report_exit_status(options, code);
 }

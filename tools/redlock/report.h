@@ -26,6 +26,9 @@ int tool_report_failure(const struct tool_session *session);
  * lock is reported as JSON only. */
 int tool_report_not_acquired(const struct tool_session *session);
 
+/* Reports a call that the library refused with this code, without a result. */
+void tool_report_code(const struct tool_session *session, int code);
+
 /* Reports a failure with the tool's own sentence. name is the "error" of the JSON object; result
  * may be NULL. */
 void tool_report_error(const struct tool_options *options, const char *name, const char *message,

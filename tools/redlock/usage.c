@@ -41,7 +41,7 @@ int tool_usage_time(const struct tool_options *options, const char *label, const
         break;
     }
     if (value < ms_min || value > ms_max) {
-        return tool_usage(options, "%s %s: it must be between %s and %s", label, text,
+        return tool_usage(options, "%s is %s; it must be %s to %s", label, text,
                           tool_duration_format(ms_min, shortest, sizeof shortest),
                           tool_duration_format(ms_max, longest, sizeof longest));
     }
