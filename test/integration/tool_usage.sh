@@ -104,7 +104,7 @@ bad 'whole number with a unit' -n $some acquire -w never r
 bad 'it must be 0ms to' -n $some acquire -w 99999999h r
 bad 'whole number with a unit' -n $some run --grace soon r -- true
 bad '--max-time is 0; it must be 1ms to' -n $some run --max-time 0 r -- true
-bad '--node-timeout is 0; it must be 1ms to 1m 0s' -n $some --node-timeout 0 status
+bad '--node-timeout is 0ms; it must be 1ms to 1m 0s' -n $some --node-timeout 0 status
 bad 'it must be 1ms to 1m 0s' -n $some --node-timeout 60001 status
 bad 'whole number with a unit' -n $some --node-timeout x status
 bad 'it must be 1ms to 1m 0s' -n $some --connect-timeout 2m status
