@@ -53,36 +53,52 @@ static void acquires(FILE *out, const redlock_statistics *counted) {
     }
 }
 
-/* The names are those of the command line. A name with quotes or backslashes must be escaped, and a
- * URI may hold a password: export the name of the node then. */
-static void nodes(FILE *out, const redlock_telemetry *told, const char *const *names, size_t count) {
-    head(out, "votes_total", "counter", "Answers of each node, by what it said or why it said nothing.");
-    for (size_t node = 0; node < count; node++) {
-        for (int vote = 0; vote < REDLOCK_VOTED_MAX; vote++) {
-            if (told->votes[vote][node] > 0) {
-                fprintf(out, "redlock_client_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n", names[node],
-                        redlock_voted_name((redlock_voted)vote), told->votes[vote][node]);
-            }
+/* The label of a node: its name, which holds no password. */
+static void label(FILE *out, redlock_client *client, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    fputs("node=\"", out);
+    if (redlock_client_node(client, index, &info) == REDLOCK_OK) {
+        for (const char *c = info.name; *c; c++) {
+            fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
         }
+        redlock_node_info_free(&info);
     }
-    head(out, "node_ups_total", "counter", "Times that each node became ready.");
-    for (size_t node = 0; node < count; node++) {
-        fprintf(out, "redlock_client_node_ups_total{node=\"%s\"} %" PRIu64 "\n", names[node], told->node_ups[node]);
-    }
-    head(out, "node_downs_total", "counter", "Times that each node stopped being ready, or failed at once.");
-    for (size_t node = 0; node < count; node++) {
-        fprintf(out, "redlock_client_node_downs_total{node=\"%s\"} %" PRIu64 "\n", names[node], told->node_downs[node]);
+    fputs("\"", out);
+}
+
+static void by_node(FILE *out, redlock_client *client, const char *name, const uint64_t *values, const char *help) {
+    head(out, name, "counter", help);
+    for (size_t node = 0; node < redlock_client_node_count(client); node++) {
+        fprintf(out, "redlock_client_%s{", name);
+        label(out, client, node);
+        fprintf(out, "} %" PRIu64 "\n", values[node]);
     }
 }
 
-static void metrics(FILE *out, const redlock_statistics *counted, const redlock_telemetry *told,
-                    const char *const *names, size_t count) {
+static void votes(FILE *out, redlock_client *client, const redlock_telemetry *told) {
+    head(out, "votes_total", "counter", "Answers of each node, by what it said or why it said nothing.");
+    for (int vote = 0; vote < REDLOCK_VOTED_MAX; vote++) {
+        for (size_t node = 0; node < redlock_client_node_count(client); node++) {
+            if (told->votes[vote][node] > 0) {
+                fputs("redlock_client_votes_total{", out);
+                label(out, client, node);
+                fprintf(out, ",vote=\"%s\"} %" PRIu64 "\n", redlock_voted_name((redlock_voted)vote),
+                        told->votes[vote][node]);
+            }
+        }
+    }
+}
+
+static void metrics(FILE *out, redlock_client *client, const redlock_statistics *counted,
+                    const redlock_telemetry *told) {
     acquires(out, counted);
     histogram(out, "acquire_seconds", &told->acquire, "From the call to the lock, of acquires that got it.");
     histogram(out, "wait_seconds", &told->wait, "From the call to its end, of acquires that had to wait.");
     histogram(out, "held_seconds", &told->held, "How long locks were held.");
     histogram(out, "renewal_late_seconds", &told->renewal_late, "How late automatic renewals began.");
-    nodes(out, told, names, count);
+    votes(out, client, told);
+    by_node(out, client, "node_ups_total", told->node_ups, "Times that each node became ready.");
+    by_node(out, client, "node_downs_total", told->node_downs, "Times that each node was ready no more.");
     number(out, "extends_total", "counter", counted->extends, "Rounds of extension.");
     number(out, "extends_failed_total", "counter", counted->extends_failed, "Rounds of extension without a quorum.");
     number(out, "lost_total", "counter", counted->lost, "Leases that were lost.");
@@ -93,7 +109,7 @@ static void metrics(FILE *out, const redlock_statistics *counted, const redlock_
 }
 
 /* The collector must never read half a file: write another one, and give it the name. */
-static int write_file(redlock_client *client, const char *path, const char *const *names, size_t count) {
+static int write_file(redlock_client *client, const char *path) {
     redlock_statistics counted = {.size = sizeof counted};
     redlock_telemetry told = {.size = sizeof told};
     char other[1024];
@@ -106,7 +122,7 @@ static int write_file(redlock_client *client, const char *path, const char *cons
     if (!out) {
         return -1;
     }
-    metrics(out, &counted, &told, names, count);
+    metrics(out, client, &counted, &told);
     const int failed = ferror(out);
     return fclose(out) != 0 || failed ? -1 : rename(other, path);
 }
@@ -141,7 +157,7 @@ int main(int argc, char **argv) {
         if (code != REDLOCK_OK) {
             fprintf(stderr, "%s\n", redlock_strerror(code));
         }
-        if (write_file(client, argv[1], options.nodes, options.node_count) != 0) {
+        if (write_file(client, argv[1]) != 0) {
             perror(argv[1]);
             status = 1;
         }

@@ -70,7 +70,8 @@ typedef enum redlock_voted {
     REDLOCK_VOTED_LOADING,     /**< It is starting. */
     REDLOCK_VOTED_BUSY,        /**< It is busy, such as in a script. */
     REDLOCK_VOTED_CLUSTER,     /**< It is of a cluster. */
-    REDLOCK_VOTED_SERVER       /**< Another error of the server. */
+    REDLOCK_VOTED_SERVER,      /**< Another error of the server. */
+    REDLOCK_VOTED_TLS          /**< We do not agree on TLS: a certificate, a name or a version. */
 } redlock_voted;
 
 /** Room for more of redlock_voted. */

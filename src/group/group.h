@@ -21,9 +21,10 @@ struct redlock_group_config {
     int64_t ttl_max_ms;       /* with a guard */
     const char *fence_suffix; /* copied; NULL for the default */
     int64_t fence_expiry_ms;
-    const char *wait_suffix;         /* copied; NULL for the default */
-    const char *holder;              /* at most REDLOCK_HOLDER_SIZE_MAX bytes; copied; NULL for none */
-    redlock_event_callback on_event; /* NULL for none */
+    const char *wait_suffix; /* copied; NULL for the default */
+    const char *holder;      /* at most REDLOCK_HOLDER_SIZE_MAX bytes; copied; NULL for none */
+    /* NULL for none */
+    redlock_event_callback on_event;
     void *event_data;
 };
 

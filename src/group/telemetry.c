@@ -41,7 +41,8 @@ const char *redlock_voted_name(redlock_voted voted) {
                                                          [REDLOCK_VOTED_LOADING] = "loading",
                                                          [REDLOCK_VOTED_BUSY] = "busy",
                                                          [REDLOCK_VOTED_CLUSTER] = "cluster",
-                                                         [REDLOCK_VOTED_SERVER] = "server"};
+                                                         [REDLOCK_VOTED_SERVER] = "server",
+                                                         [REDLOCK_VOTED_TLS] = "tls"};
     return (size_t)voted < REDLOCK_VOTED_MAX && names[voted] ? names[voted] : "";
 }
 
@@ -53,6 +54,7 @@ redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlo
                                      [REDLOCK_CAUSE_NOT_A_NODE] = REDLOCK_VOTED_NOT_A_NODE,
                                      [REDLOCK_CAUSE_REPLICA] = REDLOCK_VOTED_REPLICA,
                                      [REDLOCK_CAUSE_SAME_SERVER] = REDLOCK_VOTED_SAME_SERVER,
+                                     [REDLOCK_CAUSE_TLS] = REDLOCK_VOTED_TLS,
                                      [REDLOCK_CAUSE_QUARANTINE] = REDLOCK_VOTED_QUARANTINE,
                                      [REDLOCK_CAUSE_AUTH] = REDLOCK_VOTED_AUTH,
                                      [REDLOCK_CAUSE_NOPERM] = REDLOCK_VOTED_NOPERM,

@@ -87,7 +87,8 @@ static void a_waiter_is_told_and_its_wait_is_counted(void **state) {
     assert_int_equal(sum(&of_second.held), 0);
     world_close(second); /* it releases the lease */
     assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_RELEASED], 1);
-    assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_NODE_DOWN], 0); /* a close is no failure */
+    /* A close is no failure. */
+    assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_NODE_DOWN], 0);
 }
 
 static bool node_is_down(void *data) {

@@ -119,6 +119,6 @@ diff <(sed -nE '/^\| Prometheus/,/^$/p' "$page" | grep -oE 'redlock_client_[a-z_
 # shellcheck disable=SC2016 # Markdown
 diff <(sed -nE '/^\| `vote` \|/,/^$/s/^\| (`.*) \| .*/\1/p' "$page" | grep -oE '`[a-z_]+`' | tr -d '`' |
     grep -vx vote | sort -u) \
-    <(sed -nE 's/^ *REDLOCK_VOTED_([A-Z_]+)( = 0)?,? *\/\*.*/\1/p' "$REDLOCK_SOURCE/include/redlock/telemetry.h" |
+    <(sed -nE 's/^ *REDLOCK_VOTED_([A-Z_]+)( = 0)?(,.*)?( .*)?$/\1/p' "$REDLOCK_SOURCE/include/redlock/telemetry.h" |
         tr '[:upper:]' '[:lower:]' | sort -u) || fail "the page's votes (<) are not the header's (>)"
 echo "$(grep -c '^redlock' "$work/locks.prom") samples"

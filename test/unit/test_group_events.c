@@ -242,7 +242,8 @@ static void a_loss_is_told_with_its_reason(void **state) {
     assert_int_equal(last()->event.code, REDLOCK_ERR_LOST);
     assert_ptr_equal(last()->event.trace, &span);
     assert_string_equal(last()->reason, seen.reason);
-    assert_int_equal(last()->event.elapsed_us, validity_ms * 1000); /* until its deadline, not until now */
+    /* Until its deadline, not until now. */
+    assert_int_equal(last()->event.elapsed_us, validity_ms * 1000);
     assert_int_equal(snapshot().held.sum_us, validity_ms * 1000);
     give_back(lease);
     assert_told(RELEASED);

@@ -47,6 +47,7 @@ static void votes_are_counted_by_node_and_cause(void **state) {
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_NOT_A_NODE, REDLOCK_VOTED_NOT_A_NODE},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_REPLICA, REDLOCK_VOTED_REPLICA},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_SAME_SERVER, REDLOCK_VOTED_SAME_SERVER},
+                 {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_TLS, REDLOCK_VOTED_TLS},
                  {REDLOCK_VOTE_UNKNOWN, REDLOCK_CAUSE_QUARANTINE, REDLOCK_VOTED_QUARANTINE},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_AUTH, REDLOCK_VOTED_AUTH},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_NOPERM, REDLOCK_VOTED_NOPERM},
@@ -96,7 +97,8 @@ static void refusals_and_late_votes_are_counted(void **state) {
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][1], 1);
     assert_int_equal(statistics().votes_late, 1);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][1], 1); /* an owed release is no vote */
+    /* An owed release is no vote. */
+    assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][1], 1);
 }
 
 static void an_older_program_gets_what_fits(void **state) {
@@ -129,11 +131,11 @@ static void every_number_has_a_name(void **state) {
     assert_string_equal(redlock_telemetry_kind_name(NODE_DOWN), "NODE_DOWN");
     assert_string_equal(redlock_telemetry_kind_name((redlock_telemetry_kind)(NODE_DOWN + 1)), "unknown");
     assert_string_equal(redlock_telemetry_kind_name((redlock_telemetry_kind)-1), "unknown");
-    for (int i = 0; i <= REDLOCK_VOTED_SERVER; i++) {
+    for (int i = 0; i <= REDLOCK_VOTED_TLS; i++) {
         assert_true(strlen(redlock_voted_name((redlock_voted)i)) > 0);
     }
     assert_string_equal(redlock_voted_name(REDLOCK_VOTED_TIMEOUT), "timeout");
-    assert_string_equal(redlock_voted_name((redlock_voted)(REDLOCK_VOTED_SERVER + 1)), "");
+    assert_string_equal(redlock_voted_name((redlock_voted)(REDLOCK_VOTED_TLS + 1)), "");
     assert_string_equal(redlock_voted_name((redlock_voted)REDLOCK_VOTED_MAX), "");
     assert_string_equal(redlock_voted_name((redlock_voted)-1), "");
 }
