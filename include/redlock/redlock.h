@@ -243,8 +243,8 @@ REDLOCK_API int redlock_manager_close(redlock_manager *manager, redlock_closed_c
 /**
  * For a child process after fork(): frees this process's copy. It sends no byte on the parent's
  * connections and makes no callback. Call ev_loop_fork() first if the child goes on using the loop;
- * what other loops need is in their adapters. Do not call it inside a callback. In any other process
- * use redlock_manager_close().
+ * what other loops need is in their adapters. Do not call it inside a callback. In any other
+ * process use redlock_manager_close().
  */
 REDLOCK_API void redlock_manager_abandon(redlock_manager *manager);
 

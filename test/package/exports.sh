@@ -6,8 +6,8 @@ library=$1 headers=$2
 command -v nm >/dev/null || { echo "skipped: no nm"; exit 77; }
 
 # A declaration: REDLOCK_API, a type, the name, an opening parenthesis, perhaps over several lines.
-declared=$(cat "$headers"/*.h "$headers"/adapters/*.h | tr '\n' ' ' | grep -oE 'REDLOCK_API [^(;{]*\(' | grep -oE 'redlock_[a-z0-9_]+ *\($' |
-    tr -d ' (' | sort -u)
+declared=$(cat "$headers"/*.h "$headers"/adapters/*.h | tr '\n' ' ' | grep -oE 'REDLOCK_API [^(;{]*\(' |
+    grep -oE 'redlock_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u)
 # What the linker and the sanitizers add for themselves is not ours to judge.
 exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' |
     grep -vE '^(_init|_fini|_edata|_end|__bss_start|__(odr_)?asan.*|__gcov_.*|mangle_path)$' | sort -u)
