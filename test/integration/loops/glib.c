@@ -6,9 +6,9 @@
 
 struct test_loop {
     GMainContext *context;
-    GSource *timer, *io;
-    loop_callback on_timer, on_io;
-    void *timer_data, *io_data;
+    GSource *timer, *io, *late;
+    loop_callback on_timer, on_io, on_late;
+    void *timer_data, *io_data, *late_data;
 };
 
 static gboolean on_timer(gpointer data) {
@@ -77,6 +77,35 @@ static void stop_reading(void *context) {
     stop(&loop->io);
 }
 
+/* A source whose prepare function runs behind those of the library, which are older. */
+struct late_source {
+    GSource source;
+    struct test_loop *loop;
+};
+
+static gboolean late_prepare(GSource *source, gint *timeout_ms) {
+    struct test_loop *loop = ((struct late_source *)source)->loop;
+    *timeout_ms = -1;
+    stop(&loop->late);
+    loop->on_late(loop->late_data);
+    return FALSE;
+}
+
+static gboolean late_dispatch(GSource *source, GSourceFunc callback, gpointer data) {
+    (void)source, (void)callback, (void)data;
+    return G_SOURCE_CONTINUE;
+}
+
+static void before_wait(void *context, loop_callback callback, void *data) {
+    static GSourceFuncs functions = {.prepare = late_prepare, .dispatch = late_dispatch};
+    struct test_loop *loop = context;
+    loop->on_late = callback;
+    loop->late_data = data;
+    loop->late = g_source_new(&functions, sizeof(struct late_source));
+    ((struct late_source *)loop->late)->loop = loop;
+    g_source_attach(loop->late, loop->context);
+}
+
 static void after_fork(void *context) {
     (void)context; /* GLib keeps nothing in the kernel */
 }
@@ -103,5 +132,6 @@ const struct loop_kind loop_kind = {.open = open_loop,
                                     .stop_timer = stop_timer,
                                     .start_reading = start_reading,
                                     .stop_reading = stop_reading,
+                                    .before_wait = before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};

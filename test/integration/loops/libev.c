@@ -8,8 +8,9 @@ struct test_loop {
     struct ev_loop *ev;
     ev_timer timer;
     ev_io io;
-    loop_callback on_timer, on_io;
-    void *timer_data, *io_data;
+    ev_prepare prepare;
+    loop_callback on_timer, on_io, on_prepare;
+    void *timer_data, *io_data, *prepare_data;
 };
 
 static void on_timer(struct ev_loop *ev, ev_timer *timer, int events) {
@@ -24,12 +25,20 @@ static void on_io(struct ev_loop *ev, ev_io *io, int events) {
     loop->on_io(loop->io_data);
 }
 
+static void on_prepare(struct ev_loop *ev, ev_prepare *prepare, int events) {
+    struct test_loop *loop = prepare->data;
+    (void)events;
+    ev_prepare_stop(ev, prepare);
+    loop->on_prepare(loop->prepare_data);
+}
+
 static void *open_loop(void) {
     struct test_loop *loop = calloc(1, sizeof *loop);
     loop->ev = ev_loop_new(EVFLAG_AUTO);
     ev_timer_init(&loop->timer, on_timer, 0., 0.);
     ev_io_init(&loop->io, on_io, 0, EV_READ);
-    loop->timer.data = loop->io.data = loop;
+    ev_prepare_init(&loop->prepare, on_prepare);
+    loop->timer.data = loop->io.data = loop->prepare.data = loop;
     return loop;
 }
 
@@ -71,6 +80,13 @@ static void stop_reading(void *context) {
     ev_io_stop(loop->ev, &loop->io);
 }
 
+static void before_wait(void *context, loop_callback callback, void *data) {
+    struct test_loop *loop = context;
+    loop->on_prepare = callback;
+    loop->prepare_data = data;
+    ev_prepare_start(loop->ev, &loop->prepare);
+}
+
 static void after_fork(void *context) {
     struct test_loop *loop = context;
     ev_loop_fork(loop->ev);
@@ -91,5 +107,6 @@ const struct loop_kind loop_kind = {.open = open_loop,
                                     .stop_timer = stop_timer,
                                     .start_reading = start_reading,
                                     .stop_reading = stop_reading,
+                                    .before_wait = before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};

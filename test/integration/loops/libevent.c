@@ -83,6 +83,7 @@ static bool close_loop(void *context) {
     return clean;
 }
 
+/* libevent 2.1 has no call before it waits: no before_wait. */
 const struct loop_kind loop_kind = {.open = open_loop,
                                     .create = create,
                                     .turn = turn,

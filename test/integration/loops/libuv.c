@@ -7,8 +7,9 @@ struct test_loop {
     uv_loop_t uv;
     uv_timer_t timer;
     uv_poll_t *io;
-    loop_callback on_timer, on_io;
-    void *timer_data, *io_data;
+    uv_prepare_t prepare; /* runs behind idle handles */
+    loop_callback on_timer, on_io, on_prepare;
+    void *timer_data, *io_data, *prepare_data;
 };
 
 static void on_timer(uv_timer_t *timer) {
@@ -22,6 +23,12 @@ static void on_io(uv_poll_t *io, int status, int events) {
     loop->on_io(loop->io_data);
 }
 
+static void on_prepare(uv_prepare_t *prepare) {
+    struct test_loop *loop = prepare->data;
+    uv_prepare_stop(prepare);
+    loop->on_prepare(loop->prepare_data);
+}
+
 static void on_closed(uv_handle_t *handle) {
     free(handle);
 }
@@ -30,7 +37,8 @@ static void *open_loop(void) {
     struct test_loop *loop = calloc(1, sizeof *loop);
     uv_loop_init(&loop->uv);
     uv_timer_init(&loop->uv, &loop->timer);
-    loop->timer.data = loop;
+    uv_prepare_init(&loop->uv, &loop->prepare);
+    loop->timer.data = loop->prepare.data = loop;
     return loop;
 }
 
@@ -76,6 +84,13 @@ static void stop_reading(void *context) {
     }
 }
 
+static void before_wait(void *context, loop_callback callback, void *data) {
+    struct test_loop *loop = context;
+    loop->on_prepare = callback;
+    loop->prepare_data = data;
+    uv_prepare_start(&loop->prepare, on_prepare);
+}
+
 static void after_fork(void *context) {
     struct test_loop *loop = context;
     uv_loop_fork(&loop->uv);
@@ -84,6 +99,7 @@ static void after_fork(void *context) {
 static bool close_loop(void *context) {
     struct test_loop *loop = context;
     uv_close((uv_handle_t *)&loop->timer, NULL);
+    uv_close((uv_handle_t *)&loop->prepare, NULL);
     /* Runs what closes, and would wait for a handle that was left. */
     const bool clean = uv_run(&loop->uv, UV_RUN_NOWAIT) == 0;
     const bool closed = uv_loop_close(&loop->uv) == 0;
@@ -100,5 +116,6 @@ const struct loop_kind loop_kind = {.open = open_loop,
                                     .stop_timer = stop_timer,
                                     .start_reading = start_reading,
                                     .stop_reading = stop_reading,
+                                    .before_wait = before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};

@@ -37,8 +37,8 @@ struct test_loop {
     unsigned turn;
     int fd; /* of the test's */
     int64_t timer_ms, every_ms;
-    loop_callback on_timer, on_io;
-    void *timer_data, *io_data;
+    loop_callback on_timer, on_io, late; /* late: NULL, or before the next poll() */
+    void *timer_data, *io_data, *late_data;
 };
 
 static void *attach(void *context, redlock_loop *side) {
@@ -153,9 +153,18 @@ static void report(struct test_loop *loop, const struct pollfd *fds) {
     }
 }
 
+static void run_late(struct test_loop *loop) {
+    const loop_callback late = loop->late;
+    loop->late = NULL;
+    if (late != NULL) {
+        late(loop->late_data);
+    }
+}
+
 static void turn(void *context) {
     struct test_loop *loop = context;
     struct pollfd fds[SLOTS + 1];
+    run_late(loop);
     flush(loop);
     for (int i = 0; i < SLOTS; i++) {
         const struct slot *slot = &loop->slots[i];
@@ -206,6 +215,12 @@ static void stop_reading(void *context) {
     loop->fd = -1;
 }
 
+static void before_wait(void *context, loop_callback callback, void *data) {
+    struct test_loop *loop = context;
+    loop->late = callback;
+    loop->late_data = data;
+}
+
 static void after_fork(void *context) {
     (void)context; /* poll() keeps nothing in the kernel */
 }
@@ -227,5 +242,6 @@ const struct loop_kind loop_kind = {.open = open_loop,
                                     .stop_timer = stop_timer,
                                     .start_reading = start_reading,
                                     .stop_reading = stop_reading,
+                                    .before_wait = before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};

@@ -11,9 +11,9 @@
 struct test_loop {
     redlock_poll *poll;
     struct pollfd fds[2];
-    int64_t timer_ms, every_ms; /* 0: off */
-    loop_callback on_timer, on_io;
-    void *timer_data, *io_data;
+    int64_t timer_ms, every_ms;          /* 0: off */
+    loop_callback on_timer, on_io, late; /* late: NULL, or before the next poll() */
+    void *timer_data, *io_data, *late_data;
 };
 
 static int64_t now_ms(void) {
@@ -36,8 +36,17 @@ static int create(void *context, const redlock_manager_options *options, redlock
     return redlock_manager_create_poll(loop->poll, options, manager, error, error_size);
 }
 
+static void run_late(struct test_loop *loop) {
+    const loop_callback late = loop->late;
+    loop->late = NULL;
+    if (late != NULL) {
+        late(loop->late_data);
+    }
+}
+
 static void turn(void *context) {
     struct test_loop *loop = context;
+    run_late(loop);
     int64_t left_ms = loop->every_ms == 0 ? -1 : loop->timer_ms - now_ms();
     const int ready = poll(loop->fds, 2, (int)(loop->every_ms != 0 && left_ms < 0 ? 0 : left_ms));
     if (ready < 0 && errno != EINTR) {
@@ -80,6 +89,12 @@ static void stop_reading(void *context) {
     loop->fds[1].fd = -1;
 }
 
+static void before_wait(void *context, loop_callback callback, void *data) {
+    struct test_loop *loop = context;
+    loop->late = callback;
+    loop->late_data = data;
+}
+
 static void after_fork(void *context) {
     struct test_loop *loop = context;
     loop->fds[0].fd = -1; /* the descriptor is the parent's */
@@ -99,5 +114,6 @@ const struct loop_kind loop_kind = {.open = open_loop,
                                     .stop_timer = stop_timer,
                                     .start_reading = start_reading,
                                     .stop_reading = stop_reading,
+                                    .before_wait = before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};

@@ -359,6 +359,33 @@ static void requests_of_one_turn_go_out_in_one_write(void **state) {
     close_manager(crowd.managers[1]);
 }
 
+static void count_tick(void *data) {
+    (void)data;
+    own.ticks++;
+}
+
+/* As late as it may be: the loop still does not wait before the request is written. */
+static void a_request_just_before_the_loop_waits_is_not_left_behind(void **state) {
+    (void)state;
+    if (loop_kind.before_wait == NULL) {
+        skip(); /* the loop has no such moment */
+    }
+    crowd.managers[0] = new_manager();
+    crowd.managers[1] = new_manager();
+    stop_own();
+    own.ticks = 0;
+    loop_kind.start_timer(own.loop, DRIVE_TIMEOUT_MS / 2, count_tick, NULL);
+    sends = 0;
+    loop_kind.before_wait(own.loop, ask_for_many, NULL);
+    UNTIL(crowd.asked > 0 && crowd_runs() == CROWD);
+    assert_int_equal(own.ticks, 0); /* nothing else woke it */
+    loop_kind.stop_timer(own.loop);
+    start_own();
+    assert_one_write_a_node();
+    close_manager(crowd.managers[0]);
+    close_manager(crowd.managers[1]);
+}
+
 static struct {
     redlock_manager *manager;
     int generation, acquired;
@@ -502,11 +529,17 @@ static void a_lease_is_lost_while_the_machine_is_suspended(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        loop_test(a_lock_lives_beside_the_loops_own_work),  loop_test(a_dead_node_is_told_as_such),
-        loop_test(a_node_that_restarts_is_connected_again), loop_test(an_idle_manager_wakes_nobody),
-        loop_test(a_timer_of_a_manager_wakes_the_loop),     loop_test(requests_of_one_turn_go_out_in_one_write),
-        loop_test(managers_begin_and_end_inside_callbacks), loop_test(a_manager_that_cannot_be_made_leaves_nothing),
-        loop_test(a_fork_leaves_the_parents_locks_alone),   loop_test(a_lease_is_lost_while_the_machine_is_suspended),
+        loop_test(a_lock_lives_beside_the_loops_own_work),
+        loop_test(a_dead_node_is_told_as_such),
+        loop_test(a_node_that_restarts_is_connected_again),
+        loop_test(an_idle_manager_wakes_nobody),
+        loop_test(a_timer_of_a_manager_wakes_the_loop),
+        loop_test(requests_of_one_turn_go_out_in_one_write),
+        loop_test(a_request_just_before_the_loop_waits_is_not_left_behind),
+        loop_test(managers_begin_and_end_inside_callbacks),
+        loop_test(a_manager_that_cannot_be_made_leaves_nothing),
+        loop_test(a_fork_leaves_the_parents_locks_alone),
+        loop_test(a_lease_is_lost_while_the_machine_is_suspended),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);
 }
