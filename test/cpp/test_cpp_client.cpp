@@ -237,6 +237,46 @@ void an_acquire_waits(void **) {
     assert_true(no_keys("r"));
 }
 
+void a_wait_is_cancelled(void **) {
+    redlock::client client = open();
+    redlock::lease held(client, "r", waits(0s));
+    redlock::cancel_flag flag(client);
+    redlock::acquire_options options = waits(redlock::forever);
+    options.cancel = &flag;
+    errc code = errc::ok;
+    std::thread second([&] { code = client.acquire("r", options).code(); });
+    eventually("it waits", [&client] { return client.statistics().value().queued == 1; });
+    flag.set();
+    second.join();
+    assert_true(code == errc::cancelled && flag.is_set());
+    assert_true(client.with("other", options, [](redlock::lease &) {}).code() == errc::cancelled);
+    flag.clear();
+    assert_true(client.with("other", options, [](redlock::lease &) {}));
+    redlock::cancel_flag moved = std::move(flag);
+    assert_true(!flag.get() && moved.get());
+    assert_true(client.close() == errc::ok);
+    moved.set(); // does nothing
+    assert_true(redlock::cancel_flag::make(client).code() == errc::closed);
+}
+
+void the_nodes_are_known(void **) {
+    redlock::client client = open();
+    assert_int_equal(client.node_count(), 5);
+    assert_int_equal(client.quorum(), 3);
+    redlock::owned_node first = client.node(0).value(), second = client.node(1).value();
+    assert_true(first.name == nodes.at[0].name && first.state == redlock::node_state::ready);
+    assert_true(first.uptime && first.connects == 1 && first.credentials_error.empty());
+    second = std::move(first);
+    assert_true(second.name == nodes.at[0].name);
+    const redlock::owned_node third = std::move(second);
+    assert_true(third.name == nodes.at[0].name && second.name.empty());
+    assert_true(client.node(5).code() == errc::invalid);
+    assert_true(client.set_credentials(redlock::all_nodes, nullptr, "").code() == errc::invalid);
+    assert_true(contains(client.set_credentials(9, nullptr, "secret").message(), "9"));
+    assert_true(contains(client.adopt("r", "").message(), "token"));
+    assert_true(contains(client.acquire("").message(), "resource"));
+}
+
 void reentrant_leases_nest(void **) {
     redlock::client client = open();
     redlock::acquire_options options = waits(0s);
@@ -362,6 +402,8 @@ int main() {
         on_servers(work_is_renewed_by_default),
         on_servers(a_loss_is_told),
         on_servers(an_acquire_waits),
+        on_servers(a_wait_is_cancelled),
+        on_servers(the_nodes_are_known),
         on_servers(reentrant_leases_nest),
         on_servers(who_holds_it_and_counts),
         on_servers(leaders_follow_each_other),

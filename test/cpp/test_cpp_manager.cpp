@@ -172,6 +172,9 @@ void refused_requests_free_their_callables(void **) {
     assert_true(manager.adopt("r", "").code() == errc::invalid);
     assert_true(manager.elect("r", {}, nullptr).code() == errc::invalid);
     assert_true(manager.observe("r", nullptr).code() == errc::invalid);
+    assert_true(contains(manager.adopt("", "token").message(), "resource"));
+    assert_true(contains(std::string(manager.invalid()), "resource"));
+    assert_true(contains(manager.set_credentials(7, nullptr, "secret").message(), "7"));
     assert_int_equal(owned.use_count(), 1);
     bool seen = false;
     assert_true(manager.inspect("r", [owned, &seen](result_view result) {

@@ -6,10 +6,12 @@
 #define REDLOCK_CPP_CLIENT_HPP
 
 #include <redlock/blocking.h>
+#include <redlock/cpp/node.hpp>
 #include <redlock/cpp/options.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -66,18 +68,32 @@ class client {
     expected<void> inspect(text resource);
     /** redlock_client_statistics() */
     expected<redlock_statistics> statistics();
+    /** redlock_client_node_count() */
+    std::size_t node_count() const noexcept {
+        return get() ? redlock_client_node_count(get()) : 0;
+    }
+    /** redlock_client_quorum() */
+    std::size_t quorum() const noexcept {
+        return get() ? redlock_client_quorum(get()) : 0;
+    }
+    /** redlock_client_node() */
+    expected<owned_node> node(std::size_t index);
+    /** redlock_client_set_credentials(). @param node  an index, or #all_nodes. @param user  null is
+     * the default user. */
+    expected<void> set_credentials(std::size_t node, text user, text password);
     /** redlock_client_elect() */
     expected<election> elect(text name, const election_options &options = {});
 
     /**
      * redlock_client_with(): acquires the lock, runs the work, and releases the lock however the
-     * work ends, also by an exception, which goes on to the caller then.
+     * work ends, also by an exception, which goes on to the caller then. The lease is renewed while
+     * the work runs, unless the option no_auto_extend is set.
      * @param work  gets a `lease &`. What it returns must be an object that can be moved, or void.
      * @return what the work returned, if the lock was ours until the work had ended; else why not.
      *         Then the work has not run, or it may have overlapped with that of another holder.
      */
     template <class Work> auto with(text resource, const acquire_options &options, Work &&work);
-    /** The same with the default options, but renews the lease while the work runs. */
+    /** The same with the default options. */
     template <class Work> auto with(text resource, Work &&work);
     /** The C handle, or null. */
     redlock_client *get() const noexcept {
@@ -85,10 +101,76 @@ class client {
     }
 
   private:
+    friend class cancel_flag;
     explicit client(detail::link<redlock_client> &&link) noexcept : link_(std::move(link)) {
     }
+    error failed(int code) const;
 
     detail::link<redlock_client> link_;
+};
+
+/**
+ * redlock_cancel: any thread may set it, and a signal handler. While it is set, each acquire that
+ * names it ends with errc::cancelled. It must outlive those acquires.
+ */
+class cancel_flag {
+  public:
+    /** redlock_cancel_new() */
+    static expected<cancel_flag> make(client &client) {
+        redlock_cancel *handle = nullptr;
+        const int code = client.get() ? redlock_cancel_new(client.get(), &handle) : REDLOCK_ERR_CLOSED;
+        if (code != REDLOCK_OK) {
+            return error(static_cast<errc>(code));
+        }
+        return cancel_flag(handle, client.link_);
+    }
+#ifdef REDLOCK_CPP_EXCEPTIONS
+    /** As make(). Throws redlock::failure. */
+    explicit cancel_flag(client &client) : cancel_flag(make(client).value()) {
+    }
+#endif
+    /** Moves. */
+    cancel_flag(cancel_flag &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), owner_(std::move(other.owner_)) {
+    }
+    /** Moves. */
+    cancel_flag &operator=(cancel_flag &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(owner_, other.owner_);
+        return *this;
+    }
+    /** Frees it. */
+    ~cancel_flag() {
+        redlock_cancel_free(handle_);
+    }
+    /** redlock_cancel_set(); nothing after the close of the client. */
+    void set() const noexcept {
+        if (handle_ && owner_.get()) {
+            redlock_cancel_set(handle_);
+        }
+    }
+    /** redlock_cancel_clear() */
+    void clear() const noexcept {
+        if (handle_) {
+            redlock_cancel_clear(handle_);
+        }
+    }
+    /** redlock_cancel_is_set() */
+    bool is_set() const noexcept {
+        return handle_ && redlock_cancel_is_set(handle_);
+    }
+    /** The C handle, or null. */
+    redlock_cancel *get() const noexcept {
+        return handle_;
+    }
+
+  private:
+    cancel_flag(redlock_cancel *handle, const detail::link<redlock_client> &owner) noexcept
+        : handle_(handle), owner_(owner) {
+    }
+
+    redlock_cancel *handle_ = nullptr;
+    detail::link<redlock_client> owner_;
 };
 
 /**
@@ -273,6 +355,7 @@ inline expected<lease> client::acquire(text resource, const acquire_options &opt
     redlock_client_acquire_options to;
     redlock_client_acquire_options_default(&to);
     to.lock = detail::to_c(options);
+    to.lock.cancel = options.cancel ? options.cancel->get() : nullptr;
     to.reentrant = options.reentrant;
     to.owner = options.owner;
     redlock_lease *handle = nullptr;
@@ -292,7 +375,7 @@ inline expected<lease> client::adopt(text resource, text token, const acquire_op
     redlock_lease *handle = nullptr;
     const int code = redlock_client_adopt(get(), resource.c_str(), token.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
-        return error(static_cast<errc>(code));
+        return failed(code);
     }
     return lease(handle, link_, 0);
 }
@@ -313,6 +396,29 @@ inline expected<redlock_statistics> client::statistics() {
     return counted;
 }
 
+inline expected<owned_node> client::node(std::size_t index) {
+    redlock_node_info info{};
+    info.size = sizeof info;
+    const int code = get() ? redlock_client_node(get(), index, &info) : REDLOCK_ERR_CLOSED;
+    if (code != REDLOCK_OK) {
+        return failed(code);
+    }
+    return owned_node(info);
+}
+
+inline expected<void> client::set_credentials(std::size_t node, text user, text password) {
+    return failed(get() ? redlock_client_set_credentials(get(), node, user.c_str(), password.c_str())
+                        : REDLOCK_ERR_CLOSED);
+}
+
+inline error client::failed(int code) const {
+    char sentence[512] = "";
+    if (code == REDLOCK_ERR_INVALID) {
+        redlock_client_invalid(get(), sentence, sizeof sentence);
+    }
+    return error(static_cast<errc>(code), {}, sentence);
+}
+
 inline expected<election> client::elect(text name, const election_options &options) {
     if (!get()) {
         return error(errc::closed);
@@ -321,7 +427,7 @@ inline expected<election> client::elect(text name, const election_options &optio
     redlock_client_election *handle = nullptr;
     const int code = redlock_client_elect(get(), name.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
-        return error(static_cast<errc>(code));
+        return failed(code);
     }
     return election(handle, link_);
 }
@@ -329,7 +435,9 @@ inline expected<election> client::elect(text name, const election_options &optio
 template <class Work> auto client::with(text resource, const acquire_options &options, Work &&work) {
     using value_type = std::invoke_result_t<Work, lease &>;
     static_assert(!std::is_reference_v<value_type>, "let the work return an object or nothing");
-    expected<lease> acquired = acquire(resource, options);
+    acquire_options renewed = options;
+    renewed.auto_extend = !options.no_auto_extend;
+    expected<lease> acquired = acquire(resource, renewed);
     if (!acquired) {
         return expected<value_type>(std::move(acquired).error());
     }
@@ -345,9 +453,7 @@ template <class Work> auto client::with(text resource, const acquire_options &op
 }
 
 template <class Work> auto client::with(text resource, Work &&work) {
-    acquire_options options;
-    options.auto_extend = true;
-    return with(resource, options, std::forward<Work>(work));
+    return with(resource, acquire_options(), std::forward<Work>(work));
 }
 
 } // namespace redlock

@@ -15,6 +15,8 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -120,8 +122,8 @@ class manager {
         if (!get()) {
             return errc::closed;
         }
-        if (options.reentrant) {
-            return errc::invalid;
+        if (options.reentrant || options.cancel) {
+            return errc::invalid; // only a client can
         }
         std::unique_ptr<state> made(new (std::nothrow) state{std::forward<F>(done), link_, request});
         if (!made) {
@@ -145,7 +147,7 @@ class manager {
         const int code =
             get() ? redlock_adopt(get(), resource.c_str(), token.c_str(), &to, &handle) : REDLOCK_ERR_CLOSED;
         if (code != REDLOCK_OK) {
-            return error(static_cast<errc>(code));
+            return failed(code);
         }
         return async_lease(handle, link_);
     }
@@ -162,7 +164,7 @@ class manager {
                              ? redlock_observe(get(), resource.c_str(), on_leader.function(), on_leader.data(), &handle)
                              : REDLOCK_ERR_CLOSED;
         if (code != REDLOCK_OK) {
-            return error(static_cast<errc>(code));
+            return failed(code);
         }
         return observer(handle, link_);
     }
@@ -179,11 +181,22 @@ class manager {
         const redlock_election_options to = detail::to_c(options);
         const int code = redlock_elect(get(), name.c_str(), &to, state::run, made.get(), &made->handle);
         if (code != REDLOCK_OK) {
-            return error(static_cast<errc>(code));
+            return failed(code);
         }
         return async_election(made.release());
     }
 
+    /** redlock_manager_set_credentials(). @param node  an index, or #all_nodes. @param user  null is
+     * the default user. */
+    expected<void> set_credentials(std::size_t node, text user, text password) {
+        const int code =
+            get() ? redlock_manager_set_credentials(get(), node, user.c_str(), password.c_str()) : REDLOCK_ERR_CLOSED;
+        return failed(code);
+    }
+    /** redlock_manager_invalid(): why the last call gave errc::invalid. */
+    std::string_view invalid() const noexcept {
+        return get() ? redlock_manager_invalid(get()) : "";
+    }
     /** redlock_manager_node_count() */
     std::size_t node_count() const noexcept {
         return get() ? redlock_manager_node_count(get()) : 0;
@@ -237,6 +250,9 @@ class manager {
         return handle ? detail::request(std::forward<F>(callable),
                                         [&](redlock_callback cb, void *data) { return begin(handle, cb, data); })
                       : errc::closed;
+    }
+    error failed(int code) const {
+        return error(static_cast<errc>(code), {}, code == REDLOCK_ERR_INVALID ? std::string(invalid()) : std::string());
     }
     errc close(redlock_closed_callback cb, void *data) noexcept {
         const errc code = static_cast<errc>(redlock_manager_close(get(), cb, data));

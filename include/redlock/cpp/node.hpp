@@ -5,13 +5,15 @@
 #ifndef REDLOCK_CPP_NODE_HPP
 #define REDLOCK_CPP_NODE_HPP
 
+#include <redlock/blocking.h>
 #include <redlock/cpp/result.hpp>
-#include <redlock/redlock.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace redlock {
 
@@ -30,7 +32,11 @@ inline const char *name(node_state state) noexcept {
     return redlock_node_state_name(static_cast<redlock_node_state>(state));
 }
 
-/** redlock_node_info. The texts are valid until control returns to the loop. */
+/** For set_credentials(): every node. */
+inline constexpr std::size_t all_nodes = REDLOCK_ALL_NODES;
+
+/** redlock_node_info. The texts are valid until control returns to the loop; those of an owned_node
+ * as long as it. */
 struct node_info {
     node_state state = node_state::connecting; /**< The state now. */
     std::string_view name;                     /**< host:port or the socket's path. */
@@ -50,6 +56,8 @@ struct node_info {
     std::string_view queue_error; /**< Why it does not. */
     /** queue_error stands until the next connect. */
     bool queue_refused = false;
+    bool credentials_pending = false;   /**< It has not accepted the newest credentials. */
+    std::string_view credentials_error; /**< Why it refused them. */
 
     /** An unknown node. */
     node_info() noexcept = default;
@@ -59,7 +67,8 @@ struct node_info {
           version(detail::view(from.version)), role(detail::view(from.role)), warning(detail::view(from.warning)),
           error(detail::view(from.error)), connects(from.connects), quarantine_left(from.quarantine_ms),
           quarantine(detail::view(from.quarantine)), listens(from.listens), queue_error(detail::view(from.queue_error)),
-          queue_refused(from.queue_refused) {
+          queue_refused(from.queue_refused), credentials_pending(from.credentials_pending),
+          credentials_error(detail::view(from.credentials_error)) {
         if (from.uptime_s >= 0) {
             uptime = std::chrono::seconds(from.uptime_s);
         }
@@ -67,6 +76,32 @@ struct node_info {
             round_trip = std::chrono::microseconds(from.round_trip_us);
         }
     }
+};
+
+/** What a redlock::client knows of a node. It owns its texts, and can be moved. */
+class owned_node : public node_info {
+  public:
+    /** From redlock_client_node(). */
+    explicit owned_node(const redlock_node_info &from) noexcept : node_info(from), texts_(from) {
+    }
+    /** Moves. */
+    owned_node(owned_node &&other) noexcept
+        : node_info(std::exchange(static_cast<node_info &>(other), node_info())),
+          texts_(std::exchange(other.texts_, redlock_node_info{})) {
+    }
+    /** Moves. */
+    owned_node &operator=(owned_node &&other) noexcept {
+        std::swap(static_cast<node_info &>(*this), static_cast<node_info &>(other));
+        std::swap(texts_, other.texts_);
+        return *this;
+    }
+    /** Frees the texts. */
+    ~owned_node() {
+        redlock_node_info_free(&texts_);
+    }
+
+  private:
+    redlock_node_info texts_;
 };
 
 } // namespace redlock

@@ -102,6 +102,8 @@ using log_callback = callback<as<redlock_log_level, log_level>, as<const char *,
 /** redlock_lost_callback: `void(lease_view, std::string_view reason)` */
 using lost_callback = callback<as<redlock_lease *, lease_view>, as<const char *, std::string_view>>;
 
+class cancel_flag;
+
 /** redlock_manager_options, for managers and clients. An empty text is the default. */
 struct manager_options {
     std::vector<std::string> nodes;     /**< Node URIs. */
@@ -146,6 +148,9 @@ struct acquire_options {
     bool reentrant = false;
     /** Who asks, if reentrant; 0 is the calling thread. */
     std::uint64_t owner = 0;
+    /** Clients only: lets another thread end the wait; it must live as long. */
+    const cancel_flag *cancel = nullptr;
+    bool no_auto_extend = false; /**< client::with(): do not renew the lease while the work runs. */
 };
 
 /** redlock_election_options */
