@@ -83,6 +83,17 @@ static void forget(struct server *server) {
     }
 }
 
+static void write_tls(FILE *out, const struct server_tls *tls) {
+    fprintf(out, "tls-cert-file %s\ntls-key-file %s\ntls-auth-clients %s\n", tls->cert_file, tls->key_file,
+            tls->client_ca_file ? "yes" : "no");
+    if (tls->client_ca_file) {
+        fprintf(out, "tls-ca-cert-file %s\n", tls->client_ca_file);
+    }
+    if (tls->protocols) {
+        fprintf(out, "tls-protocols \"%s\"\n", tls->protocols);
+    }
+}
+
 static void write_config(const struct server *server) {
     const struct server_options *options = &server->options;
     char path[96], *text = NULL;
@@ -91,8 +102,12 @@ static void write_config(const struct server *server) {
     if (!out) {
         support_fatal("out of memory");
     }
-    fprintf(out, "port %d\nbind 127.0.0.1%s\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s/log\n", server->port,
-            options->ipv6 ? " ::1" : "", server->socket, server->directory, server->directory);
+    fprintf(out, "%s %d\nbind 127.0.0.1%s\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s/log\n",
+            options->tls ? "port 0\ntls-port" : "port", server->port, options->ipv6 ? " ::1" : "", server->socket,
+            server->directory, server->directory);
+    if (options->tls) {
+        write_tls(out, options->tls);
+    }
     fprintf(out, "save \"\"\ndaemonize no\nappendonly %s\nappendfsync always\n", options->append_only ? "yes" : "no");
     if (options->password && !options->no_default_user) {
         fprintf(out, "requirepass %s\n", options->password);
@@ -179,12 +194,13 @@ static bool wait_until_ready(struct server *server) {
 /* Uses locals, because gcc takes the members of an array's element for one object (-Wrestrict). */
 static void set_names(struct server *server) {
     const char *password = server->options.password ? server->options.password : "";
+    const char *scheme = server->options.tls ? "rediss" : "redis";
     char name[sizeof server->name], uri[sizeof server->uri];
     snprintf(name, sizeof name, "127.0.0.1:%d", server->port);
     if (server->options.no_default_user) {
-        snprintf(uri, sizeof uri, "redis://admin:%s@%s", password, name);
+        snprintf(uri, sizeof uri, "%s://admin:%s@%s", scheme, password, name);
     } else {
-        snprintf(uri, sizeof uri, "redis://%s%s%s%s", *password ? ":" : "", password, *password ? "@" : "", name);
+        snprintf(uri, sizeof uri, "%s://%s%s%s%s", scheme, *password ? ":" : "", password, *password ? "@" : "", name);
     }
     strcpy(server->name, name);
     strcpy(server->uri, uri);
@@ -305,7 +321,8 @@ void server_resume(struct server *server) {
 const char *server_ask_argv(struct server *server, const char *const *argv) {
     if (!server->raw_ready || server->raw.fd < 0) {
         raw_close(&server->raw);
-        server->raw_ready = raw_open_tcp(&server->raw, "127.0.0.1", server->port);
+        server->raw_ready = server->options.tls ? raw_open_unix(&server->raw, server->socket)
+                                                : raw_open_tcp(&server->raw, "127.0.0.1", server->port);
         const char *password = server->options.password;
         if (server->raw_ready && server->options.no_default_user) {
             raw_ask(&server->raw, "AUTH", "admin", password);

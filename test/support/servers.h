@@ -17,6 +17,14 @@
 
 #define SERVERS_MAX 16
 
+/* A server that speaks nothing but TLS, except on its unix socket. The files are in PEM. */
+struct server_tls {
+    const char *cert_file, *key_file;
+    /* Clients must show a certificate of this authority; NULL: none is asked for. */
+    const char *client_ca_file;
+    const char *protocols; /* as "TLSv1.2"; NULL: the server's default */
+};
+
 struct server_options {
     const char *password; /* of the default user; NULL for none */
     /* More lines for redis.conf, each ending in a newline ("user alice on >pw ~* +@all\n"). */
@@ -25,6 +33,7 @@ struct server_options {
     bool ipv6;        /* listen on ::1 too */
     /* `config` disables the default user: log in as "admin" with `password` */
     bool no_default_user;
+    const struct server_tls *tls; /* NULL: no TLS */
 };
 
 struct server {
@@ -36,7 +45,7 @@ struct server {
     struct raw raw;
     char directory[64];
     char socket[96];      /* its unix socket */
-    char uri[128];        /* redis://[:password@]127.0.0.1:port */
+    char uri[128];        /* redis://[:password@]127.0.0.1:port, or rediss://… */
     char socket_uri[128]; /* unix:///path */
     char name[32];        /* 127.0.0.1:port, as the library names it */
 };
