@@ -7,8 +7,10 @@
 #include <string.h>
 
 #define INPUT_SIZE_MAX 65536
-#define MUTATIONS      3000 /* of each file of the corpus */
-#define PIECES         8
+#ifndef MUTATIONS
+#define MUTATIONS 3000 /* of each file of the corpus */
+#endif
+#define PIECES 8
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

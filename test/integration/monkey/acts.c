@@ -304,7 +304,7 @@ static void draw_nodes(struct monkey *monkey, const char **nodes) {
         nodes[i] = by_name ? monkey->names[i] : monkey->uris[i];
     }
     if (sim_random_percent(&monkey->options, 10)) {
-        nodes[1 + sim_random_below(&monkey->options, monkey->node_count - 1)] = proxy_uri(monkey->twin);
+        nodes[1 + sim_random_below(&monkey->options, monkey->node_count - 1)] = monkey->twin_uri;
     }
 }
 
@@ -317,6 +317,7 @@ void monkey_open(struct slot *slot) {
     redlock_manager_options_default(&options);
     draw_nodes(monkey, nodes);
     options.nodes = nodes;
+    options.tls = monkey->tls;
     options.node_count = monkey->node_count;
     options.node_timeout_ms =
         sim_random_percent(random, 80) ? sim_random_between(random, 20, 120) : sim_random_between(random, 1, 10);

@@ -8,6 +8,7 @@
 
 #include "drive.h"
 #include "monkey.h"
+#include "pki.h"
 #include "support.h"
 
 #define FLOOR_MS    120000 /* how much longer a run may take until it has done enough */
@@ -17,19 +18,22 @@
 struct plan {
     const char *mode;
     uint64_t seed;
-    bool seed_given, tracing;
+    bool seed_given, tracing, tls;
     double seconds;
     uint64_t operations; /* 0: as many as the time allows */
 };
 
 static const char usage[] =
-    "usage: monkey [--mode hostile|honest] [--seed N] [--seconds S] [--operations N] [--trace]\n";
+    "usage: monkey [--mode hostile|honest] [--seed N] [--seconds S] [--operations N] [--trace] [--tls]\n";
 
 static struct plan read_arguments(int argc, char **argv) {
-    static const struct option options[] = {
-        {"mode", required_argument, NULL, 'm'},    {"seed", required_argument, NULL, 's'},
-        {"seconds", required_argument, NULL, 't'}, {"operations", required_argument, NULL, 'n'},
-        {"trace", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"mode", required_argument, NULL, 'm'},
+                                            {"seed", required_argument, NULL, 's'},
+                                            {"seconds", required_argument, NULL, 't'},
+                                            {"operations", required_argument, NULL, 'n'},
+                                            {"trace", no_argument, NULL, 'v'},
+                                            {"tls", no_argument, NULL, 'l'},
+                                            {NULL, 0, NULL, 0}};
     struct plan plan = {.mode = "hostile", .seconds = 10};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
@@ -49,12 +53,16 @@ static struct plan read_arguments(int argc, char **argv) {
         case 'v':
             plan.tracing = true;
             break;
+        case 'l':
+            plan.tls = true;
+            break;
         default:
             fputs(usage, stderr);
             exit(64);
         }
     }
-    if (optind != argc || (strcmp(plan.mode, "hostile") != 0 && strcmp(plan.mode, "honest") != 0)) {
+    if (optind != argc || (strcmp(plan.mode, "hostile") != 0 && strcmp(plan.mode, "honest") != 0) ||
+        (plan.tls && strcmp(plan.mode, "honest") != 0)) { /* TLS lets no lie pass */
         fputs(usage, stderr);
         exit(64);
     }
@@ -80,6 +88,11 @@ static size_t open_descriptors(void) {
 
 /* --- The world --- */
 
+static void name_node(const struct monkey *monkey, char uri[MONKEY_URI_SIZE], const char *host,
+                      const struct proxy *proxy) {
+    snprintf(uri, MONKEY_URI_SIZE, "%s://%s%s", monkey->tls ? "rediss" : "redis", host, strchr(proxy_name(proxy), ':'));
+}
+
 static void begin(struct monkey *monkey) {
     monkey->loop = ev_loop_new(EVFLAG_AUTO);
     if (!monkey->loop) {
@@ -89,10 +102,11 @@ static void begin(struct monkey *monkey) {
         struct node *node = &monkey->nodes[i];
         node->server = &monkey->servers.at[i];
         node->proxy = proxy_start(node->server->port);
-        monkey->uris[i] = proxy_uri(node->proxy);
-        snprintf(monkey->names[i], sizeof monkey->names[i], "localhost%s", strrchr(monkey->uris[i], ':'));
+        name_node(monkey, monkey->uris[i], "127.0.0.1", node->proxy);
+        name_node(monkey, monkey->names[i], "localhost", node->proxy);
     }
     monkey->twin = proxy_start(monkey->servers.at[0].port);
+    name_node(monkey, monkey->twin_uri, "127.0.0.1", monkey->twin);
     for (size_t i = 0; i < MONKEY_SLOTS; i++) {
         monkey->slots[i].monkey = monkey;
         if (i < 2) {
@@ -120,9 +134,18 @@ static struct monkey *make(const struct plan *plan) {
 }
 
 /* An honest node forgets nothing, even if it is killed. That needs no fsync. */
-static void start_servers(struct monkey *monkey) {
+static void start_servers(struct monkey *monkey, bool secured) {
+    static struct server_tls server_tls;
+    static redlock_tls_options tls;
     const struct server_options options = {.append_only = !monkey->hostile,
+                                           .tls = secured ? &server_tls : NULL,
                                            .config = monkey->hostile ? NULL : "appendfsync no\n"};
+    if (secured) {
+        server_tls = (struct server_tls){.cert_file = pki_file("node.pem"), .key_file = pki_file("node.key")};
+        redlock_tls_options_default(&tls);
+        tls.ca_file = pki_file("ca.pem");
+        monkey->tls = &tls;
+    }
     servers_start(&monkey->servers, monkey->node_count, &options);
 }
 
@@ -353,10 +376,14 @@ static void tell(const struct monkey *monkey, double seconds) {
 
 int main(int argc, char **argv) {
     const struct plan plan = read_arguments(argc, argv);
-    printf("monkey --mode %s --seed %llu\n", plan.mode, (unsigned long long)plan.seed);
+    if (plan.tls && !pki_is_possible()) {
+        printf("skipped: openssl is not installed\n");
+        return 77;
+    }
+    printf("monkey --mode %s --seed %llu%s\n", plan.mode, (unsigned long long)plan.seed, plan.tls ? " --tls" : "");
     fflush(stdout);
     struct monkey *monkey = make(&plan);
-    start_servers(monkey);
+    start_servers(monkey, plan.tls);
     const size_t descriptors = open_descriptors();
     const int64_t start_ms = support_now_ms();
     begin(monkey);

@@ -133,6 +133,8 @@ struct forgotten {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };
 
+#define MONKEY_URI_SIZE 64
+
 struct monkey {
     uint64_t seed;
     bool hostile, tracing;
@@ -147,9 +149,11 @@ struct monkey {
     struct servers servers;
     struct node nodes[MONKEY_NODES_MAX];
     unsigned node_count;
-    const char *uris[MONKEY_NODES_MAX];
-    char names[MONKEY_NODES_MAX][48]; /* the same, by a name that is looked up */
-    struct proxy *twin;               /* a second path to the first node */
+    const redlock_tls_options *tls; /* NULL: none */
+    char uris[MONKEY_NODES_MAX][MONKEY_URI_SIZE];
+    char names[MONKEY_NODES_MAX][MONKEY_URI_SIZE]; /* the same, by a name that is looked up */
+    struct proxy *twin;                            /* a second path to the first node */
+    char twin_uri[MONKEY_URI_SIZE];
     int64_t next_fault_ms, fault_gap_ms;
     int64_t fence_expiry_ms; /* one setting for all clients */
 

@@ -1,0 +1,11 @@
+# TLS: certificates made at test time, real servers with TLS, and a front that misbehaves.
+if(NOT REDLOCK_WITH_TLS)
+  return()
+endif()
+add_library(redlock_test_tls STATIC EXCLUDE_FROM_ALL tls_kit.c)
+target_link_libraries(redlock_test_tls PUBLIC redlock_test_world redlock_test_pki)
+foreach(theme options trust wire nodes)
+  redlock_integration_test(test_tls_${theme} TIMEOUT 300 SOURCES test_tls_${theme}.c)
+  target_link_libraries(test_tls_${theme} PRIVATE redlock_test_tls)
+  set_tests_properties(test_tls_${theme} PROPERTIES SKIP_RETURN_CODE 77)
+endforeach()
