@@ -13,6 +13,9 @@ set(chaos $<TARGET_FILE:redlock_chaos>)
 if(REDLOCK_SANITIZE OR REDLOCK_COVERAGE)
   # All code, under sanitizers; what the others show does not depend on the build.
   chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
+  if(REDLOCK_WITH_TLS)
+    chaos_experiment(everything_tls ${chaos} clean --refusals -- everything --tls --seconds 12 --seed 1)
+  endif()
   return()
 endif()
 chaos_experiment(minority_down ${chaos} clean --availability 1.0 -- minority-down --seconds 12 --seed 1)
@@ -23,6 +26,9 @@ chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seco
 chaos_experiment(queue ${chaos} clean -- queue --seconds 20 --seed 1)
 chaos_experiment(queue_protected ${chaos} clean -- queue --protect --seconds 12 --seed 1)
 chaos_experiment(everything ${chaos} clean --refusals -- everything --seconds 20 --seed 1)
+if(REDLOCK_WITH_TLS)
+  chaos_experiment(everything_tls ${chaos} clean --refusals -- everything --tls --seconds 15 --seed 1)
+endif()
 chaos_experiment(everything_protected ${chaos} clean --refusals -- everything --protect --seconds 12 --seed 1)
 # The guards keep nodes from voting that come back without locks and queues, while all wait.
 chaos_experiment(queue_forgetful ${chaos} clean -- --schedule ${CMAKE_CURRENT_SOURCE_DIR}/forgetful-queue.txt

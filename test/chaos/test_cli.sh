@@ -73,6 +73,7 @@ usage() {
     expect 2 'from 1 to 31' run --nodes 32
     expect 2 'no --faults beside it' run split --faults kill
     expect 2 'drop needs --backend compose' run --faults kill,drop
+    expect 2 '--tls needs --backend process' run --tls --backend compose
     expect 2 '--restart-guard takes off, observed or strict' run --restart-guard on
     expect 2 '--ttl-max takes a time' run --ttl-max x --protect
     expect 2 '--lock-delay takes a time' run --lock-delay -1s
@@ -112,6 +113,11 @@ no_begin() {
     PATH=/nowhere "$chaos" run --output new >out 2>err || status=$?
     [[ $status == 3 ]] || fail "no redis-server: exit status $status"
     grep -q 'apt-get install redis-server' err || fail 'no redis-server: it does not say how to get one'
+    mkdir only && ln -s "$(command -v redis-server)" only/redis-server
+    status=0
+    PATH=$temp/only "$chaos" run --tls --output new >out 2>err || status=$?
+    [[ $status == 3 ]] || fail "no openssl: exit status $status"
+    grep -q 'apt-get install openssl' err || fail 'no openssl: it does not say how to get it'
     expect 3 'nodes or more are needed' run minority-down --nodes 1 --output new
     expect 3 'compose-file' run --output new --backend compose --compose-file nowhere
     [[ ! -e new ]] || fail "a run that could not begin has left $(ls -a new)"

@@ -175,7 +175,8 @@ static void parts_are_put_together(void **state) {
 #define FENCED_START                                                                                                   \
     "{\"t\":1000,\"event\":\"start\",\"version\":\"redis 7.0.15\",\"command\":\"c\",\"backend\":\"process\","          \
     "\"experiment\":\"\",\"seed\":1,\"nodes\":3,\"clients\":4,\"resources\":[\"a\",\"b\"],\"ttl_ms\":2000,"            \
-    "\"node_timeout_ms\":50,\"wait_ms\":10000,\"breaks_assumptions\":true,\"memoryless\":true,\"fencing\":true,"       \
+    "\"node_timeout_ms\":50,\"wait_ms\":10000,\"breaks_assumptions\":true,\"memoryless\":true,\"tls\":true,"           \
+    "\"fencing\":true,"                                                                                                \
     "\"restart_guard\":\"observed\",\"clock_guard\":true,\"first_boot\":true,\"no_heal\":true,\"ttl_max_ms\":2500,"    \
     "\"lock_delay_ms\":500}\n"
 #define ABOUT "\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\""
@@ -200,7 +201,7 @@ static void protection_is_read(void **state) {
     assert_int_equal(protection->restart_guard, CHAOS_RESTART_GUARD_OBSERVED);
     assert_int_equal(protection->ttl_max_ms, 2500);
     assert_int_equal(protection->lock_delay_ms, 500);
-    assert_true(history.memoryless);
+    assert_true(history.memoryless && history.tls);
     assert_int_equal(history.operations[0].fence, INT64_C(1795167037123456789));
     assert_string_equal(history.operations[0].token, "t");
     assert_int_equal(history.increment_count, 1);
@@ -235,7 +236,7 @@ static void queues_are_read(void **state) {
                          "\"token\":\"t\",\"ticket\":1795402357481564,\"votes\":\"GGP\",\"message\":\"\"}\n" QUEUE(
                              "[[],[\"a\",\"0123456789abcdef\"],[\"a\"]]"),
             &history);
-    assert_false(history.polls);
+    assert_false(history.polls || history.tls);
     assert_int_equal(history.operations[0].ticket, INT64_C(1795402357481564));
     assert_int_equal(history.sweeps[0].nodes[0].line_count, 0);
     assert_int_equal(history.sweeps[0].nodes[1].line_count, 2);

@@ -14,6 +14,7 @@
 struct chaos_backend_options {
     size_t nodes;
     bool append_only;      /* appendfsync always: a killed node comes back with its keys */
+    bool tls;              /* processes: nodes speak TLS on ports of its own */
     const char *directory; /* the run's own, absolute; a node's files go to node-1, … in it */
     /* processes: the program; NULL: redis-server, then valkey-server, of PATH */
     const char *server;
@@ -27,9 +28,9 @@ struct chaos_backend_options {
  * processes by pid, so the caller's waitpid(-1) sees only nodes that ended by themselves.
  * Every node has a default user without a password, and a user "chaos" with the password "chaos"
  * that may do anything. The nemesis and the auditor are that user, so a password fault does not
- * lock them out. Commands DEBUG and CONFIG are enabled. Nothing outlives the process that made the
- * backend. Functions return false with a sentence in error: what was tried, on which node, what
- * came back, what to do.
+ * lock them out; they speak no TLS. Commands DEBUG and CONFIG are enabled. Nothing outlives the
+ * process that made the backend. Functions return false with a sentence in error: what was tried,
+ * on which node, what came back, what to do.
  */
 struct chaos_backend;
 
@@ -58,6 +59,8 @@ struct chaos_backend {
     struct chaos_backend_options options;
     char directories[31][PATH_MAX]; /* of the nodes */
     uint16_t ports[31];             /* of 127.0.0.1, once started */
+    uint16_t tls_ports[31];         /* those of TLS, for the clients; 0 without it */
+    char certificate[PATH_MAX];     /* of all nodes, which is its own authority; "" without TLS */
     struct chaos_clock *clocks[31]; /* NULL without a shim */
     pid_t pids[31];                 /* processes: those that run; else 0 */
     void *own;                      /* the implementation's */

@@ -26,7 +26,9 @@
  */
 enum state { DEAD, RUNNING, PAUSED };
 
-enum { START_MS = 10000, END_MS = 10000, VERSION_MS = 5000, PORT_TRIES = 20 };
+enum { START_MS = 10000, END_MS = 10000, VERSION_MS = 5000, CERTIFICATE_MS = 20000, PORT_TRIES = 20 };
+
+#define CERTIFICATE "tls.pem"
 
 struct server {
     char path[PATH_MAX]; /* absolute, or a name without a slash, of PATH */
@@ -96,11 +98,51 @@ static bool find_server(struct server *server, const char *name, struct chaos_er
     return true;
 }
 
+/*
+ * Makes a certificate for 127.0.0.1 and its key, in one file. The certificate signs itself, so the
+ * clients trust this file alone. openssl 1.1.1 knows all of these options.
+ */
+static bool make_certificate(struct chaos_backend *backend, struct chaos_error *error) {
+    struct chaos_said said;
+    if (snprintf(backend->certificate, PATH_MAX, "%s/" CERTIFICATE, backend->options.directory) >= PATH_MAX) {
+        return chaos_fail(error, "the directory's name is too long for the file " CERTIFICATE " in it");
+    }
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-newkey",
+                                "ec",
+                                "-pkeyopt",
+                                "ec_paramgen_curve:prime256v1",
+                                "-nodes",
+                                "-days",
+                                "2",
+                                "-subj",
+                                "/CN=redlock-chaos",
+                                "-addext",
+                                "subjectAltName=IP:127.0.0.1",
+                                "-keyout",
+                                backend->certificate,
+                                "-out",
+                                backend->certificate,
+                                NULL};
+    chaos_program_run(argv, NULL, -1, CERTIFICATE_MS, &said);
+    if (said.status == CHAOS_CANNOT_RUN) {
+        return chaos_fail(error,
+                          "--tls makes its certificate with openssl, which cannot be run; install it (Debian and "
+                          "Ubuntu: apt-get install openssl)");
+    }
+    return said.status == 0 ||
+           chaos_fail(error, "openssl made no certificate (status %d): %s", said.status, chaos_said_why(&said));
+}
+
 /* Paths are relative: the server runs in its directory, whose name may have any character. No
  * rewrite of the AOF: its process would outlive a killed server. */
-static bool write_config(const char *directory, const struct server *server, uint16_t port, bool append_only) {
+static bool write_config(const struct chaos_backend *backend, size_t n) {
+    const struct processes *own = backend->own;
+    const struct server *server = &own->server;
     char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/redis.conf", directory);
+    snprintf(path, sizeof path, "%s/redis.conf", backend->directories[n]);
     FILE *out = fopen(path, "we");
     if (out == NULL) {
         return false;
@@ -108,8 +150,13 @@ static bool write_config(const char *directory, const struct server *server, uin
     bool has_channel_rights = server->valkey || server->major > 6 || server->minor >= 2;
     bool debug_is_off = server->valkey || server->major >= 7;
     const char *rights = has_channel_rights ? "~* &* +@all" : "~* +@all";
-    fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", port);
-    fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n", append_only ? "yes" : "no");
+    fprintf(out, "port %u\nbind 127.0.0.1\ndir data\nlogfile ../log\ndaemonize no\nsave \"\"\n", backend->ports[n]);
+    if (backend->options.tls) {
+        fprintf(out, "tls-port %u\ntls-auth-clients no\n", backend->tls_ports[n]);
+        fprintf(out, "tls-cert-file ../../" CERTIFICATE "\ntls-key-file ../../" CERTIFICATE "\n");
+    }
+    fprintf(out, "appendonly %s\nappendfsync always\nauto-aof-rewrite-percentage 0\n",
+            backend->options.append_only ? "yes" : "no");
     fprintf(out, "maxmemory-policy noeviction\n");
     fprintf(out, "%s", debug_is_off ? "enable-debug-command yes\n" : "");
     fprintf(out, "user default on nopass %s\nuser chaos on >chaos %s\n", rights, rights);
@@ -266,13 +313,12 @@ static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_er
 
 /* Anew: without keys and without a log. */
 static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    const struct processes *own = backend->own;
     const char *directory = backend->directories[n];
-    if (!chaos_node_port(backend->ports, backend->options.nodes, n)) {
+    if (!chaos_node_port(backend->ports, backend->options.nodes, n) ||
+        (backend->options.tls && !chaos_node_port(backend->tls_ports, backend->options.nodes, n))) {
         return FAIL(backend, n, error, "%s", "no free port of 127.0.0.1 was found for it");
     }
-    if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") ||
-        !write_config(directory, &own->server, backend->ports[n], backend->options.append_only)) {
+    if (!chaos_node_remove_keys(directory) || !chaos_node_remove_file(directory, "log") || !write_config(backend, n)) {
         return FAIL(backend, n, error, "its files in %s cannot be made: %s", directory, strerror(errno));
     }
     return spawn(backend, n, error);
@@ -318,7 +364,8 @@ static bool look(struct chaos_backend *backend, size_t n, int *port_tries, bool 
 static bool start(struct chaos_backend *backend, struct chaos_error *error) {
     bool ready[CHAOS_NODES_MAX] = {0};
     int port_tries[CHAOS_NODES_MAX] = {0};
-    if (!chaos_backend_make_directories(backend, error)) {
+    if ((backend->options.tls && !make_certificate(backend, error)) ||
+        !chaos_backend_make_directories(backend, error)) {
         return false;
     }
     for (size_t n = 0; n < backend->options.nodes; n++) {
@@ -368,6 +415,7 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
         }
     }
     if (own != NULL) {
+        (void)chaos_node_remove_file(backend->options.directory, CERTIFICATE);
         free_own(own);
     }
     backend->own = NULL;

@@ -338,13 +338,17 @@ static void work(struct client *client) {
 
 static void open_library(struct client *client) {
     redlock_manager_options options;
+    redlock_tls_options tls;
     char name[32], error[256];
     redlock_manager_options_default(&options);
+    redlock_tls_options_default(&tls);
     snprintf(name, sizeof name, "chaos-client-%zu", client->options->client + 1);
     options.nodes = client->options->nodes;
     options.node_count = client->options->node_count;
     options.node_timeout_ms = client->options->settings->node_timeout_ms;
     options.client_name = name;
+    tls.ca_file = client->options->ca_file;
+    options.tls = tls.ca_file != NULL ? &tls : NULL;
     const struct chaos_protection *protection = &client->options->settings->protection;
     options.restart_guard = (redlock_restart_guard)protection->restart_guard;
     options.clock_guard = protection->clock_guard;

@@ -14,6 +14,7 @@ struct chaos_client_options {
     uint64_t seed;            /* of this process */
     const char *const *nodes; /* URIs of this client's links */
     size_t node_count;
+    const char *ca_file; /* whom the client trusts, if it speaks TLS; NULL: it does not */
     const char *const *resources;
     size_t resource_count;
     const char *log_path;

@@ -54,6 +54,10 @@ int main(int argc, char **argv) {
     if (!chaos_options_parse(argc, argv, &options)) {
         return CHAOS_EXIT_USAGE;
     }
+    if (options.settings.tls && redlock_tls_library() == NULL) {
+        fprintf(stderr, "redlock-chaos: --tls: this program was built without TLS; build it where OpenSSL is\n");
+        return CHAOS_EXIT_USAGE;
+    }
     int status = act(&options);
     /* A closed pipe is no error: its reader has read what it wanted. */
     errno = 0;

@@ -77,18 +77,18 @@ static void log_start(struct chaos_run *run) {
     chaos_admin_version(run->backend->ports[0], version, sizeof version, NULL);
     const struct chaos_protection *protection = &settings->protection;
     chaos_log_event(&run->log, run->start_us, "start",
-                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I", "version",
-                    version, "command", options->command_line, "backend", options->backend, "experiment",
+                    "s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:b,s:b,s:b,s:b,s:b,s:s,s:b,s:b,s:b,s:I,s:I",
+                    "version", version, "command", options->command_line, "backend", options->backend, "experiment",
                     options->experiment == NULL ? "" : options->experiment->name, "seed", (json_int_t)options->seed,
                     "nodes", (json_int_t)settings->nodes, "clients", (json_int_t)settings->clients, "resources",
                     resources, "ttl_ms", (json_int_t)settings->ttl_ms, "node_timeout_ms",
                     (json_int_t)settings->node_timeout_ms, "wait_ms", (json_int_t)settings->wait_ms,
                     "breaks_assumptions", (int)chaos_schedule_breaks(&run->schedule, settings->append_only),
-                    "memoryless", (int)!settings->append_only, "polls", (int)settings->polls, "fencing",
-                    (int)protection->fencing, "restart_guard", chaos_restart_guard_name(protection->restart_guard),
-                    "clock_guard", (int)protection->clock_guard, "first_boot", (int)protection->first_boot, "no_heal",
-                    (int)protection->no_heal, "ttl_max_ms", (json_int_t)protection->ttl_max_ms, "lock_delay_ms",
-                    (json_int_t)protection->lock_delay_ms);
+                    "memoryless", (int)!settings->append_only, "polls", (int)settings->polls, "tls", (int)settings->tls,
+                    "fencing", (int)protection->fencing, "restart_guard",
+                    chaos_restart_guard_name(protection->restart_guard), "clock_guard", (int)protection->clock_guard,
+                    "first_boot", (int)protection->first_boot, "no_heal", (int)protection->no_heal, "ttl_max_ms",
+                    (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms);
 }
 
 static bool start_crew(struct chaos_run *run) {
@@ -109,13 +109,15 @@ static bool start_crew(struct chaos_run *run) {
     }
     for (size_t c = 0; c < crew->client_count; c++) {
         for (size_t n = 0; n < (size_t)settings->nodes; n++) {
-            snprintf(run->uris[c][n], sizeof run->uris[c][n], "redis://127.0.0.1:%d", run->links.ports[c][n]);
+            snprintf(run->uris[c][n], sizeof run->uris[c][n], "%s://127.0.0.1:%d", settings->tls ? "rediss" : "redis",
+                     run->links.ports[c][n]);
             run->nodes[c][n] = run->uris[c][n];
         }
         crew->client[c] = (struct chaos_client_options){.client = c,
                                                         .seed = (uint64_t)options->seed,
                                                         .nodes = run->nodes[c],
                                                         .node_count = (size_t)settings->nodes,
+                                                        .ca_file = settings->tls ? run->backend->certificate : NULL,
                                                         .resources = run->place.resources,
                                                         .resource_count = run->place.resource_count,
                                                         .log_path = run->place.paths[CHAOS_FILE_CLIENTS + c],
@@ -177,6 +179,7 @@ static bool start_parts(struct chaos_run *run) {
     run->log.goes_on = true; /* whose failure ends the run, but not before its nodes are ended */
     struct chaos_backend_options nodes = {.nodes = (size_t)settings->nodes,
                                           .append_only = settings->append_only,
+                                          .tls = settings->tls,
                                           .directory = place->directory,
                                           .server = options->server,
                                           .shim = place->shim,
@@ -185,8 +188,8 @@ static bool start_parts(struct chaos_run *run) {
     if (run->backend == NULL || !run->backend->ops->start(run->backend, error) || !prove_drop(run)) {
         return false;
     }
-    run->links_started =
-        chaos_links_start(&run->links, (size_t)settings->clients, nodes.nodes, run->backend->ports, error);
+    run->links_started = chaos_links_start(&run->links, (size_t)settings->clients, nodes.nodes,
+                                           settings->tls ? run->backend->tls_ports : run->backend->ports, error);
     run->control = run->links_started ? chaos_control_listen(place->directory, error) : -1;
     if (run->control < 0) {
         return false;

@@ -23,6 +23,7 @@ struct chaos_settings {
     int64_t think_ms; /* between a release and the next acquire, from 0 up to so long */
     bool append_only; /* nodes keep their keys over a restart (appendfsync always) */
     bool polls;       /* clients do not queue for a lock (REDLOCK_ORDER_NONE) */
+    bool tls;         /* between clients and nodes */
     struct chaos_protection protection;
 };
 

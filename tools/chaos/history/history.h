@@ -138,6 +138,7 @@ struct chaos_history {
     bool breaks_assumptions;
     bool memoryless; /* nodes keep nothing over a restart */
     bool polls;      /* clients do not queue */
+    bool tls;        /* between clients and nodes */
     struct chaos_protection protection;
 
     struct chaos_operation *operations; /* by invoked_us */

@@ -78,6 +78,7 @@ static void take_start(struct chaos_reading *reading) {
     history->breaks_assumptions = chaos_get_flag(reading, "breaks_assumptions");
     history->memoryless = chaos_get_option(reading, "memoryless");
     history->polls = chaos_get_option(reading, "polls");
+    history->tls = chaos_get_option(reading, "tls");
     history->protection = (struct chaos_protection){
         .fencing = chaos_get_option(reading, "fencing"),
         .clock_guard = chaos_get_option(reading, "clock_guard"),

@@ -184,6 +184,7 @@ static void put_settings(FILE *out, const struct chaos_view *view) {
     put_setting(out, "node timeout", MS(history->node_timeout_ms));
     put_setting(out, "wait of an acquire", MS(history->wait_ms));
     put_setting(out, "order", history->polls ? "none: clients poll" : "fair: clients queue");
+    put_setting(out, "TLS", history->tls ? "on" : NULL);
     put_setting(out, "fencing tokens", protection->fencing ? "on" : "off");
     put_setting(out, "restart guard", chaos_restart_guard_name(protection->restart_guard));
     put_setting(out, "clock guard", protection->clock_guard ? "on" : "off");
